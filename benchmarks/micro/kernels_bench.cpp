@@ -76,17 +76,17 @@ struct Producer {
 };
 
 /// A store in a directory of its own.
-struct World {
+struct Fixture {
     std::string directory;
     Dictionary dictionary;
     std::unique_ptr<Store> store;
 
-    World() {
+    Fixture() {
         std::string name = (std::filesystem::temp_directory_path() / "penstock-kernels-XXXXXX").string();
         directory = ::mkdtemp(name.data());
         store = std::make_unique<Store>(directory, 1, std::size_t{1} << 34);
     }
-    ~World() {
+    ~Fixture() {
         store.reset();
         std::filesystem::remove_all(directory);
     }
@@ -139,20 +139,20 @@ void probe(const Source& source, Label label, const std::set<Triple>& triples, s
 }
 
 void probe_stored(benchmark::State& state, std::size_t group) {
-    World world;
+    Fixture fixture;
     const auto triples = Producer().batch(kEdges);
-    world.store->commit(world.edges(triples), {});
-    const auto view = world.store->view();
-    probe(*view, world.store->labels().find(0, iri(1)), {triples.begin(), triples.end()}, group, state);
+    fixture.store->commit(fixture.edges(triples), {});
+    const auto view = fixture.store->view();
+    probe(*view, fixture.store->labels().find(0, iri(1)), {triples.begin(), triples.end()}, group, state);
 }
 
 void edge_test(benchmark::State& state) {
-    World world;
+    Fixture fixture;
     const auto triples = Producer().batch(kEdges);
     const std::set<Triple> known(triples.begin(), triples.end());
-    world.store->commit(world.edges(triples), {});
-    const auto view = world.store->view();
-    const Label label = world.store->labels().find(0, iri(1));
+    fixture.store->commit(fixture.edges(triples), {});
+    const auto view = fixture.store->view();
+    const Label label = fixture.store->labels().find(0, iri(1));
     std::mt19937_64 random(7);
     for (auto _ : state) {
         std::vector<TermId> subjects, objects;
@@ -187,12 +187,12 @@ void gather(benchmark::State& state) {
 
 /// A stream that is fed batch by batch, and what it was fed.
 struct Fed {
-    World world;
+    Fixture fixture;
     Stream stream;
     Producer producer;
     std::set<Triple> triples;
 
-    explicit Fed(bool timing) : stream(*world.store, world.dictionary, options(timing)) {}
+    explicit Fed(bool timing) : stream(*fixture.store, fixture.dictionary, options(timing)) {}
     static StreamOptions options(bool timing) {
         StreamOptions made;
         made.number = 1;
@@ -235,7 +235,7 @@ void close(benchmark::State& state, bool timing) {
     }
     finish(state, kTuples);
     require(fed.stream.live_tuples() == state.iterations() * kTuples, "tuples in slices");
-    require(timing ? fed.world.store->edge_count() == 0 : fed.world.store->edge_count() == fed.triples.size(),
+    require(timing ? fed.fixture.store->edge_count() == 0 : fed.fixture.store->edge_count() == fed.triples.size(),
             "edges absorbed");
 }
 
@@ -254,7 +254,7 @@ void window(benchmark::State& state, bool expiring) {
     const TermId stranger = iri(1);
     for (std::uint64_t p = 1; p <= kLabels; ++p)  // from here on both directions of every label are indexed
         for (const Dir dir : {Dir::Out, Dir::In})
-            window.expand({&stranger, 1}, fed.world.store->labels().find(0, iri(p)), dir, none);
+            window.expand({&stranger, 1}, fed.fixture.store->labels().find(0, iri(p)), dir, none);
     window.advance(0, batch * kBatchMs);
     for (auto _ : state) {
         close_next();
@@ -281,28 +281,28 @@ void probe_window(benchmark::State& state) {
         fed.stream.close(batch);
     }
     window.advance(0, kHeld * kBatchMs);
-    probe(window, fed.world.store->labels().find(0, iri(1)), fed.triples, kKeys, state);
+    probe(window, fed.fixture.store->labels().find(0, iri(1)), fed.triples, kKeys, state);
 }
 
 /// What a commit of a batch's edges costs by itself.
 void absorb(benchmark::State& state) {
-    World world;
+    Fixture fixture;
     Producer producer;
     std::set<Triple> known;
     const auto base = producer.batch(kEdges);
     known.insert(base.begin(), base.end());
-    world.store->commit(world.edges(base), {});
+    fixture.store->commit(fixture.edges(base), {});
     std::int64_t batch = 0;
     for (auto _ : state) {
         const auto triples = producer.batch(kTuples);
         known.insert(triples.begin(), triples.end());
-        const auto edges = world.edges(triples);
+        const auto edges = fixture.edges(triples);
         ++batch;
-        measure(state, [&] { world.store->commit(edges, {1, batch}); });
-        world.store->release(1, batch);
+        measure(state, [&] { fixture.store->commit(edges, {1, batch}); });
+        fixture.store->release(1, batch);
     }
     finish(state, kTuples);
-    require(world.store->edge_count() == known.size(), "edges after absorption");
+    require(fixture.store->edge_count() == known.size(), "edges after absorption");
 }
 
 // The number of iterations is fixed: the same data, and the same instructions, in every run.

@@ -74,13 +74,13 @@ private:
     Columns columns_;
 };
 
-struct World {
+struct Fixture {
     std::string directory;
     Dictionary dictionary;
     std::unique_ptr<Store> store;
     std::unique_ptr<Stream> stream;
 
-    explicit World(bool timing, std::int64_t batch_ms = kBatchMs) {
+    explicit Fixture(bool timing, std::int64_t batch_ms = kBatchMs) {
         std::string name = (std::filesystem::temp_directory_path() / "penstock-bench-XXXXXX").string();
         directory = ::mkdtemp(name.data());
         store = std::make_unique<Store>(directory, 1, std::size_t{1} << 36);
@@ -90,7 +90,7 @@ struct World {
         options.all_timing = timing;
         stream = std::make_unique<Stream>(*store, dictionary, options);
     }
-    ~World() {
+    ~Fixture() {
         stream.reset();
         store.reset();
         std::filesystem::remove_all(directory);
@@ -105,11 +105,11 @@ struct World {
 };
 
 /// Makes the window index every label in so many directions.
-void ask(const Window& window, const World& world, int directions) {
+void ask(const Window& window, const Fixture& fixture, int directions) {
     const TermId stranger = make_id(Tag::Iri, 1);
     Matches none;
     for (std::uint64_t p = 1; p <= kLabels; ++p) {
-        const Label label = world.store->labels().find(0, make_id(Tag::Iri, p));
+        const Label label = fixture.store->labels().find(0, make_id(Tag::Iri, p));
         for (int d = 0; d < directions; ++d) window.expand({&stranger, 1}, label, static_cast<Dir>(d), none);
     }
 }
@@ -120,22 +120,22 @@ enum class Step { Append, Close, Add, Expire };
 void steady(benchmark::State& state, Step measured) {
     const auto per_batch = static_cast<std::size_t>(state.range(0));
     const std::int64_t batches = state.range(1);
-    World world(true);
+    Fixture fixture(true);
     Producer producer(per_batch, std::max<std::size_t>(100, per_batch));
-    TimeWindow window(*world.stream);
-    world.feed(producer, 0, batches - 1);
+    TimeWindow window(*fixture.stream);
+    fixture.feed(producer, 0, batches - 1);
     window.advance(0, batches * kBatchMs);
-    ask(window, world, static_cast<int>(state.range(2)));
+    ask(window, fixture, static_cast<int>(state.range(2)));
     std::int64_t batch = batches;
     for (auto _ : state) {
         const auto step = [&](Step which, auto&& work) { which == measured ? measure(state, work) : work(); };
         const Columns& c = producer.batch(batch);
         const std::int64_t start = (batch - batches) * kBatchMs, end = (batch + 1) * kBatchMs;
-        step(Step::Append, [&] { world.stream->append(c.ts, c.s, c.p, c.o); });
-        step(Step::Close, [&] { world.stream->close(batch); });
+        step(Step::Append, [&] { fixture.stream->append(c.ts, c.s, c.p, c.o); });
+        step(Step::Close, [&] { fixture.stream->close(batch); });
         step(Step::Add, [&] { window.advance(start, end); });
         step(Step::Expire, [&] { window.advance(start + kBatchMs, end); });
-        world.stream->release(batch - batches);
+        fixture.stream->release(batch - batches);
         ++batch;
     }
     finish(state, per_batch);
@@ -145,14 +145,14 @@ void steady(benchmark::State& state, Step measured) {
 /// Closing a batch whose tuples are all absorbed. Argument: tuples a batch.
 void close_absorbing(benchmark::State& state) {
     const auto per_batch = static_cast<std::size_t>(state.range(0));
-    World world(false);
+    Fixture fixture(false);
     Producer producer(per_batch, 10 * per_batch);
     std::int64_t batch = 0;
     for (auto _ : state) {
         const Columns& c = producer.batch(batch);
-        world.stream->append(c.ts, c.s, c.p, c.o);
-        measure(state, [&] { world.stream->close(batch); });
-        world.stream->release(batch++ - 10);
+        fixture.stream->append(c.ts, c.s, c.p, c.o);
+        measure(state, [&] { fixture.stream->close(batch); });
+        fixture.stream->release(batch++ - 10);
     }
     finish(state, per_batch);
 }
@@ -163,16 +163,16 @@ constexpr std::int64_t kLong = 1'000;  // batches of a long window
 void build_long(benchmark::State& state) {
     const auto per_batch = static_cast<std::size_t>(state.range(0));
     const std::int64_t slice_ms = state.range(1) * kBatchMs;
-    World world(true, slice_ms);
+    Fixture fixture(true, slice_ms);
     Producer producer(per_batch, 20 * per_batch);
     for (std::int64_t batch = 0; batch < kLong; ++batch) {
         const Columns& c = producer.batch(batch);
-        world.stream->append(c.ts, c.s, c.p, c.o);
-        if ((batch + 1) % state.range(1) == 0) world.stream->close(batch / state.range(1));
+        fixture.stream->append(c.ts, c.s, c.p, c.o);
+        if ((batch + 1) % state.range(1) == 0) fixture.stream->close(batch / state.range(1));
     }
     for (auto _ : state) {
-        TimeWindow window(*world.stream);
-        ask(window, world, static_cast<int>(state.range(2)));
+        TimeWindow window(*fixture.stream);
+        ask(window, fixture, static_cast<int>(state.range(2)));
         measure(state, [&] { window.advance(0, kLong * kBatchMs); });
     }
     finish(state, per_batch * static_cast<std::size_t>(kLong));
@@ -181,15 +181,15 @@ void build_long(benchmark::State& state) {
 /// A step of a long window, indexed both ways. Argument: tuples a batch.
 void step_long(benchmark::State& state) {
     const auto per_batch = static_cast<std::size_t>(state.range(0));
-    World world(true);
+    Fixture fixture(true);
     Producer producer(per_batch, 20 * per_batch);
-    world.feed(producer, 0, kLong - 1);
-    TimeWindow window(*world.stream);
-    ask(window, world, 2);
+    fixture.feed(producer, 0, kLong - 1);
+    TimeWindow window(*fixture.stream);
+    ask(window, fixture, 2);
     window.advance(0, kLong * kBatchMs);
     std::int64_t batch = kLong;
     for (auto _ : state) {
-        world.feed(producer, batch, batch);
+        fixture.feed(producer, batch, batch);
         ++batch;
         measure(state, [&] { window.advance((batch - kLong) * kBatchMs, batch * kBatchMs); });
     }
@@ -200,17 +200,17 @@ void step_long(benchmark::State& state) {
 /// keys a call.
 void look_up_long(benchmark::State& state, bool sliced) {
     const auto per_batch = static_cast<std::size_t>(state.range(0));
-    World world(true);
+    Fixture fixture(true);
     Producer producer(per_batch, 20 * per_batch);
-    world.feed(producer, 0, kLong - 1);
+    fixture.feed(producer, 0, kLong - 1);
     std::vector<std::unique_ptr<TimeWindow>> windows;
     const std::int64_t each = sliced ? 1 : kLong;
     for (std::int64_t batch = 0; batch < kLong; batch += each) {
-        windows.push_back(std::make_unique<TimeWindow>(*world.stream));
-        ask(*windows.back(), world, 2);
+        windows.push_back(std::make_unique<TimeWindow>(*fixture.stream));
+        ask(*windows.back(), fixture, 2);
         windows.back()->advance(batch * kBatchMs, (batch + each) * kBatchMs);
     }
-    const Label label = world.store->labels().find(0, make_id(Tag::Iri, 1));
+    const Label label = fixture.store->labels().find(0, make_id(Tag::Iri, 1));
     std::vector<TermId> users(static_cast<std::size_t>(state.range(1)));
     Matches matches;
     for (auto _ : state) {

@@ -29,8 +29,8 @@ nb::object checked_array(nb::handle value, int type, bool convert) noexcept {
     if (PyArray_NDIM(array) != 1) return {};
     if (PyArray_ISCARRAY_RO(array) && (own == type || PyArray_EquivTypenums(own, type))) return nb::borrow(value);
     if (!convert || !(PyTypeNum_ISBOOL(own) || PyTypeNum_ISINTEGER(own) || PyTypeNum_ISFLOAT(own))) return {};
-    PyArray_Descr* const wanted = PyArray_DescrFromType(type);  // a reference that the next call steals
-    PyObject* const made = PyArray_FromArray(array, wanted, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
+    PyArray_Descr* const dtype = PyArray_DescrFromType(type);  // a reference that the next call steals
+    PyObject* const made = PyArray_FromArray(array, dtype, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
     if (made == nullptr) PyErr_Clear();
     return nb::steal(made);
 }

@@ -38,7 +38,7 @@ namespace {
 using TermTuple = std::tuple<int, std::string, std::string, std::string>;
 
 /// A profile, and the instant of the run that its times belong to.
-struct NotedProfile : Profile {
+struct TimestampedProfile : Profile {
     std::optional<std::int64_t> timed_at_ms;
 };
 
@@ -101,7 +101,7 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
                                 std::size_t seed_rows, std::int64_t now_ms,
                                 const std::vector<std::pair<std::int64_t, std::int64_t>>& windows, double timeout_s,
                                 std::size_t memory_bytes, std::uint64_t random_seed, nb::object foreign,
-                                NotedProfile* profile, bool cpu_time, exec::Forker* forker,
+                                TimestampedProfile* profile, bool cpu_time, exec::Forker* forker,
                                 const std::vector<TermId>& absent) {
     auto result = std::make_unique<Result>(dictionary);
     for (const TermId id : absent) result->terms.pin(id);
@@ -243,22 +243,23 @@ void bind_exec(nb::module_& m) {
                      "A compiled physical plan (docs/plan-format.md); any number of threads may execute it at once.")
         .def("__init__", [](Plan* self, nb::dict spec) { new (self) Plan(to_spec(spec)); }, "spec"_a);
 
-    nb::class_<NotedProfile>(m, "Profile", "Rows of a plan's last run, times of its last timed run.")
+    nb::class_<TimestampedProfile>(m, "Profile", "Rows of a plan's last run, times of its last timed run.")
         .def(nb::init<>())
         .def_prop_rw(
-            "timed", [](const NotedProfile& p) { return p.timed; },
-            [](NotedProfile& p, bool timed) { p.timed = timed; },
+            "timed", [](const TimestampedProfile& p) { return p.timed; },
+            [](TimestampedProfile& p, bool timed) { p.timed = timed; },
             "Whether the next run is asked for times. It runs every operator; a run that succeeds sets it back.")
         .def_prop_ro(
-            "recalled", [](const NotedProfile& p) { return p.recalled; },
+            "reused", [](const TimestampedProfile& p) { return p.reused; },
             "Whether the last run found by look-ups that its answer is the one before, so that no operator ran.")
         .def_prop_ro(
-            "timed_at_ms", [](const NotedProfile& p) { return p.timed_at_ms; },
+            "timed_at_ms", [](const TimestampedProfile& p) { return p.timed_at_ms; },
             "`now_ms` of the last timed run; None before.")
         .def(
-            "rows", [](const NotedProfile& p) { return by_node(p.rows); }, "Rows that each node gave in the last run.")
+            "rows", [](const TimestampedProfile& p) { return by_node(p.rows); },
+            "Rows that each node gave in the last run.")
         .def(
-            "nanos", [](const NotedProfile& p) { return by_node(p.nanos); },
+            "nanos", [](const TimestampedProfile& p) { return by_node(p.nanos); },
             "Own time of each node in the last timed run, ns; empty before the first.");
 
     nb::class_<Result>(m, "Result", "An answer: columns of term ids by slot, and the terms that the evaluation made.")

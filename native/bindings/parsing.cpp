@@ -88,7 +88,7 @@ void bind_parsing(nb::module_& m) {
             options.max_bad = max_bad;
             options.max_term_bytes = max_term_bytes;
             options.first_line = first_line;
-            options.lifetime = keep ? Lifetime::Kept : Lifetime::Transient;
+            options.lifetime = keep ? Lifetime::Permanent : Lifetime::Transient;
             return parse(dictionary, data, options, scope);
         },
         "dictionary"_a, "data"_a, nb::kw_only(), "quads"_a = true, "timestamps"_a = false, "strict"_a = true,

@@ -63,29 +63,32 @@ void make_stream(Stream* self, Store& store, Dictionary& dictionary, std::uint32
 std::pair<std::optional<ColumnOut<std::uint8_t>>, std::int64_t> decide(const TimesIn& ts, std::int64_t watermark,
                                                                        std::int64_t lateness_ms, std::int64_t wall_ms,
                                                                        std::int64_t max_ahead_ms) {
-    static_assert(sizeof(Fate) == 1);
-    std::vector<std::uint8_t> fates(ts.size());
+    static_assert(sizeof(Outcome) == 1);
+    std::vector<std::uint8_t> outcomes(ts.size());
     {
         const Unlocked released;
-        const std::span<Fate> rows(reinterpret_cast<Fate*>(fates.data()), fates.size());
+        const std::span<Outcome> rows(reinterpret_cast<Outcome*>(outcomes.data()), outcomes.size());
         watermark = Stream::decide(view(ts), watermark, lateness_ms, wall_ms, max_ahead_ms, rows);
     }
-    const auto is_accepted = [](std::uint8_t fate) { return fate == static_cast<std::uint8_t>(Fate::Accepted); };
-    if (!fates.empty() && std::all_of(fates.begin(), fates.end(), is_accepted)) return {std::nullopt, watermark};
-    return {to_numpy(std::move(fates)), watermark};
+    const auto is_accepted = [](std::uint8_t outcome) {
+        return outcome == static_cast<std::uint8_t>(Outcome::Accepted);
+    };
+    if (!outcomes.empty() && std::all_of(outcomes.begin(), outcomes.end(), is_accepted))
+        return {std::nullopt, watermark};
+    return {to_numpy(std::move(outcomes)), watermark};
 }
 
 std::pair<ColumnOut<std::uint8_t>, std::int64_t> decide_partition(const TimesIn& ts, std::int64_t watermark,
                                                                   std::int64_t own, std::int64_t others,
                                                                   std::int64_t lateness_ms, std::int64_t wall_ms,
                                                                   std::int64_t max_ahead_ms) {
-    std::vector<std::uint8_t> fates(ts.size());
+    std::vector<std::uint8_t> outcomes(ts.size());
     {
         const Unlocked released;
-        const std::span<Fate> rows(reinterpret_cast<Fate*>(fates.data()), fates.size());
+        const std::span<Outcome> rows(reinterpret_cast<Outcome*>(outcomes.data()), outcomes.size());
         own = Stream::decide_partition(view(ts), watermark, own, others, lateness_ms, wall_ms, max_ahead_ms, rows);
     }
-    return {to_numpy(std::move(fates)), own};
+    return {to_numpy(std::move(outcomes)), own};
 }
 
 void append(Stream& stream, const TimesIn& ts, const IdsIn& s, const IdsIn& p, const IdsIn& o) {

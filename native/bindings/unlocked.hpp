@@ -47,7 +47,8 @@ private:
     static void forget_others() { taken_.store(arrived_.load()); }
 
     PyThreadState* state_;
-    // `held_`: the last thread that acquired the GIL here has not released it here; it may have released it elsewhere.
+    // `held_`: the last thread that acquired the GIL here has not released it here; it may have released it in other
+    // code.
     inline static std::atomic<bool> held_{false};
     inline static std::atomic<std::uint32_t> arrived_{0}, taken_{0};
     inline static const int at_fork_ = ::pthread_atfork(nullptr, nullptr, forget_others);

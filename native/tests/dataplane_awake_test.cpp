@@ -7,7 +7,7 @@ namespace penstock::dataplane {
 namespace {
 
 struct Counted {
-    /// One wait; says how often look() was asked. `at_once`: something is there already.
+    /// One wait; returns the number of calls of look(). `at_once`: something is there already.
     int wait(bool at_once) {
         int looks = 0;
         awake.wait(

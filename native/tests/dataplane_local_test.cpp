@@ -6,7 +6,7 @@
 #include "dataplane/local_plane.hpp"
 #include "dataplane/router.hpp"
 #include "store/layout.hpp"
-#include "store_world.hpp"
+#include "store_fixture.hpp"
 
 namespace penstock::test {
 namespace {
@@ -42,8 +42,8 @@ Fault fault_of(dataplane::Plane& plane, const Read& read) {
 }
 
 struct LocalPlaneTest : ::testing::Test {
-    World world;
-    std::string path = world.scratch / "regions/shard-0.region";
+    Fixture fixture;
+    std::string path = fixture.scratch / "regions/shard-0.region";
     RegionEntry entry = entry_of(path, 7);
     LocalPlane plane;
     layout::Header header{};
@@ -57,9 +57,9 @@ TEST_F(LocalPlaneTest, ReadsWhatTheWriterPublishes) {
     plane.read({&read, 1});
     EXPECT_EQ(header.magic, layout::kMagic);
     EXPECT_EQ(header.published, 0u);
-    world.add({{iri(1), world.label(0), iri(2)}});
+    fixture.add({{iri(1), fixture.label(0), iri(2)}});
     plane.read({&read, 1});
-    EXPECT_EQ(header.published, world.store->latest());
+    EXPECT_EQ(header.published, fixture.store->latest());
     EXPECT_EQ(header.edges, 1u);
 }
 
@@ -67,8 +67,8 @@ TEST_F(LocalPlaneTest, FollowsAFileThatGrows) {
     plane.attach(entry);
     const std::uint64_t before = plane.directory(0).at(0).bytes;
     std::vector<Edge> edges;
-    for (std::uint64_t i = 0; i < 100'000; ++i) edges.push_back({iri(i), world.label(i % 3), iri(i + 1)});
-    world.add(edges);
+    for (std::uint64_t i = 0; i < 100'000; ++i) edges.push_back({iri(i), fixture.label(i % 3), iri(i + 1)});
+    fixture.add(edges);
     std::uint64_t word = 0;
     const Read read{entry.id, before, 8, reinterpret_cast<std::byte*>(&word)};
     plane.read({&read, 1});
@@ -93,8 +93,8 @@ TEST_F(LocalPlaneTest, RefusesWhatLiesOutside) {
 }
 
 TEST_F(LocalPlaneTest, AnotherIncarnationIsAnotherRegion) {
-    world.store.reset();
-    world.store = std::make_unique<Store>(world.scratch / "regions", 1, kReserve);
+    fixture.store.reset();
+    fixture.store = std::make_unique<Store>(fixture.scratch / "regions", 1, kReserve);
     try {
         plane.attach(entry);
         FAIL() << "attached a file of another epoch";
@@ -107,12 +107,12 @@ TEST_F(LocalPlaneTest, AnotherIncarnationIsAnotherRegion) {
 
 TEST(Router, ReadsFromSeveralNodesInOneBatch) {
     dataplane::Router router;
-    std::vector<World> worlds(2);
+    std::vector<Fixture> fixtures(2);
     std::vector<layout::Header> headers(2);
     std::vector<Read> reads;
     for (dataplane::Node node = 0; node < 2; ++node) {
-        for (std::uint64_t n = 0; n <= node; ++n) worlds[node].add({{iri(n), worlds[node].label(0), iri(n + 1)}});
-        RegionEntry entry = entry_of(worlds[node].scratch / "regions/shard-0.region", 3);
+        for (std::uint64_t n = 0; n <= node; ++n) fixtures[node].add({{iri(n), fixtures[node].label(0), iri(n + 1)}});
+        RegionEntry entry = entry_of(fixtures[node].scratch / "regions/shard-0.region", 3);
         entry.id.node = node;
         auto plane = std::make_shared<LocalPlane>();
         plane->attach(entry);

@@ -1,4 +1,4 @@
-// The TCP data plane between threads of one process: answers, faults, limits, and what hostile bytes come to.
+// The TCP data plane between threads of one process: answers, faults, limits, and hostile bytes.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -10,7 +10,7 @@
 #include "dataplane/tcp_server.hpp"
 #include "errors.hpp"
 #include "mix.hpp"
-#include "store_world.hpp"
+#include "store_fixture.hpp"
 
 namespace penstock::test {
 namespace {
@@ -202,7 +202,7 @@ public:
         receive_all(socket_, body, deadline());
         return {header.message, body};
     }
-    /// The fault of the next answer; then the node must have hung up.
+    /// The fault of the next answer; then the node must have disconnected.
     Fault cut() const {
         const auto [message, body] = answer();
         EXPECT_EQ(message, wire::Message::Failure);
@@ -216,7 +216,7 @@ private:
     Descriptor socket_;
 };
 
-TEST_F(TwoRegions, WhoSendsGarbageIsToldAndCut) {
+TEST_F(TwoRegions, GarbageGetsAnErrorAndADisconnect) {
     std::mt19937_64 random(9);
     for (const bool authenticated : {false, true}) {
         for (int i = 0; i < 20; ++i) {
@@ -229,7 +229,7 @@ TEST_F(TwoRegions, WhoSendsGarbageIsToldAndCut) {
     }
 }
 
-TEST_F(TwoRegions, WhoReadsWhatIsNotThereIsToldAndCut) {
+TEST_F(TwoRegions, AReadBeyondARegionGetsAnErrorAndADisconnect) {
     const auto fault = [&](std::uint32_t number, std::uint64_t offset, std::uint32_t length) {
         const RawEngine engine(server->port(), secret, true);
         engine.read(number, offset, length);
@@ -244,7 +244,7 @@ TEST_F(TwoRegions, WhoReadsWhatIsNotThereIsToldAndCut) {
     EXPECT_EQ(server->counters().reads, 0u);
 }
 
-TEST_F(TwoRegions, NobodyReadsBeforeTheProof) {
+TEST_F(TwoRegions, NoReadSucceedsBeforeTheProof) {
     const RawEngine engine(server->port(), secret, false);
     engine.read(0, 0, 8);
     EXPECT_EQ(engine.cut(), Fault::Refused);
@@ -258,7 +258,7 @@ TEST_F(TwoRegions, ARecordedProofIsWorthNothing) {
     EXPECT_EQ(engine.cut(), Fault::Refused);
 }
 
-TEST_F(TwoRegions, WhoDoesNotTakeHisAnswersDoesNotHoldUpOthers) {
+TEST_F(TwoRegions, AClientThatReadsNoAnswersDelaysNoOther) {
     const RawEngine greedy(server->port(), secret, true);
     for (int i = 0; i < 500; ++i) greedy.read(0, 0, 8 * kWords);  // 800 MB, and not one byte is taken
     const auto plane = this->plane();
@@ -279,9 +279,9 @@ TEST_F(TcpTest, ConnectionsAreLimited) {
 
 TEST_F(TcpTest, WhoDoesNotGreetIsCut) {
     start({.handshake = std::chrono::milliseconds(100)});
-    const Descriptor silent = connect_to({"127.0.0.1", server->port()}, Clock::now() + std::chrono::seconds(5));
+    const Descriptor idle = connect_to({"127.0.0.1", server->port()}, Clock::now() + std::chrono::seconds(5));
     std::byte byte;
-    EXPECT_EQ(fault_of([&] { receive_all(silent, {&byte, 1}, Clock::now() + std::chrono::seconds(10)); }),
+    EXPECT_EQ(fault_of([&] { receive_all(idle, {&byte, 1}, Clock::now() + std::chrono::seconds(10)); }),
               Fault::Disconnected);
 }
 

@@ -1,5 +1,5 @@
 // An engine reads lists of another process's store through each data plane, while that store is written at full speed.
-// Every list tells by itself whether it is whole: value k of vertex v is member(v, k).
+// Every list shows by itself whether it is whole: value k of vertex v is member(v, k).
 // PENSTOCK_TORN_READS: how many lists are verified (200,000; a million with PENSTOCK_LONG). PENSTOCK_RDMA_DEVICES: the
 // devices of node and engine, such as rxe0,rxe1.
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include "dataplane/shared_plane.hpp"
 #include "dataplane/tcp_server.hpp"
 #include "store/lookup.hpp"
-#include "store_world.hpp"
+#include "store_fixture.hpp"
 #include "torn_reads.hpp"
 
 namespace penstock::test {
@@ -37,8 +37,8 @@ constexpr std::size_t kBatch = 512;
 TermId member(std::uint64_t vertex, std::uint64_t index) { return make_id(Tag::Integer, (vertex << 28) | index); }
 
 std::size_t lists_to_verify() {
-    const char* wanted = std::getenv("PENSTOCK_TORN_READS");
-    if (wanted != nullptr) return std::strtoull(wanted, nullptr, 10);
+    const char* limit = std::getenv("PENSTOCK_TORN_READS");
+    if (limit != nullptr) return std::strtoull(limit, nullptr, 10);
     return std::getenv("PENSTOCK_LONG") != nullptr ? 1'000'000 : 200'000;
 }
 
@@ -52,11 +52,11 @@ public:
         std::vector<Edge> edges;
         for (int i = 0; i < 60; ++i) append(edges, random_() % kVertices, 1 + random_() % 6);
         for (int i = 0; i < 60; ++i, ++leaves_) edges.push_back({iri(leaves_), 2, member(leaves_, 0)});
-        world_->store->commit(edges, {});
-        if (world_->store->edge_count() > kEdgesOfAnEpoch) start();
+        fixture_->store->commit(edges, {});
+        if (fixture_->store->edge_count() > kEdgesOfAnEpoch) start();
         ++steps;
     }
-    std::string path() const { return world_->scratch / "regions/shard-0.region"; }
+    std::string path() const { return fixture_->scratch / "regions/shard-0.region"; }
     std::uint64_t epochs = 0, steps = 0;
 
 private:
@@ -64,18 +64,18 @@ private:
         for (; count > 0; --count) edges.push_back({iri(vertex), 1, member(vertex, lengths_[vertex]++)});
     }
     void start() {
-        world_ = std::make_unique<World>();
-        world_->label(0);
-        world_->label(1);
+        fixture_ = std::make_unique<Fixture>();
+        fixture_->label(0);
+        fixture_->label(1);
         lengths_.assign(kVertices, 0);
         leaves_ = kVertices;
         std::vector<Edge> edges;
         for (std::uint64_t v = 0; v < kVertices; ++v) append(edges, v, 1);
-        world_->store->commit(edges, {});
+        fixture_->store->commit(edges, {});
         ++epochs;
     }
 
-    std::unique_ptr<World> world_;
+    std::unique_ptr<Fixture> fixture_;
     std::mt19937_64 random_{5};
     std::vector<std::uint64_t> lengths_;
     std::uint64_t leaves_ = 0;
@@ -284,9 +284,9 @@ private:
 
 void expect_no_torn_lists(Plane& plane) {
     Reader reader(plane, 3);
-    const std::size_t wanted = lists_to_verify();
+    const std::size_t limit = lists_to_verify();
     std::size_t times_located = 0;
-    for (bool located = false; reader.verified < wanted;) {
+    for (bool located = false; reader.verified < limit;) {
         try {
             if (!located) {
                 reader.locate();

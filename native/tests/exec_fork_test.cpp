@@ -149,7 +149,7 @@ TEST_F(Fork, charges_what_it_collects_and_what_comes_back) {
     EXPECT_THROW(rows_by(fork(1), starting_from(1000), &nodes), LimitError);
 }
 
-TEST_F(Fork, needs_its_key_in_its_input) {
+TEST_F(Fork, requires_its_key_in_its_input) {
     const Spec root = n.node("fork", {{"in", n.seed()},
                                       {"inner", steps(n.node("outer"))},
                                       {"row", kRow},

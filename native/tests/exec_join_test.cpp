@@ -45,7 +45,7 @@ TEST_F(Joins, a_left_joins_condition_sees_both_sides) {
               (Rows{{1, 5, 5}, {2, 5, 0}}));
 }
 
-TEST_F(Joins, minus_takes_away_only_rows_that_share_a_bound_variable) {
+TEST_F(Joins, minus_removes_only_rows_that_share_a_bound_variable) {
     Spec left = values({0, 1}, {{1, 2}, {3, 0}, {0, 0}});
     EXPECT_EQ(run(n.plan(3, two("minus", left, values({0}, {{1}})))), (Rows{{0, 0}, {3, 0}}));
     EXPECT_EQ(run(n.plan(3, two("minus", left, values({2}, {{1}})))), (Rows{{0, 0}, {1, 2}, {3, 0}}));

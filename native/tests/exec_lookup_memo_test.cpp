@@ -1,4 +1,4 @@
-// Answers that stand because every look-up gives what it gave: always those of a plan that has never run.
+// Unchanged results: reused if every look-up gives its former rows, and equal to those of a plan that has never run.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -19,7 +19,7 @@ using exec::LookupMemo;
 
 using Triple = std::tuple<TermId, TermId, TermId>;
 
-class StandingAnswer : public ExecTest {
+class UnchangedResult : public ExecTest {
 protected:
     static constexpr std::size_t kSources = 3;
 
@@ -60,7 +60,7 @@ protected:
     Spec first = List{Dict{{"src", 1}}}, second = List{Dict{{"src", 2}}};
 };
 
-TEST_F(StandingAnswer, a_recalled_run_has_the_rows_of_the_run_that_it_recalls) {
+TEST_F(UnchangedResult, a_reused_result_has_the_rows_of_its_run) {
     const Plan plan(n.plan(2, n.scan(n.seed(), var(0), id(20), var(1), all), ids({0})));
     const Table seed = seed_table({0}, {{1}});
     Profile profile;
@@ -70,17 +70,17 @@ TEST_F(StandingAnswer, a_recalled_run_has_the_rows_of_the_run_that_it_recalls) {
     };
     contents_[1] = {{1, 20, 2}, {1, 20, 3}};
     for (int i = 0; i < 3; ++i) EXPECT_EQ(counted(), 2u);
-    EXPECT_TRUE(profile.recalled);
+    EXPECT_TRUE(profile.reused);
     contents_[1].insert({1, 20, 4});
-    profile.timed = true;  // this run is not remembered
+    profile.timed = true;  // this run is not memoized
     EXPECT_EQ(counted(), 3u);
-    EXPECT_FALSE(profile.recalled);
+    EXPECT_FALSE(profile.reused);
     contents_[1].erase({1, 20, 4});
     EXPECT_EQ(counted(), 2u);
-    EXPECT_TRUE(profile.recalled);
+    EXPECT_TRUE(profile.reused);
 }
 
-TEST_F(StandingAnswer, is_that_of_a_fresh_plan_while_sources_and_seeds_change) {
+TEST_F(UnchangedResult, is_that_of_a_fresh_plan_while_sources_and_seeds_change) {
     const std::vector<Table> seeds{seed_table({0}, {{1}}), seed_table({0}, {{2}}), seed_table({0}, {{3}, {4}})};
     const Spec in = ids({0});
     const auto scan = [&](Spec from, Spec s, TermId p, Spec o, const Spec& dataset) {
@@ -105,7 +105,7 @@ TEST_F(StandingAnswer, is_that_of_a_fresh_plan_while_sources_and_seeds_change) {
     for (const Spec& root : roots) expect_answers_of_a_fresh_plan(n.plan(3, root, in), seeds);
 }
 
-TEST_F(StandingAnswer, is_none_before_a_label_has_come_into_being) {
+TEST_F(UnchangedResult, is_none_before_a_label_has_come_into_being) {
     const Spec spec = n.plan(2, n.scan(n.seed(), var(0), id(90), var(1), all), ids({0}));
     const Plan standing(spec);
     const Table seed = seed_table({0}, {{1}});
@@ -114,7 +114,7 @@ TEST_F(StandingAnswer, is_none_before_a_label_has_come_into_being) {
     EXPECT_EQ(rows_of(run_over(standing, seed)), (Rows{{1, 2}}));
 }
 
-TEST_F(StandingAnswer, is_kept_where_every_look_up_gives_the_same) {
+TEST_F(UnchangedResult, is_reused_if_every_look_up_gives_the_same) {
     LookupMemo lookup_memo;
     const Table seed = seed_table({0}, {{1}}), answer = seed_table({0, 1}, {{1, 2}});
     const Label label = labels.intern(0, 20);
@@ -140,7 +140,7 @@ TEST_F(StandingAnswer, is_kept_where_every_look_up_gives_the_same) {
     EXPECT_FALSE(lookup_memo.still_valid(sources, 1));
 }
 
-/// A source that has been told what is new in it since its last version.
+/// A source that knows what its last version added.
 class KnownSource final : public Source {
 public:
     explicit KnownSource(LabelTable& labels) : labels_(labels), held_(std::in_place, labels) {}
@@ -153,7 +153,7 @@ public:
         ++version_;
         changed_.clear();
     }
-    /// The next version: other triples than those before, of whose ends others are said to have changed, too.
+    /// The next version: other triples than those before, and of their ends, others are reported as changed, too.
     void next_version(const std::set<Triple>& before, const std::set<Triple>& triples, TermId mistaken) {
         next_version();
         changed_.insert(mistaken);
@@ -201,7 +201,7 @@ private:
     std::uint64_t version_ = 1;
 };
 
-TEST_F(StandingAnswer, asks_a_source_that_knows_what_has_changed_for_nothing_else) {
+TEST_F(UnchangedResult, asks_a_source_that_knows_what_has_changed_for_nothing_else) {
     for (TermId o = 30; o < 70; ++o) graph.add(1, 20, o);
     KnownSource window(labels);
     for (TermId s = 30; s < 60; ++s) window.add(s, 21, s + 50);
@@ -223,7 +223,7 @@ TEST_F(StandingAnswer, asks_a_source_that_knows_what_has_changed_for_nothing_els
         EXPECT_EQ(window.asked, keys);
         EXPECT_EQ(found, rows(Plan(spec)));
     };
-    expect_keys_asked(40);  // the first run notes a seed
+    expect_keys_asked(40);  // the first run records a seed
     expect_keys_asked(40);  // and the second what it looks up
     expect_keys_asked(0);
     window.next_version();
@@ -243,7 +243,7 @@ TEST_F(StandingAnswer, asks_a_source_that_knows_what_has_changed_for_nothing_els
     expect_keys_asked(40);  // too many
 }
 
-TEST_F(StandingAnswer, is_patched_where_a_source_knows_what_has_changed) {
+TEST_F(UnchangedResult, is_patched_where_a_source_knows_what_has_changed) {
     const auto scan = [&](Spec from, Spec s, TermId p, Spec o, const Spec& dataset) {
         return n.scan(std::move(from), std::move(s), id(p), std::move(o), dataset);
     };
@@ -292,7 +292,7 @@ TEST_F(StandingAnswer, is_patched_where_a_source_knows_what_has_changed) {
     }
 }
 
-TEST_F(StandingAnswer, is_not_tried_for_while_look_ups_change_each_time) {
+TEST_F(UnchangedResult, is_not_tried_for_while_look_ups_change_each_time) {
     LookupMemo lookup_memo;
     const Table seed = seed_table({0}, {{1}});
     const Label label = labels.intern(0, 20);

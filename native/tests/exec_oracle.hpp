@@ -1,4 +1,4 @@
-// Evaluates a plan's spec row at a time, as docs/plan-format.md and SPARQL 1.1 §18 say: slow, and written without
+// Evaluates a plan's spec row at a time, following docs/plan-format.md and SPARQL 1.1 §18: slow, and written without
 // regard to how the executor does it.
 #pragma once
 
@@ -49,15 +49,15 @@ private:
             TermId name = part.find("name") ? part.at("name").as_int() : 0;
             const Spec* list = part.find("graphs");
             bool all_named = list != nullptr && list->is_string();
-            std::set<TermId> wanted;
+            std::set<TermId> graphs;
             if (list != nullptr && !all_named)
-                for (const Spec& graph : list->as_list()) wanted.insert(graph.as_int());
+                for (const Spec& graph : list->as_list()) graphs.insert(graph.as_int());
             if (named)
-                for (TermId graph : wanted)
+                for (TermId graph : graphs)
                     if ((name ? name : graph) != 0) found[name ? name : graph];
             if (named && source != 0) found[name];
             for (const Quad& q : sources[source]) {
-                if (source == 0 && (all_named ? q.g == 0 : wanted.count(q.g) == 0)) continue;
+                if (source == 0 && (all_named ? q.g == 0 : graphs.count(q.g) == 0)) continue;
                 TermId key = !named ? 0 : name != 0 ? name : q.g;
                 if (named && key == 0) continue;
                 found[key].insert({q.s, q.p, q.o});
@@ -140,7 +140,7 @@ private:
     Pairs path_pairs(const Spec& path, TermId from, TermId to, const Triples& graph) {
         Pairs pairs;
         auto add = [&](const Pairs& more) { pairs.insert(pairs.end(), more.begin(), more.end()); };
-        auto wanted = [&](TermId a, TermId b) { return (from == 0 || from == a) && (to == 0 || to == b); };
+        auto matches = [&](TermId a, TermId b) { return (from == 0 || from == a) && (to == 0 || to == b); };
         bool is_negated =
             std::any_of(path.as_dict().begin(), path.as_dict().end(), [](auto& m) { return m.first == "nps"; });
         if (is_negated) {
@@ -150,14 +150,14 @@ private:
                     bool out = std::any_of(excluded->as_list().begin(), excluded->as_list().end(),
                                            [p = p](const Spec& id) { return id.as_int() == p; });
                     TermId a = along ? s : o, b = along ? o : s;
-                    if (!out && wanted(a, b)) pairs.emplace_back(a, b);
+                    if (!out && matches(a, b)) pairs.emplace_back(a, b);
                 }
             };
             side(path.find("nps"), true);
             side(path.find("inv"), false);
         } else if (const Spec* link = path.find("link")) {
             for (auto [s, p, o] : graph)
-                if (p == link->as_int() && wanted(s, o)) pairs.emplace_back(s, o);
+                if (p == link->as_int() && matches(s, o)) pairs.emplace_back(s, o);
         } else if (const Spec* inv = path.find("inv")) {
             return turned(path_pairs(*inv, to, from, graph));
         } else if (const Spec* alt = path.find("alt")) {
@@ -193,7 +193,7 @@ private:
                 else
                     for (auto [a, b] : path_pairs(step, start, 0, graph)) visit(b);
                 for (TermId end : seen)
-                    if (wanted(start, end)) pairs.emplace_back(start, end);
+                    if (matches(start, end)) pairs.emplace_back(start, end);
             }
         }
         return pairs;
@@ -204,7 +204,7 @@ private:
 
     void path_matches(const Spec& node, const Solution& row, const Triples& graph, const Solution& base,
                       Solutions& out) {
-        // Ends that are bound by the row are variables where the plan says so, else they stand for terms.
+        // Ends that are bound by the row are variables if the plan declares it, otherwise terms.
         bool variables = node.at("nodes_only").as_bool();
         auto end = [&](const Spec& spec) { return variables && spec.find("var") != nullptr ? 0 : term(spec, row); };
         for (auto [from, to] : path_pairs(node.at("path"), end(node.at("s")), end(node.at("o")), graph)) {
@@ -256,10 +256,10 @@ private:
             out.assign(distinct.begin(), distinct.end());
         } else if (op == "project") {
             for (const Solution& row : child("in")) {
-                Solution kept;
+                Solution projected;
                 for (const Spec& slot : node.at("slots").as_list())
-                    if (auto found = row.find(slot.as_int()); found != row.end()) kept.insert(*found);
-                out.push_back(kept);
+                    if (auto found = row.find(slot.as_int()); found != row.end()) projected.insert(*found);
+                out.push_back(projected);
             }
         } else if (op == "group") {
             return group(node, child("in"));
@@ -298,14 +298,14 @@ private:
                         Solution made = base;
                         if (unify(node.at("s"), s, made) && unify(node.at("p"), p, made) &&
                             unify(node.at("o"), o, made))
-                            out.push_back(kept(node, made));
+                            out.push_back(projected(node, made));
                     }
                 }
             }
         return out;
     }
 
-    static Solution kept(const Spec& scan, Solution row) {
+    static Solution projected(const Spec& scan, Solution row) {
         const Spec* keep = scan.find("keep");
         if (keep == nullptr) return row;
         std::set<std::uint64_t> slots;

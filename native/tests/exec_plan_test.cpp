@@ -144,7 +144,7 @@ TEST_F(Plans, the_latest_time_of_a_tuple_is_the_greatest_of_the_windows) {
     EXPECT_NE(found[0][0], kUnbound);
 }
 
-TEST(MultisetDifference, takes_rows_away_one_for_one) {
+TEST(MultisetDifference, removes_rows_one_for_one) {
     Column a0{1, 1, 2, 1, 3}, a1{5, 5, 6, 5, 7}, b0{1, 3, 9}, b1{5, 8, 9};
     std::vector<std::span<const TermId>> a{a0, a1}, b{b0, b1};
     EXPECT_EQ(exec::multiset_difference(a, 5, b, 3), (std::vector<std::int64_t>{1, 2, 3, 4}));

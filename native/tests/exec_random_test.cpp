@@ -97,36 +97,36 @@ private:
         return in.slots.count(slot) && !in.bound.count(slot) ? -1 : static_cast<int>(slot);
     }
 
-    Draft scan(Draft in, bool narrow = false) {
+    Draft scan(Draft in, bool projected = false) {
         int graph = graph_slot(in);
         Dict members = pattern(in, graph);
         Spec s = term(in), o = term(in), p = chance(25) ? term(in) : id(predicate());
         members.insert(members.end(), {{"s", s}, {"p", p}, {"o", o}});
         for (const Spec& t : {s, p, o}) bind(in, t);
         if (graph >= 0) bind(in, static_cast<std::uint64_t>(graph));
-        if (narrow) members.emplace_back("keep", some_slots(in));
+        if (projected) members.emplace_back("keep", some_slots(in));
         in.node = n_.node("scan", members);
         return in;
     }
 
-    /// Forgets the others.
+    /// Removes the other slots from the draft.
     Spec some_slots(Draft& in) {
-        List kept;
+        List slots;
         for (std::uint64_t slot = 0; slot <= kMember; ++slot) {
             if (chance(70))
-                kept.emplace_back(slot);
+                slots.emplace_back(slot);
             else
                 in.slots.erase(slot), in.bound.erase(slot);
         }
-        for (std::uint64_t slot = kMember + 1; slot < next_slot_; ++slot) kept.emplace_back(slot);
-        return kept;
+        for (std::uint64_t slot = kMember + 1; slot < next_slot_; ++slot) slots.emplace_back(slot);
+        return slots;
     }
 
     Draft path(Draft in) {
         int graph = graph_slot(in);
         Dict members = pattern(in, graph);
         Spec s = term(in), o = term(in);
-        // A slot of the seed is a term, any other a variable; the plan has to say so where both ends are variables.
+        // A slot of the seed is a term, any other a variable; the plan must declare it if both ends are variables.
         auto is_variable = [&](const Spec& t) {
             return t.find("var") != nullptr && !(with_seed_ && t.at("var").as_int() == 0);
         };

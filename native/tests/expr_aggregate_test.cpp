@@ -25,8 +25,8 @@ protected:
         aggregate->finish(context, out);
         return out;
     }
-    void check(const std::string& name, const std::string& values, std::string_view wanted, bool distinct = false) {
-        EXPECT_EQ(terms.show(aggregate(name, values, distinct)), terms.show(terms(wanted))) << name << " " << values;
+    void check(const std::string& name, const std::string& values, std::string_view expected, bool distinct = false) {
+        EXPECT_EQ(terms.show(aggregate(name, values, distinct)), terms.show(terms(expected))) << name << " " << values;
     }
 };
 
@@ -92,7 +92,7 @@ TEST_F(Aggregates, SampleAndGroupConcatDoNotDependOnRowOrder) {
     check("group_concat", "\"b\" err", "err");
 }
 
-TEST_F(Aggregates, GroupsAreKeptApart) {
+TEST_F(Aggregates, GroupsAreSeparate) {
     Table rows = table({{"x", "1 2 3 4 5"}});
     const Column out = grouped("sum", rows, {0, 1, 0, 2, 1}, 4);
     EXPECT_EQ(out, (Column{terms("4"), terms("7"), terms("4"), terms("0")}));

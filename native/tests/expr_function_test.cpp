@@ -92,7 +92,7 @@ TEST_F(Functions, IrisAreResolved) {
         {"http:g", "<http:g>"},
         {"a b", "err"},
     };
-    for (const auto& [reference, wanted] : cases) EXPECT_EQ(resolved(reference), wanted) << reference;
+    for (const auto& [reference, expected] : cases) EXPECT_EQ(resolved(reference), expected) << reference;
     expect_all({
         {"(iri <http://a/x>)", "<http://a/x>"},
         {"(iri \"relative\")", "err"},
@@ -350,7 +350,7 @@ TEST_F(Functions, ForeignFunctionsAreCalledOncePerArgumentList) {
     EXPECT_EQ(run("(md5 ?x)", rows)[0], kUnbound);
     EXPECT_EQ(calls.size(), 4u);
     run("(regex ?x \"^a[bc]\")", rows);
-    EXPECT_EQ(calls.size(), 4u) << "remembered between calls of one evaluation";
+    EXPECT_EQ(calls.size(), 4u) << "memoized between calls of one evaluation";
     context.foreign = nullptr;
     expect("(md5 \"other\")", "err");
 }

@@ -118,8 +118,8 @@ TEST(Decimals, QuotientsAreTheNearestOfTheirDigits) {
         if (b.mantissa == 0) continue;
         const auto quotient = divide(a, b);
         if (!quotient) continue;
-        const double wanted = to_double(a) / to_double(b);
-        EXPECT_NEAR(to_double(*quotient), wanted, std::fabs(wanted) * 1e-14 + 1e-38);
+        const double expected = to_double(a) / to_double(b);
+        EXPECT_NEAR(to_double(*quotient), expected, std::fabs(expected) * 1e-14 + 1e-38);
     }
 }
 
@@ -197,14 +197,14 @@ TEST(Reals, AreReadAndSpelt) {
 double reference_sum(const std::vector<double>& values) {
     std::vector<double> parts;
     for (double x : values) {
-        std::size_t kept = 0;
+        std::size_t used = 0;
         for (double y : parts) {
             if (std::fabs(x) < std::fabs(y)) std::swap(x, y);
             const double high = x + y, low = y - (high - x);
-            if (low != 0) parts[kept++] = low;
+            if (low != 0) parts[used++] = low;
             x = high;
         }
-        parts.resize(kept);
+        parts.resize(used);
         parts.push_back(x);
     }
     if (parts.empty()) return 0;

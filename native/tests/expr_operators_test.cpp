@@ -26,7 +26,7 @@ TEST_F(Operators, EqualityFollowsValuesOfKnownDatatypes) {
     });
 }
 
-// W3C data-sparql10/open-world: open-eq-07..12; expr-builtin: lang-case-insensitive.
+// W3C data-sparql10/open-fixture: open-eq-07..12; expr-builtin: lang-case-insensitive.
 TEST_F(Operators, EqualityOfTermsWithoutCommonDatatype) {
     expect_all({
         {"(= \"xyz\"@en \"xyz\"@EN)", "true"},
@@ -51,7 +51,7 @@ TEST_F(Operators, EqualityOfTermsWithoutCommonDatatype) {
     });
 }
 
-// expr-equals/eq-dateTime, expr-ops/ge-2…, open-world/date-1..3, open-cmp.
+// expr-equals/eq-dateTime, expr-ops/ge-2…, open-fixture/date-1..3, open-cmp.
 TEST_F(Operators, DatesFollowThePartialOrder) {
     expect_all({
         {"(= \"2002-04-02T23:00:00-04:00\"^^dateTime \"2002-04-03T02:00:00-01:00\"^^dateTime)", "true"},
@@ -77,7 +77,7 @@ TEST_F(Operators, DatesFollowThePartialOrder) {
     });
 }
 
-TEST_F(Operators, OrderingNeedsACommonType) {
+TEST_F(Operators, OrderingRequiresACommonType) {
     expect_all({
         {"(< 1 2)", "true"},
         {"(< 1 1.5)", "true"},
@@ -249,9 +249,9 @@ TEST_F(Operators, ColumnsOfManyChunksAreComputedRowByRow) {
     for (int i = 0; i < 1000; ++i) EXPECT_EQ(sums[static_cast<std::size_t>(i)], terms(std::to_string(3 * i)));
     std::vector<std::uint8_t> keep;
     Expression::compile(parse("(and (>= ?x 100) (or (< ?x 200) (= ?x 500.0)))"))->test(rows, context, keep);
-    int kept = 0;
-    for (int i = 0; i < 1000; ++i) kept += keep[static_cast<std::size_t>(i)];
-    EXPECT_EQ(kept, 101);
+    int selected = 0;
+    for (int i = 0; i < 1000; ++i) selected += keep[static_cast<std::size_t>(i)];
+    EXPECT_EQ(selected, 101);
 }
 
 TEST_F(Operators, AVariableThatTheTableLacksIsUnbound) {

@@ -117,12 +117,12 @@ protected:
     std::string show(std::string_view text) { return terms.show(run(text)); }
 
     /// Expects the very term, spelling included.
-    void expect(std::string_view text, std::string_view wanted) {
-        EXPECT_EQ(show(text), terms.show(terms(wanted))) << text;
+    void expect(std::string_view text, std::string_view expected) {
+        EXPECT_EQ(show(text), terms.show(terms(expected))) << text;
     }
     using Cases = std::vector<std::pair<std::string_view, std::string_view>>;
     void expect_all(const Cases& cases) {
-        for (const auto& [text, wanted] : cases) expect(text, wanted);
+        for (const auto& [text, expected] : cases) expect(text, expected);
     }
 
     Slot slot(const std::string& name) {

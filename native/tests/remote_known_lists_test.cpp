@@ -7,7 +7,7 @@
 
 #include "remote/known_lists.hpp"
 #include "store/lookup.hpp"
-#include "store_world.hpp"
+#include "store_fixture.hpp"
 
 namespace penstock::test {
 namespace {
@@ -76,7 +76,7 @@ TEST(KnownLists, ForgetsWhatWasNotUsedForLongestAndKeepsWhatIsHeld) {
     EXPECT_NE(find(lists, {1, iri(39'999), 1, Dir::Out}, now), nullptr);
 }
 
-TEST(KnownLists, ListsThatWouldTakeMostOfThePlaceAreNotKept) {
+TEST(KnownLists, ListsThatWouldFillMostOfTheCacheAreNotCached) {
     KnownLists lists(1 << 20);
     KnownLists::Hold hold;
     const ListKey key{1, iri(1), 1, Dir::Out};

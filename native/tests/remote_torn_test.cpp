@@ -18,7 +18,7 @@
 #include "dataplane/tcp_server.hpp"
 #include "mix.hpp"
 #include "remote/remote_view.hpp"
-#include "remote_world.hpp"
+#include "remote_fixture.hpp"
 #include "torn_reads.hpp"
 
 namespace penstock::test {
@@ -30,7 +30,7 @@ using Clock = RemoteStore::Clock;
 
 constexpr std::size_t kShards = 4;
 constexpr std::uint64_t kVertices = 2000, kHot = 20;  // half of all values go to the hot ones: long lists
-constexpr std::uint64_t kAppends = 60;                // of a commit; and as many vertices that nobody knew
+constexpr std::uint64_t kAppends = 60;                // of a commit; and as many new vertices
 constexpr Snapshot kCommitsOfAnEpoch = 2000;          // then the store is made anew: memory is bounded, time is not
 constexpr std::uint32_t kStream = 1;                  // has the even commits, as batches of the same number
 constexpr Label kLists = 1, kLeaves = 2;
@@ -44,8 +44,8 @@ TermId member(std::uint64_t vertex, Snapshot commit) { return make_id(Tag::Integ
 CommitSource source(Snapshot commit) { return commit % 2 == 0 ? CommitSource{kStream, commit} : CommitSource{}; }
 
 std::size_t lists_to_verify() {
-    const char* wanted = std::getenv("PENSTOCK_TORN_READS");
-    if (wanted != nullptr) return std::strtoull(wanted, nullptr, 10);
+    const char* limit = std::getenv("PENSTOCK_TORN_READS");
+    if (limit != nullptr) return std::strtoull(limit, nullptr, 10);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     return 20'000;
 #else
@@ -77,14 +77,14 @@ public:
         store_->apply(commit, edges, source(commit));
         ++commits;
     }
-    /// 0 where the store was made anew since the epoch that is asked for.
+    /// 0 if the store was created again after the requested epoch.
     Snapshot lease(const LeaseRequest& asked) {
         if (asked.epoch != epoch_) return 0;
         store_->release(kStream, asked.released);
         std::unique_ptr<StoreLease> next;
         try {
             next = store_->lease(asked.snapshot);
-        } catch (const StorageError&) {  // the first one: nothing was kept for it
+        } catch (const StorageError&) {  // the first one: nothing was retained for it
             next = store_->lease(~Snapshot{0});
         }
         lease_ = std::move(next);
@@ -158,9 +158,9 @@ public:
         ::waitpid(child_, &status, 0);
         EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     }
-    Snapshot lease(const LeaseRequest& wanted) const {
+    Snapshot lease(const LeaseRequest& request) const {
         Snapshot granted = 0;
-        if (::write(connection_, &wanted, sizeof wanted) != sizeof wanted ||
+        if (::write(connection_, &request, sizeof request) != sizeof request ||
             ::read(connection_, &granted, sizeof granted) != sizeof granted)
             throw Error("the node has gone");
         return granted;
@@ -268,11 +268,11 @@ void expect_whole_lists(const NodeProcess& node, const std::shared_ptr<Plane>& p
     std::mt19937_64 random(3);
     Expected expected;
     std::size_t verified = 0, values = 0, epochs = 0;
-    for (const std::size_t wanted = lists_to_verify(); verified < wanted; ++epochs) {
+    for (const std::size_t limit = lists_to_verify(); verified < limit; ++epochs) {
         std::unique_ptr<Reader> reader;
         try {
             reader = std::make_unique<Reader>(node, plane, expected, random);
-            while (verified + reader->verified < wanted) {
+            while (verified + reader->verified < limit) {
                 const std::string wrong = reader->verify();
                 ASSERT_EQ(wrong, "") << "after " << verified + reader->verified << " lists";
             }

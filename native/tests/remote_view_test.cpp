@@ -5,7 +5,7 @@
 #include <random>
 
 #include "errors.hpp"
-#include "remote_world.hpp"
+#include "remote_fixture.hpp"
 
 namespace penstock::test {
 namespace {
@@ -26,9 +26,9 @@ struct Held {
 class ModelRun {
 public:
     ModelRun(const Case& c, std::uint64_t seed)
-        : case_(c), random_(seed), world_(c.shards, c.nodes, c.copying, c.known_bytes) {
+        : case_(c), random_(seed), fixture_(c.shards, c.nodes, c.copying, c.known_bytes) {
         for (std::size_t i = 0; i < c.vertices; ++i) vertices_.push_back(iri(i));
-        for (std::size_t i = 0; i < c.labels; ++i) labels_.push_back(world_.label(1000000 + i));
+        for (std::size_t i = 0; i < c.labels; ++i) labels_.push_back(fixture_.label(1000000 + i));
         batches_.resize(c.streams + 1, 0);
         released_.resize(c.streams + 1, -1);
         at_.resize(c.nodes, 0);
@@ -39,17 +39,17 @@ public:
             write();
             if (one_in(3)) open_view();
             if (one_in(4) && !held_.empty()) close_view();
-            if (one_in(4)) world_.renew();
+            if (one_in(4)) fixture_.renew();
             if (case_.streams > 0 && one_in(6)) release();
         }
         while (!held_.empty() && !testing::Test::HasFatalFailure()) close_view();
-        for (std::uint32_t s = 1; s <= case_.streams; ++s) world_.release(s, released_[s] = batches_[s]);
+        for (std::uint32_t s = 1; s <= case_.streams; ++s) fixture_.release(s, released_[s] = batches_[s]);
         for (std::size_t n = 0; n < case_.nodes; ++n) catch_up(n, log_.size());
         open_view();
-        EXPECT_EQ(world_.remote->edge_count(), model_.visible(world_.remote->latest(), {}).size());
+        EXPECT_EQ(fixture_.remote->edge_count(), model_.visible(fixture_.remote->latest(), {}).size());
         held_.clear();
-        world_.leases.clear();
-        for (auto& store : world_.stores) EXPECT_EQ(store->log_bytes(), 0u);
+        fixture_.leases.clear();
+        for (auto& store : fixture_.stores) EXPECT_EQ(store->log_bytes(), 0u);
     }
 
 private:
@@ -63,7 +63,7 @@ private:
         return vertices_[one_in(3) ? below(std::min<std::size_t>(2, vertices_.size())) : below(vertices_.size())];
     }
 
-    /// A new commit in the log; nodes apply the log at their own pace.
+    /// A new commit in the log; each node applies the log independently.
     void write() {
         std::vector<Edge> edges;
         for (std::size_t n = below(case_.max_edges) + 1; n > 0; --n)
@@ -76,7 +76,7 @@ private:
     }
     void catch_up(std::size_t node, std::size_t until) {
         for (; at_[node] < until; ++at_[node])
-            world_.apply(node, static_cast<Snapshot>(at_[node] + 1), log_[at_[node]].edges, log_[at_[node]].source);
+            fixture_.apply(node, static_cast<Snapshot>(at_[node] + 1), log_[at_[node]].edges, log_[at_[node]].source);
     }
 
     void open_view() {
@@ -86,8 +86,8 @@ private:
                 bounds.push_back({s, released_[s] + static_cast<std::int64_t>(below(
                                                         static_cast<std::size_t>(batches_[s] - released_[s] + 1)))});
         const auto stable = static_cast<Snapshot>(*std::min_element(at_.begin(), at_.end()));
-        ASSERT_EQ(world_.remote->latest(), stable);
-        held_.push_back({world_.remote->view(bounds), model_.visible(stable, bounds)});
+        ASSERT_EQ(fixture_.remote->latest(), stable);
+        held_.push_back({fixture_.remote->view(bounds), model_.visible(stable, bounds)});
         check(held_.back());
     }
     void close_view() {
@@ -96,10 +96,10 @@ private:
         held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
     }
     void release() {
-        world_.renew();
+        fixture_.renew();
         const auto s = static_cast<std::uint32_t>(below(case_.streams) + 1);
         released_[s] += static_cast<std::int64_t>(below(static_cast<std::size_t>(batches_[s] - released_[s] + 1)));
-        world_.release(s, released_[s]);
+        fixture_.release(s, released_[s]);
     }
     void check(const Held& held) {
         const std::string found = difference(*held.view, held.expected, vertices_, labels_);
@@ -108,7 +108,7 @@ private:
 
     Case case_;
     std::mt19937_64 random_;
-    NodesWorld world_;
+    NodesFixture fixture_;
     Model model_;
     std::vector<Commit> log_;
     std::vector<std::size_t> at_;  // by node: how much of the log it has applied
@@ -141,73 +141,73 @@ INSTANTIATE_TEST_SUITE_P(Sizes, RemoteView,
                                          Case{2, 2, true, 40, 5, 60, 60, 2, 0}));
 
 TEST(RemoteStore, ReadsAMorselInThreeRounds) {
-    NodesWorld world(8, 2, true);
+    NodesFixture fixture(8, 2, true);
     std::vector<Edge> edges;
     std::vector<TermId> keys;
     for (std::uint64_t v = 0; v < 1000; ++v) {
         keys.push_back(iri(v));
-        for (std::uint64_t k = 0; k < 3; ++k) edges.push_back({iri(v), world.label(1), iri(10000 + v * 3 + k)});
+        for (std::uint64_t k = 0; k < 3; ++k) edges.push_back({iri(v), fixture.label(1), iri(10000 + v * 3 + k)});
     }
-    world.add(edges);
-    const auto view = world.remote->view();
+    fixture.add(edges);
+    const auto view = fixture.remote->view();
     std::uint64_t reads[2];
     for (std::uint64_t& read : reads) {
-        const std::uint64_t rounds = world.remote->rounds(), before = world.reads();
+        const std::uint64_t rounds = fixture.remote->rounds(), before = fixture.reads();
         Matches matches;
-        view->expand(keys, world.label(1), Dir::Out, matches);
+        view->expand(keys, fixture.label(1), Dir::Out, matches);
         EXPECT_EQ(matches.values.size(), 3000u);
-        EXPECT_LE(world.remote->rounds() - rounds, 3u);
-        read = world.reads() - before;
+        EXPECT_LE(fixture.remote->rounds() - rounds, 3u);
+        read = fixture.reads() - before;
     }
     EXPECT_GT(reads[0], 2000u);                    // a bucket may be shared; a record and a list for each key
     EXPECT_LT(reads[1], reads[0] - reads[0] / 5);  // it knows where most records lie
 }
 
 TEST(RemoteStore, AsksOnlyWhetherListsThatItKnowsHaveGrown) {
-    NodesWorld world(4, 2, true);
+    NodesFixture fixture(4, 2, true);
     std::vector<Edge> edges;
     std::vector<TermId> keys;
     for (std::uint64_t v = 1; v <= 100; ++v) {
         keys.push_back(iri(v));
-        for (std::uint64_t k = 0; k < v; ++k) edges.push_back({iri(v), world.label(1), iri(10000 + k)});
+        for (std::uint64_t k = 0; k < v; ++k) edges.push_back({iri(v), fixture.label(1), iri(10000 + k)});
     }
-    world.add(edges);
+    fixture.add(edges);
     Matches matches;
     const auto expand = [&](const Source& view) {
-        const std::uint64_t rounds = world.remote->rounds(), before = world.reads();
+        const std::uint64_t rounds = fixture.remote->rounds(), before = fixture.reads();
         matches.clear();
-        view.expand(keys, world.label(1), Dir::Out, matches);
-        return std::pair{world.remote->rounds() - rounds, world.reads() - before};
+        view.expand(keys, fixture.label(1), Dir::Out, matches);
+        return std::pair{fixture.remote->rounds() - rounds, fixture.reads() - before};
     };
-    expand(*world.remote->view());
+    expand(*fixture.remote->view());
     using Read = std::pair<std::uint64_t, std::uint64_t>;
-    EXPECT_EQ(expand(*world.remote->view()), (Read{0, 0}));  // nothing was committed since
-    world.add({{iri(10), world.label(1), iri(77)}, {iri(1000), world.label(1), iri(77)}});
-    const auto view = world.remote->view();
+    EXPECT_EQ(expand(*fixture.remote->view()), (Read{0, 0}));  // nothing was committed since
+    fixture.add({{iri(10), fixture.label(1), iri(77)}, {iri(1000), fixture.label(1), iri(77)}});
+    const auto view = fixture.remote->view();
     EXPECT_EQ(expand(*view), (Read{3, 100 + 2}));  // entries; of one list the link, and the extent behind it
     EXPECT_EQ(matches.values.size(), edges.size() + 1);
     EXPECT_EQ(expand(*view), (Read{0, 0}));
-    world.add({{iri(1000), world.label(1), iri(78)}});
-    EXPECT_EQ(expand(*world.remote->view()), (Read{1, 100}));
+    fixture.add({{iri(1000), fixture.label(1), iri(78)}});
+    EXPECT_EQ(expand(*fixture.remote->view()), (Read{1, 100}));
 }
 
 TEST(RemoteStore, ALongListThatGrowsIsReadAgainInFewRounds) {
-    NodesWorld world(1, 1, true);
+    NodesFixture fixture(1, 1, true);
     const TermId hub = iri(1);
     std::uint64_t next = 10, longest = 0;
     Matches matches;
     const auto expand = [&] {
-        const auto view = world.remote->view();
-        const std::uint64_t rounds = world.remote->rounds();
+        const auto view = fixture.remote->view();
+        const std::uint64_t rounds = fixture.remote->rounds();
         matches.clear();
-        view->expand({&hub, 1}, world.label(1), Dir::Out, matches);
+        view->expand({&hub, 1}, fixture.label(1), Dir::Out, matches);
         EXPECT_EQ(matches.values.size(), next - 10);
-        return world.remote->rounds() - rounds;
+        return fixture.remote->rounds() - rounds;
     };
     for (int commit = 0; commit < 300; ++commit) {
         std::vector<Edge> edges;
-        for (int i = 0; i <= commit % 7; ++i) edges.push_back({hub, world.label(1), iri(next++)});
-        world.add(edges);
+        for (int i = 0; i <= commit % 7; ++i) edges.push_back({hub, fixture.label(1), iri(next++)});
+        fixture.add(edges);
         if (commit > 0) longest = std::max(longest, expand());
         if (commit == 0) expand();
     }
@@ -215,12 +215,12 @@ TEST(RemoteStore, ALongListThatGrowsIsReadAgainInFewRounds) {
 }
 
 TEST(RemoteStore, AnUnboundKeyIsNotTakenForAnIndexVertex) {
-    NodesWorld world(2, 2, true);
-    const Label label = world.label(1);
-    world.add({{iri(1), label, iri(2)}, {iri(3), label, iri(4)}});
+    NodesFixture fixture(2, 2, true);
+    const Label label = fixture.label(1);
+    fixture.add({{iri(1), label, iri(2)}, {iri(3), label, iri(4)}});
     const TermId unbound[] = {kUnbound, kUnbound};
     for (int i = 0; i < 3; ++i) {
-        const auto view = world.remote->view();
+        const auto view = fixture.remote->view();
         Matches matches;
         view->expand(unbound, label, Dir::Out, matches);
         EXPECT_TRUE(matches.values.empty());
@@ -234,63 +234,63 @@ TEST(RemoteStore, AnUnboundKeyIsNotTakenForAnIndexVertex) {
 }
 
 TEST(RemoteStore, ViewsOfASnapshotThatWasKnownBeginByOneRead) {
-    NodesWorld world(4, 2, true);
+    NodesFixture fixture(4, 2, true);
     const auto rounds_of_view = [&](std::optional<Snapshot> at = {}) {
-        const std::uint64_t before = world.remote->rounds();
-        world.remote->view({}, at);
-        return world.remote->rounds() - before;
+        const std::uint64_t before = fixture.remote->rounds();
+        fixture.remote->view({}, at);
+        return fixture.remote->rounds() - before;
     };
-    const auto add = [&] { return world.add({{iri(1), world.label(1), iri(2)}}); };
+    const auto add = [&] { return fixture.add({{iri(1), fixture.label(1), iri(2)}}); };
     add();
     EXPECT_EQ(rounds_of_view(), 2u);
     EXPECT_EQ(rounds_of_view(), 1u);
     add();
     EXPECT_EQ(rounds_of_view(), 2u);
-    const Snapshot second = world.remote->latest();  // which is known by that
+    const Snapshot second = fixture.remote->latest();  // which is known by that
     add();
     EXPECT_EQ(rounds_of_view(second), 1u);
 }
 
 TEST(RemoteStore, StartsFromTheIndexOfAllShardsTogether) {
-    NodesWorld world(16, 4, true);
+    NodesFixture fixture(16, 4, true);
     std::vector<Edge> edges;
-    for (std::uint64_t v = 0; v < 50 * 16; ++v) edges.push_back({iri(v), world.label(1), iri(v + 1)});
-    world.add(edges);
-    const auto view = world.remote->view();
-    const std::uint64_t rounds = world.remote->rounds();
+    for (std::uint64_t v = 0; v < 50 * 16; ++v) edges.push_back({iri(v), fixture.label(1), iri(v + 1)});
+    fixture.add(edges);
+    const auto view = fixture.remote->view();
+    const std::uint64_t rounds = fixture.remote->rounds();
     std::vector<TermId> subjects;
-    view->vertices(world.label(1), Dir::Out, subjects);
+    view->vertices(fixture.label(1), Dir::Out, subjects);
     EXPECT_EQ(subjects.size(), edges.size());
-    EXPECT_LE(world.remote->rounds() - rounds, 3u);  // rows of the label, first extents, the rest
+    EXPECT_LE(fixture.remote->rounds() - rounds, 3u);  // rows of the label, first extents, the rest
 }
 
-TEST(RemoteStore, FindsEveryListOfMoreKeysThanItRemembersPlacesOf) {
-    NodesWorld world(4, 2, true);
+TEST(RemoteStore, FindsEveryListOfMoreKeysThanItsLocationCacheHolds) {
+    NodesFixture fixture(4, 2, true);
     std::vector<Edge> edges;
     std::vector<TermId> keys;
     for (std::uint64_t v = 0; v < 2 * remote::LocationCache::kPlaces; ++v) {
         keys.push_back(iri(v));
-        edges.push_back({iri(v), world.label(1), iri(v + 1)});
+        edges.push_back({iri(v), fixture.label(1), iri(v + 1)});
     }
-    world.add(edges);
-    const auto view = world.remote->view();
+    fixture.add(edges);
+    const auto view = fixture.remote->view();
     for (int i = 0; i < 3; ++i) {
         Matches matches;
-        view->expand(keys, world.label(1), Dir::Out, matches);
+        view->expand(keys, fixture.label(1), Dir::Out, matches);
         ASSERT_EQ(matches.values.size(), keys.size());
         for (std::uint64_t v = 0; v < keys.size(); ++v) ASSERT_EQ(matches.values[v], iri(v + 1));
     }
 }
 
 TEST(RemoteStore, RefusesToReadWithoutALease) {
-    NodesWorld world(2, 2, true);
-    world.add({{iri(1), world.label(1), iri(2)}});
-    const auto view = world.remote->view();
-    world.remote->lease(0, std::chrono::steady_clock::now() - std::chrono::milliseconds(1));
+    NodesFixture fixture(2, 2, true);
+    fixture.add({{iri(1), fixture.label(1), iri(2)}});
+    const auto view = fixture.remote->view();
+    fixture.remote->lease(0, std::chrono::steady_clock::now() - std::chrono::milliseconds(1));
     Matches matches;
     const TermId key = iri(1);
-    EXPECT_THROW(view->expand({&key, 1}, world.label(1), Dir::Out, matches), dataplane::Error);
-    EXPECT_THROW(world.remote->view(), dataplane::Error);
+    EXPECT_THROW(view->expand({&key, 1}, fixture.label(1), Dir::Out, matches), dataplane::Error);
+    EXPECT_THROW(fixture.remote->view(), dataplane::Error);
 }
 
 template <class Read>
@@ -304,60 +304,60 @@ std::optional<dataplane::Fault> fault_of(Read read) {
 }
 
 TEST(RemoteStore, ReadsAtAGivenSnapshotWhateverNodesAreAheadOfIt) {
-    NodesWorld world(2, 2, true);
-    const Label label = world.label(1);
+    NodesFixture fixture(2, 2, true);
+    const Label label = fixture.label(1);
     const auto seen = [&](std::optional<Snapshot> at) {
-        const auto view = world.remote->view({}, at);
+        const auto view = fixture.remote->view({}, at);
         std::vector<TermId> subjects, objects;
         view->edges(label, subjects, objects);
         return subjects.size();
     };
-    world.add({{iri(1), label, iri(2)}});
-    const Snapshot first = world.stores[0]->latest();
-    world.add({{iri(3), label, iri(4)}});
+    fixture.add({{iri(1), label, iri(2)}});
+    const Snapshot first = fixture.stores[0]->latest();
+    fixture.add({{iri(3), label, iri(4)}});
     EXPECT_EQ(seen(first), 1u);
     EXPECT_EQ(seen(first + 1), 2u);
-    world.apply(0, first + 2, {{iri(5), label, iri(6)}}, {});
-    EXPECT_EQ(fault_of([&] { world.remote->view({}, first + 2); }), dataplane::Fault::Behind);
-    world.apply(1, first + 2, {{iri(5), label, iri(6)}}, {});
+    fixture.apply(0, first + 2, {{iri(5), label, iri(6)}}, {});
+    EXPECT_EQ(fault_of([&] { fixture.remote->view({}, first + 2); }), dataplane::Fault::Behind);
+    fixture.apply(1, first + 2, {{iri(5), label, iri(6)}}, {});
     EXPECT_EQ(seen(first + 2), 3u);
-    EXPECT_EQ(world.remote->oldest_needed(first + 7), first + 7);  // no view is open
-    const auto open = world.remote->view({}, first + 2);
-    EXPECT_EQ(world.remote->oldest_needed(first + 7), first + 2);
+    EXPECT_EQ(fixture.remote->oldest_needed(first + 7), first + 7);  // no view is open
+    const auto open = fixture.remote->view({}, first + 2);
+    EXPECT_EQ(fixture.remote->oldest_needed(first + 7), first + 2);
 }
 
 TEST(RemoteStore, CannotReadANodeThatWasDetached) {
-    NodesWorld world(2, 2, true);
-    world.add({{iri(1), world.label(1), iri(2)}});
-    world.remote->detach(1);
-    EXPECT_EQ(fault_of([&] { world.remote->view(); }), dataplane::Fault::Disconnected);
+    NodesFixture fixture(2, 2, true);
+    fixture.add({{iri(1), fixture.label(1), iri(2)}});
+    fixture.remote->detach(1);
+    EXPECT_EQ(fault_of([&] { fixture.remote->view(); }), dataplane::Fault::Disconnected);
 }
 
 TEST(RemoteStore, NoticesThatAShardWasReplaced) {
-    NodesWorld world(1, 1, true);
-    world.add({{iri(1), world.label(1), iri(2)}});
-    world.leases.clear();
-    world.stores[0].reset();
-    EXPECT_EQ(fault_of([&] { world.remote->view(); }), dataplane::Fault::Retired);
+    NodesFixture fixture(1, 1, true);
+    fixture.add({{iri(1), fixture.label(1), iri(2)}});
+    fixture.leases.clear();
+    fixture.stores[0].reset();
+    EXPECT_EQ(fault_of([&] { fixture.remote->view(); }), dataplane::Fault::Retired);
 }
 
 TEST(StorePart, CommitsMustFollowOneAnother) {
-    NodesWorld world(2, 2, true);
-    EXPECT_THROW(world.apply(0, 2, {{iri(1), 1, iri(2)}}, {}), DataError);
-    EXPECT_THROW(world.stores[0]->commit(std::vector<Edge>{{iri(1), 1, iri(2)}}, {}), Error);
-    EXPECT_THROW(world.stores[0]->view(), Error);
+    NodesFixture fixture(2, 2, true);
+    EXPECT_THROW(fixture.apply(0, 2, {{iri(1), 1, iri(2)}}, {}), DataError);
+    EXPECT_THROW(fixture.stores[0]->commit(std::vector<Edge>{{iri(1), 1, iri(2)}}, {}), Error);
+    EXPECT_THROW(fixture.stores[0]->view(), Error);
 }
 
 TEST(StorePart, ComesBackFromWhatItSaved) {
-    NodesWorld world(3, 1, true);
+    NodesFixture fixture(3, 1, true);
     StoreOptions options{.shards = 4, .own = {1, 3}, .reserve_bytes = kReserve, .publish_logs = true};
-    Store part(world.scratch / "part", options);
+    Store part(fixture.scratch / "part", options);
     std::vector<Edge> edges;
     for (std::uint64_t v = 0; v < 100; ++v) edges.push_back({iri(v), 1, iri(v + 1)});
     part.apply(1, edges, {});
     part.apply(2, std::vector<Edge>{{iri(1), 2, iri(2)}}, {1, 4});
-    part.save(world.scratch / "saved");
-    const auto again = Store::open(world.scratch / "saved", world.scratch / "again", options);
+    part.save(fixture.scratch / "saved");
+    const auto again = Store::open(fixture.scratch / "saved", fixture.scratch / "again", options);
     EXPECT_EQ(again->latest(), 2u);
     EXPECT_EQ(again->edge_count(), part.edge_count());
     EXPECT_GT(again->log_bytes(), 0u);

@@ -6,7 +6,7 @@
 
 #include "errors.hpp"
 #include "store/bulk_load.hpp"
-#include "store_world.hpp"
+#include "store_fixture.hpp"
 
 namespace penstock::test {
 namespace {
@@ -30,15 +30,15 @@ void append_all(BulkLoad& load, const Store& store, const std::vector<Edge>& edg
     }
 }
 
-std::vector<Edge> random_edges(World& world, unsigned seed, std::size_t n) {
+std::vector<Edge> random_edges(Fixture& fixture, unsigned seed, std::size_t n) {
     std::mt19937 random(seed);
     std::vector<Edge> edges;
     for (std::size_t i = 0; i < n; ++i)
-        edges.push_back({iri(random() % 50), world.label(random() % 4), iri(random() % 50)});
+        edges.push_back({iri(random() % 50), fixture.label(random() % 4), iri(random() % 50)});
     return edges;
 }
 
-void expect_equal(World& a, World& b) {
+void expect_equal(Fixture& a, Fixture& b) {
     const auto left = a.store->view(), right = b.store->view();
     EXPECT_EQ(a.store->edge_count(), b.store->edge_count());
     for (std::uint64_t p = 0; p < 4; ++p)
@@ -52,10 +52,10 @@ void expect_equal(World& a, World& b) {
 
 TEST(BulkLoad, LeavesWhatACommitLeaves) {
     for (unsigned seed = 0; seed < 20; ++seed) {
-        World loaded(1 + seed % 4), committed(1 + seed % 4);
-        for (World* world : {&loaded, &committed})
-            for (std::uint64_t p = 0; p < 4; ++p) world->label(p);  // the same numbers in both
-        for (unsigned round = 0; round < 3; ++round) {              // later rounds meet edges that are stored already
+        Fixture loaded(1 + seed % 4), committed(1 + seed % 4);
+        for (Fixture* fixture : {&loaded, &committed})
+            for (std::uint64_t p = 0; p < 4; ++p) fixture->label(p);  // the same numbers in both
+        for (unsigned round = 0; round < 3; ++round) {                // later rounds meet edges that are stored already
             const auto edges = random_edges(loaded, seed * 10 + round, 200);
             BulkLoad load(*loaded.store, {.pieces = kPieces});
             append_all(load, *loaded.store, edges);
@@ -68,46 +68,46 @@ TEST(BulkLoad, LeavesWhatACommitLeaves) {
 }
 
 TEST(BulkLoad, LeavesNothingWhenItIsGivenUp) {
-    World world(2);
-    world.add({{iri(1), world.label(0), iri(2)}});
-    const auto used = world.store->used_bytes();
+    Fixture fixture(2);
+    fixture.add({{iri(1), fixture.label(0), iri(2)}});
+    const auto used = fixture.store->used_bytes();
     {
-        BulkLoad load(*world.store, {.pieces = kPieces});
-        append_all(load, *world.store, random_edges(world, 1, 500));
+        BulkLoad load(*fixture.store, {.pieces = kPieces});
+        append_all(load, *fixture.store, random_edges(fixture, 1, 500));
     }
-    EXPECT_EQ(world.store->edge_count(), 1u);
-    EXPECT_EQ(world.store->latest(), 1u);
-    EXPECT_EQ(world.add({{iri(1), world.label(0), iri(3)}}), 2u);
-    EXPECT_LE(world.store->used_bytes(), used + 4096);
+    EXPECT_EQ(fixture.store->edge_count(), 1u);
+    EXPECT_EQ(fixture.store->latest(), 1u);
+    EXPECT_EQ(fixture.add({{iri(1), fixture.label(0), iri(3)}}), 2u);
+    EXPECT_LE(fixture.store->used_bytes(), used + 4096);
 }
 
 TEST(BulkLoad, SpendsNoSnapshotWhereNothingIsNew) {
-    World world(2);
-    const auto edges = random_edges(world, 7, 100);
-    world.add(edges);
-    BulkLoad load(*world.store, {.pieces = kPieces});
-    append_all(load, *world.store, edges);
+    Fixture fixture(2);
+    const auto edges = random_edges(fixture, 7, 100);
+    fixture.add(edges);
+    BulkLoad load(*fixture.store, {.pieces = kPieces});
+    append_all(load, *fixture.store, edges);
     EXPECT_EQ(load.publish(), 1u);
     EXPECT_THROW(load.publish(), DataError);
 }
 
 TEST(BulkLoad, SeesToItThatBoundsOfStreamsHoldForWhatItBringsAgain) {
-    World world;
-    const Label l = world.label(0);
+    Fixture fixture;
+    const Label l = fixture.label(0);
     const std::vector<Edge> edges{{iri(1), l, iri(2)}};
-    world.add(edges, 1, 5);
-    BulkLoad load(*world.store, {.pieces = kPieces});
-    append_all(load, *world.store, edges);
+    fixture.add(edges, 1, 5);
+    BulkLoad load(*fixture.store, {.pieces = kPieces});
+    append_all(load, *fixture.store, edges);
     EXPECT_EQ(load.publish(), 2u);
     const StreamBound before{1, 4};  // the stream's assertion is out of sight, the load's is not
-    const auto view = world.store->view(std::span(&before, 1));
+    const auto view = fixture.store->view(std::span(&before, 1));
     EXPECT_EQ(neighbours(*view, iri(1), l, Dir::Out), std::vector{iri(2)});
     EXPECT_EQ(neighbours(*view, iri(2), l, Dir::In), std::vector{iri(1)});
 }
 
 TEST(BulkLoad, OfAPartLeavesWhatAppliedCommitsLeaveAndSpendsItsNumber) {
     constexpr std::size_t kShards = 3;
-    World names;
+    Fixture names;
     for (std::uint64_t p = 0; p < 4; ++p) names.label(p);
     for (std::uint32_t own = 0; own < kShards; ++own) {
         Store loaded("", {.shards = kShards, .own = {own}}), applied("", {.shards = kShards, .own = {own}});
@@ -139,16 +139,16 @@ TEST(BulkLoad, OfAPartLeavesWhatAppliedCommitsLeaveAndSpendsItsNumber) {
             }
         }
     }
-    World part(2);
+    Fixture part(2);
     EXPECT_THROW(BulkLoad(*part.store, {.pieces = kPieces, .snapshot = 2}), DataError);  // it is not the next one
 }
 
 TEST(BulkLoad, MadeForOtherShardsLeavesTheSame) {
     for (unsigned seed = 0; seed < 8; ++seed) {
-        World loaded(1 + seed % 3), committed(1 + seed % 3);
+        Fixture loaded(1 + seed % 3), committed(1 + seed % 3);
         Store dealer("", {.shards = 5});
-        for (World* world : {&loaded, &committed})
-            for (std::uint64_t p = 0; p < 4; ++p) world->label(p);
+        for (Fixture* fixture : {&loaded, &committed})
+            for (std::uint64_t p = 0; p < 4; ++p) fixture->label(p);
         const auto edges = random_edges(loaded, seed, 300);
         BulkLoad load(*loaded.store, {.pieces = kPieces, .shards = 5});
         append_all(load, dealer, edges);
@@ -159,11 +159,11 @@ TEST(BulkLoad, MadeForOtherShardsLeavesTheSame) {
 }
 
 TEST(BulkLoad, RefusesWhatWouldBreakTheStore) {
-    World world(2);
-    const Label l = world.label(0);
-    BulkLoad load(*world.store, {.pieces = kPieces});
-    EXPECT_THROW(BulkLoad(*world.store, {.pieces = kPieces}), DataError);
-    EXPECT_THROW(world.add({{iri(1), l, iri(2)}}), DataError);
+    Fixture fixture(2);
+    const Label l = fixture.label(0);
+    BulkLoad load(*fixture.store, {.pieces = kPieces});
+    EXPECT_THROW(BulkLoad(*fixture.store, {.pieces = kPieces}), DataError);
+    EXPECT_THROW(fixture.add({{iri(1), l, iri(2)}}), DataError);
     const std::size_t bin = bin_number(iri(1), 2, kPieces);
     std::vector<Keyed> ends{{iri(1), l, iri(2)}};
     EXPECT_THROW(load.append((bin + 1) % 6, Dir::Out, ends), DataError);
@@ -171,13 +171,13 @@ TEST(BulkLoad, RefusesWhatWouldBreakTheStore) {
     load.append(bin, Dir::Out, ends);
     EXPECT_THROW(load.append(bin, Dir::Out, ends), DataError);
     EXPECT_THROW(load.publish(), DataError);  // the other direction is missing
-    EXPECT_EQ(world.store->edge_count(), 0u);
+    EXPECT_EQ(fixture.store->edge_count(), 0u);
 }
 
 TEST(BulkLoad, RefusesAnImpossibleNumberOfPieces) {
-    World world;
-    EXPECT_THROW(BulkLoad(*world.store, {.pieces = 0}), LimitError);
-    EXPECT_THROW(BulkLoad(*world.store, {.pieces = std::size_t{1} << 20}), LimitError);
+    Fixture fixture;
+    EXPECT_THROW(BulkLoad(*fixture.store, {.pieces = 0}), LimitError);
+    EXPECT_THROW(BulkLoad(*fixture.store, {.pieces = std::size_t{1} << 20}), LimitError);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-// Random commits against a plain model, with many views held open while the store goes on.
+// Random commits against a plain model, with many views held open while commits continue.
 #include <gtest/gtest.h>
 
 #include <deque>
 #include <random>
 
-#include "store_world.hpp"
+#include "store_fixture.hpp"
 
 namespace penstock::test {
 namespace {
@@ -25,9 +25,9 @@ struct Held {
 
 class ModelRun {
 public:
-    ModelRun(const Case& c, std::uint64_t seed) : case_(c), random_(seed), world_(c.shards) {
+    ModelRun(const Case& c, std::uint64_t seed) : case_(c), random_(seed), fixture_(c.shards) {
         for (std::size_t i = 0; i < c.vertices; ++i) vertices_.push_back(iri(i));
-        for (std::size_t i = 0; i < c.labels; ++i) labels_.push_back(world_.label(1000000 + i));
+        for (std::size_t i = 0; i < c.labels; ++i) labels_.push_back(fixture_.label(1000000 + i));
         batches_.resize(c.streams + 1, 0);
         released_.resize(c.streams + 1, -1);
     }
@@ -40,9 +40,9 @@ public:
             if (case_.streams > 0 && one_in(6)) release();
         }
         while (!held_.empty() && !testing::Test::HasFatalFailure()) close_view();
-        for (std::uint32_t s = 1; s <= case_.streams; ++s) world_.store->release(s, batches_[s]);
-        EXPECT_EQ(world_.store->log_bytes(), 0u);
-        EXPECT_EQ(world_.store->edge_count(), model_.visible(world_.store->latest(), {}).size());
+        for (std::uint32_t s = 1; s <= case_.streams; ++s) fixture_.store->release(s, batches_[s]);
+        EXPECT_EQ(fixture_.store->log_bytes(), 0u);
+        EXPECT_EQ(fixture_.store->edge_count(), model_.visible(fixture_.store->latest(), {}).size());
     }
 
 private:
@@ -59,8 +59,8 @@ private:
             edges.push_back({vertex(), labels_[below(labels_.size())], vertex()});
         const auto stream = static_cast<std::uint32_t>(below(case_.streams + 1));
         const CommitSource source{stream, stream == 0 ? 0 : ++batches_[stream]};
-        const Snapshot before = world_.store->latest();
-        const Snapshot now = world_.store->commit(edges, source);
+        const Snapshot before = fixture_.store->latest();
+        const Snapshot now = fixture_.store->commit(edges, source);
         ASSERT_TRUE(now == before || now == before + 1);
         model_.add(now, edges, source);
     }
@@ -71,7 +71,7 @@ private:
             if (one_in(2))
                 bounds.push_back({s, released_[s] + static_cast<std::int64_t>(below(
                                                         static_cast<std::size_t>(batches_[s] - released_[s] + 1)))});
-        held_.push_back({world_.store->view(bounds), model_.visible(world_.store->latest(), bounds)});
+        held_.push_back({fixture_.store->view(bounds), model_.visible(fixture_.store->latest(), bounds)});
         check(held_.back());
     }
     void close_view() {
@@ -82,16 +82,16 @@ private:
     void release() {
         const auto s = static_cast<std::uint32_t>(below(case_.streams) + 1);
         released_[s] += static_cast<std::int64_t>(below(static_cast<std::size_t>(batches_[s] - released_[s] + 1)));
-        world_.store->release(s, released_[s]);
+        fixture_.store->release(s, released_[s]);
     }
     void check(const Held& held) {
         const std::string found = difference(*held.view, held.expected, vertices_, labels_);
-        ASSERT_EQ(found, "") << "after commit " << world_.store->latest();
+        ASSERT_EQ(found, "") << "after commit " << fixture_.store->latest();
     }
 
     Case case_;
     std::mt19937_64 random_;
-    World world_;
+    Fixture fixture_;
     Model model_;
     std::vector<TermId> vertices_;
     std::vector<Label> labels_;

@@ -5,7 +5,7 @@
 
 #include "errors.hpp"
 #include "store/sharding.hpp"
-#include "store_world.hpp"
+#include "store_fixture.hpp"
 
 namespace penstock::test {
 namespace {
@@ -99,19 +99,19 @@ TEST_F(Part, shows_what_the_whole_shows_at_that_snapshot_without_those_commits) 
     for (std::size_t part : {0, 1}) compare(*all, *parts[part].view_part(latest), part);
 }
 
-TEST_F(Part, refuses_vertices_of_shards_that_are_elsewhere_and_what_needs_all_shards) {
+TEST_F(Part, refuses_vertices_of_remote_shards_and_operations_on_all_shards) {
     commit(0, 0);
     const auto view = parts[0].view_part(1);
-    const std::vector<TermId> elsewhere = here(1);
+    const std::vector<TermId> remote = here(1);
     Matches matches;
     std::vector<std::uint32_t> rows;
     std::vector<Label> labels;
-    std::vector<std::uint8_t> found(elsewhere.size());
+    std::vector<std::uint8_t> found(remote.size());
     std::vector<TermId> vertices;
-    EXPECT_THROW(view->expand(elsewhere, 1, Dir::Out, matches), DataError);
-    EXPECT_THROW(view->contains(elsewhere, 1, elsewhere, found), DataError);
-    EXPECT_THROW(view->labels_of(elsewhere, Dir::In, rows, labels), DataError);
-    EXPECT_THROW(view->degree(elsewhere[0], 1, Dir::Out), DataError);
+    EXPECT_THROW(view->expand(remote, 1, Dir::Out, matches), DataError);
+    EXPECT_THROW(view->contains(remote, 1, remote, found), DataError);
+    EXPECT_THROW(view->labels_of(remote, Dir::In, rows, labels), DataError);
+    EXPECT_THROW(view->degree(remote[0], 1, Dir::Out), DataError);
     EXPECT_THROW(view->vertices(1, Dir::Out, vertices), DataError);
     EXPECT_THROW(view->edges(1, vertices, vertices), DataError);
 }

@@ -11,7 +11,7 @@
 
 #include "errors.hpp"
 #include "store/shard_reader.hpp"
-#include "store_world.hpp"
+#include "store_fixture.hpp"
 
 namespace penstock::test {
 namespace {
@@ -20,14 +20,14 @@ using Clock = std::chrono::steady_clock;
 
 std::chrono::seconds test_time() { return std::chrono::seconds(std::getenv("PENSTOCK_LONG") != nullptr ? 60 : 2); }
 
-// Every list tells by itself whether it is whole: value k of vertex v is member(v, k).
+// Every list shows by itself whether it is whole: value k of vertex v is member(v, k).
 TermId member(std::uint64_t vertex, std::uint64_t index) { return make_id(Tag::Integer, (vertex << 28) | index); }
 
 /// Appends to a few long lists and to ever new vertices, so that lists, directories and the table all grow.
 class Injector {
 public:
-    explicit Injector(World& world) : world_(world) {
-        for (std::uint64_t i = 0; i < 60; ++i) labels_.push_back(world.label(i));
+    explicit Injector(Fixture& fixture) : fixture_(fixture) {
+        for (std::uint64_t i = 0; i < 60; ++i) labels_.push_back(fixture.label(i));
     }
     void step() {
         std::vector<Edge> edges;
@@ -39,15 +39,15 @@ public:
         // One vertex gets label after label: more of them than a directory is scanned for.
         if (labelled_ < labels_.size())
             edges.push_back({iri(kLabelled), labels_[labelled_], member(kLabelled, 0)}), ++labelled_;
-        world_.store->commit(edges, {});
+        fixture_.store->commit(edges, {});
         ++steps_;
-        world_.store->set_vts(1 + steps_ % 100, static_cast<std::int64_t>(steps_));
+        fixture_.store->set_vts(1 + steps_ % 100, static_cast<std::int64_t>(steps_));
     }
 
     static constexpr std::uint64_t kHubs = 4, kLabelled = 90, kFirst = 100;
 
 private:
-    World& world_;
+    Fixture& fixture_;
     std::mt19937_64 random_{7};
     std::vector<Label> labels_;
     std::uint64_t lengths_[kHubs] = {};
@@ -124,20 +124,20 @@ int reader_process(const std::string& path) {
 
 TEST(StoreReader, AnotherProcessNeverSeesTornData) {
     constexpr std::uint64_t kEdgesOfAnEpoch = 4'000'000;
-    World world;
+    Fixture fixture;
     const pid_t child = fork();
-    if (child == 0) _exit(reader_process(world.scratch / "regions/shard-0.region"));
+    if (child == 0) _exit(reader_process(fixture.scratch / "regions/shard-0.region"));
     ASSERT_GT(child, 0);
     int status = 0;
     std::uint64_t commits = 0, edges = 0;
     for (pid_t ended = 0; ended == 0;) {
-        Injector injector(world);
-        while (world.store->edge_count() < kEdgesOfAnEpoch && (ended = waitpid(child, &status, WNOHANG)) == 0)
+        Injector injector(fixture);
+        while (fixture.store->edge_count() < kEdgesOfAnEpoch && (ended = waitpid(child, &status, WNOHANG)) == 0)
             injector.step();
-        commits += world.store->latest();
-        edges += world.store->edge_count();
-        world.store.reset();
-        world.store = std::make_unique<Store>(world.scratch / "regions", 1, kReserve);
+        commits += fixture.store->latest();
+        edges += fixture.store->edge_count();
+        fixture.store.reset();
+        fixture.store = std::make_unique<Store>(fixture.scratch / "regions", 1, kReserve);
     }
     EXPECT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), 0);
@@ -153,12 +153,12 @@ TEST(StoreReader, RefusesWhatIsNoRegion) {
     EXPECT_THROW(ShardReader(scratch / "empty"), StorageError);
 }
 
-TEST(StoreReader, SeesThatTheWriterLetGo) {
-    auto world = std::make_unique<World>();
-    world->add({{iri(1), world->label(0), iri(2)}});
-    const ShardReader reader(world->scratch / "regions/shard-0.region");
+TEST(StoreReader, SeesThatTheWriterReleased) {
+    auto fixture = std::make_unique<Fixture>();
+    fixture->add({{iri(1), fixture->label(0), iri(2)}});
+    const ShardReader reader(fixture->scratch / "regions/shard-0.region");
     EXPECT_FALSE(reader.retired());
-    world.reset();
+    fixture.reset();
     EXPECT_TRUE(reader.retired());
     EXPECT_EQ(reader.neighbours(iri(1), 1, Dir::Out), std::vector{iri(2)});
 }

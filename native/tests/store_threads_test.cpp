@@ -7,7 +7,7 @@
 #include <random>
 #include <thread>
 
-#include "store_world.hpp"
+#include "store_fixture.hpp"
 
 namespace penstock::test {
 namespace {
@@ -20,7 +20,7 @@ TermId member(std::uint64_t vertex, std::uint64_t index) { return make_id(Tag::I
 /// Stream s appends to the list of vertex s, and makes new vertices; how far it was after each batch is on record.
 class Writer {
 public:
-    explicit Writer(World& world) : world_(world), hub_(world.label(0)), leaf_(world.label(1)) {
+    explicit Writer(Fixture& fixture) : fixture_(fixture), hub_(fixture.label(0)), leaf_(fixture.label(1)) {
         for (auto& lengths : lengths_) lengths.push_back(0);
     }
 
@@ -40,27 +40,27 @@ public:
         }
         for (std::uint64_t n = random_() % 30; n > 0; --n, ++vertices_)
             edges.push_back({iri(vertices_), leaf_, member(vertices_, 0)});
-        world_.store->commit(edges, {stream, batch});
+        fixture_.store->commit(edges, {stream, batch});
         std::scoped_lock lock(mutex_);
         closed_[stream] = batch;
         if (random_() % 64 == 0)
-            world_.store->release(stream, released_[stream] = std::max<std::int64_t>(0, batch - 50));
+            fixture_.store->release(stream, released_[stream] = std::max<std::int64_t>(0, batch - 50));
     }
 
-    /// A bound that may be asked for, and the length that stream's list has under it. Opens the view before the stream
-    /// is released any further.
+    /// A bound that readers may request, and the length that stream's list has under it. Opens the view before the
+    /// stream is released any further.
     std::unique_ptr<Source> bounded(std::uint32_t stream, std::mt19937_64& random, std::uint64_t& length) {
         std::scoped_lock lock(mutex_);
         const auto range = static_cast<std::uint64_t>(closed_[stream] - released_[stream] + 1);
         const StreamBound bound{stream, released_[stream] + static_cast<std::int64_t>(random() % range)};
         length = lengths_[stream][static_cast<std::size_t>(bound.batch)];
-        return world_.store->view({&bound, 1});
+        return fixture_.store->view({&bound, 1});
     }
     Label hub() const { return hub_; }
     Label leaf() const { return leaf_; }
 
 private:
-    World& world_;
+    Fixture& fixture_;
     Label hub_, leaf_;
     std::mt19937_64 random_{3};
     std::uint64_t vertices_ = kFirst;
@@ -77,8 +77,8 @@ void expect_list(const Source& view, std::uint64_t stream, Label label, std::uin
 }
 
 /// What a view without bounds shows does not change, and no vertex is without its edge.
-void read_latest(World& world, const Writer& writer) {
-    const auto view = world.store->view();
+void read_latest(Fixture& fixture, const Writer& writer) {
+    const auto view = fixture.store->view();
     const auto length = view->degree(iri(1), writer.hub(), Dir::Out);
     const auto all = vertices(*view, writer.leaf(), Dir::Out);
     for (int round = 0; round < 2; ++round) {
@@ -102,14 +102,14 @@ void read_bounded(Writer& writer, std::mt19937_64& random) {
 }
 
 TEST(StoreThreads, ReadTheirSnapshotsWhileTheStoreIsWritten) {
-    World world(2);
-    Writer writer(world);
+    Fixture fixture(2);
+    Writer writer(fixture);
     writer.step();
     std::atomic<bool> stop{false};
     std::atomic<std::size_t> views{0};
     const auto read = [&](std::uint64_t seed) {
         for (std::mt19937_64 random(seed); !stop && !testing::Test::HasFatalFailure(); ++views) {
-            read_latest(world, writer);
+            read_latest(fixture, writer);
             read_bounded(writer, random);
         }
     };

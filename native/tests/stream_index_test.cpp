@@ -138,7 +138,7 @@ struct Lists {
     Queue queue;
     struct Edge {
         TermId vertex, neighbour;
-        bool superseded, later, in_block;  // as records note it
+        bool superseded, later, in_block;  // as records store it
     };
     std::deque<Edge> edges;  // by records
     std::map<TermId, std::vector<std::pair<TermId, RecordId>>> lists;

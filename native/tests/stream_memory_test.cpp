@@ -5,7 +5,7 @@
 #include <string>
 
 #include "stream/window.hpp"
-#include "stream_world.hpp"
+#include "stream_fixture.hpp"
 
 namespace penstock {
 namespace {
@@ -22,8 +22,8 @@ struct Held {
 
 class Producer {
 public:
-    explicit Producer(World& world) : world_(world) {
-        predicate_ = world.dictionary.intern({Kind::Iri, "urn:at", {}, {}});
+    explicit Producer(Fixture& fixture) : fixture_(fixture) {
+        predicate_ = fixture.dictionary.intern({Kind::Iri, "urn:at", {}, {}});
     }
 
     void fill(Stream& stream, std::int64_t batch) {
@@ -40,9 +40,9 @@ public:
 private:
     TermId fresh(const char* prefix) {
         const std::string text = prefix + std::to_string(next_++);
-        return world_.dictionary.intern({Kind::Iri, text, {}, {}});
+        return fixture_.dictionary.intern({Kind::Iri, text, {}, {}});
     }
-    World& world_;
+    Fixture& fixture_;
     TermId predicate_;
     std::uint64_t next_ = 0;
     std::vector<std::int64_t> ts_;
@@ -50,15 +50,15 @@ private:
 };
 
 TEST(Memory, ever_new_ids_of_a_timing_stream_leave_it_bounded) {
-    World world;
-    Stream stream(world.store, world.dictionary, World::timing(kBatchMs));
-    Producer producer(world);
+    Fixture fixture;
+    Stream stream(fixture.store, fixture.dictionary, Fixture::timing(kBatchMs));
+    Producer producer(fixture);
     TimeWindow window(stream);
     CountWindow count(stream, 5000, 700, -1);
     const std::int64_t batches = std::getenv("PENSTOCK_LONG") != nullptr ? 10'000 : 300;
     Held highest{}, early{};
     for (std::int64_t batch = 0; batch < batches; ++batch) {
-        world.dictionary.set_tick(static_cast<Tick>(batch) + 1);
+        fixture.dictionary.set_tick(static_cast<Tick>(batch) + 1);
         producer.fill(stream, batch);
         stream.close(batch);
         window.advance((batch - kWindowBatches) * kBatchMs, (batch + 1) * kBatchMs);
@@ -68,9 +68,9 @@ TEST(Memory, ever_new_ids_of_a_timing_stream_leave_it_bounded) {
             EXPECT_LE(count.degree(iri(1), 1, dir), 1u);
         }
         stream.release(std::min(batch - kWindowBatches, count.oldest_batch() - 1));
-        world.dictionary.sweep(stream.oldest_tick());
-        highest = {std::max(highest.dictionary, world.dictionary.bytes()),
-                   std::max(highest.terms, world.dictionary.size()), std::max(highest.live, stream.live_bytes()),
+        fixture.dictionary.sweep(stream.oldest_tick());
+        highest = {std::max(highest.dictionary, fixture.dictionary.bytes()),
+                   std::max(highest.terms, fixture.dictionary.size()), std::max(highest.live, stream.live_bytes()),
                    std::max(highest.region, stream.held_bytes()),
                    std::max(highest.window, window.bytes() + count.bytes())};
         if (batch == 100) early = highest;
@@ -81,7 +81,7 @@ TEST(Memory, ever_new_ids_of_a_timing_stream_leave_it_bounded) {
     EXPECT_LE(highest.region, 2 * early.region);
     EXPECT_LE(highest.window, early.window + early.window / 2);
     EXPECT_LE(stream.live_bytes(), (kWindowBatches + 2) * kBatchTuples * 64);
-    EXPECT_EQ(world.store.edge_count(), 0u);
+    EXPECT_EQ(fixture.store.edge_count(), 0u);
 }
 
 }  // namespace

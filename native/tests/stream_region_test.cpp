@@ -1,4 +1,4 @@
-// Slices seen from elsewhere: the region file mapped a second time, read-only, while the stream writes and recycles.
+// Slices seen from copied: the region file mapped a second time, read-only, while the stream writes and recycles.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -18,7 +18,7 @@
 #include "errors.hpp"
 #include "stream/slice.hpp"
 #include "stream/slice_ring.hpp"
-#include "stream_world.hpp"
+#include "stream_fixture.hpp"
 
 namespace penstock {
 namespace {
@@ -31,7 +31,7 @@ public:
     explicit Reader(std::string path) : path_(std::move(path)) {}
     ~Reader() { unmap(); }
 
-    /// Calls f(slice) with a whole copy of each slice that is there; returns how many copies were thrown away.
+    /// Calls f(slice) with a whole copy of each slice that is there; returns the number of discarded copies.
     template <class F>
     int read(F&& f) {
         if (!map()) return 0;
@@ -94,14 +94,14 @@ private:
     std::size_t bytes_ = 0;
 };
 
-std::string region(const World& world) { return world.directory.path() + "/stream-1.region"; }
+std::string region(const Fixture& fixture) { return fixture.directory.path() + "/stream-1.region"; }
 
-TEST(Region, slices_can_be_read_by_whoever_maps_it) {
-    World world;
-    Stream stream(world.store, world.dictionary, World::timing(100));
+TEST(Region, slices_can_be_read_by_any_process_that_maps_it) {
+    Fixture fixture;
+    Stream stream(fixture.store, fixture.dictionary, Fixture::timing(100));
     append(stream, {{150, 1, 7, 1}, {50, 2, 8, 3}, {120, 3, 7, 1}});
     stream.close(1);
-    Reader reader(region(world));
+    Reader reader(region(fixture));
     std::vector<std::int64_t> times;
     reader.read([&](const std::byte* slice) {
         const Stream::SliceView view = slice_view(slice);
@@ -114,48 +114,48 @@ TEST(Region, slices_can_be_read_by_whoever_maps_it) {
 }
 
 TEST(Region, its_file_goes_with_the_stream_and_a_left_one_is_replaced) {
-    World world;
+    Fixture fixture;
     {
-        std::ofstream(region(world)) << "left by a process that crashed";
+        std::ofstream(region(fixture)) << "left by a process that crashed";
     }
     {
-        Stream stream(world.store, world.dictionary, World::timing(100));
+        Stream stream(fixture.store, fixture.dictionary, Fixture::timing(100));
         append(stream, {{50, 1, 7, 1}});
         stream.close(0);
-        EXPECT_GT(std::filesystem::file_size(region(world)), 100'000u);
+        EXPECT_GT(std::filesystem::file_size(region(fixture)), 100'000u);
     }
-    EXPECT_FALSE(std::filesystem::exists(region(world)));
+    EXPECT_FALSE(std::filesystem::exists(region(fixture)));
 }
 
 TEST(Region, a_directory_that_is_not_there_is_a_storage_error_and_the_batch_stays_open) {
-    World world;
-    Stream stream(world.store, world.dictionary, World::timing(100));
+    Fixture fixture;
+    Stream stream(fixture.store, fixture.dictionary, Fixture::timing(100));
     append(stream, {{50, 1, 7, 1}});
-    const std::string moved = world.directory.path() + "-moved";
-    std::filesystem::rename(world.directory.path(), moved);
+    const std::string moved = fixture.directory.path() + "-moved";
+    std::filesystem::rename(fixture.directory.path(), moved);
     EXPECT_THROW(stream.close(0), StorageError);
     EXPECT_EQ(stream.first_open(), 0);
     EXPECT_EQ(stream.closed(), kNever);
-    std::filesystem::rename(moved, world.directory.path());
+    std::filesystem::rename(moved, fixture.directory.path());
     stream.close(0);
     EXPECT_EQ(stream.live_tuples(), 1u);
 }
 
 TEST(Region, is_a_ring_that_grows_and_shrinks_with_the_rate) {
-    World world;
-    Stream stream(world.store, world.dictionary, World::timing(100));
+    Fixture fixture;
+    Stream stream(fixture.store, fixture.dictionary, Fixture::timing(100));
     std::size_t file = 0;
     for (std::int64_t batch = 0; batch < 600; ++batch) {
         const bool burst = batch % 200 >= 100 && batch % 200 < 120;
         append(stream, std::vector<Tuple>(burst ? 20'000 : 50, {batch * 100 + 1, 1, 7, 1}));
         stream.close(batch);
         stream.release(batch - 10);
-        if (batch == 199) file = std::filesystem::file_size(region(world));
+        if (batch == 199) file = std::filesystem::file_size(region(fixture));
         if (batch % 200 == 199) {
             EXPECT_LT(stream.held_bytes(), 2u << 20);
         }
     }
-    EXPECT_LE(std::filesystem::file_size(region(world)), file + file / 2);  // later bursts take the same places
+    EXPECT_LE(std::filesystem::file_size(region(fixture)), file + file / 2);  // later bursts take the same places
 }
 
 /// Every tuple of batch b is (b, b, 7, b + row).
@@ -172,12 +172,12 @@ void check_copy(const std::byte* slice) {
 }
 
 TEST(Region, a_copy_that_the_sequence_word_vouches_for_is_whole) {
-    World world;
-    Stream stream(world.store, world.dictionary, World::timing(1));
+    Fixture fixture;
+    Stream stream(fixture.store, fixture.dictionary, Fixture::timing(1));
     std::atomic<bool> done{false};
     std::atomic<std::uint64_t> copies{0};
-    std::thread elsewhere([&] {
-        Reader reader(region(world));
+    std::thread copied([&] {
+        Reader reader(region(fixture));
         while (!done.load() && !::testing::Test::HasFatalFailure()) {
             reader.read([&](const std::byte* slice) {
                 check_copy(slice);
@@ -197,7 +197,7 @@ TEST(Region, a_copy_that_the_sequence_word_vouches_for_is_whole) {
         stream.release(batch - 20);
     }
     done = true;
-    elsewhere.join();
+    copied.join();
     EXPECT_GT(copies.load(), 100u);
 }
 

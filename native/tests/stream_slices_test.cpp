@@ -5,7 +5,7 @@
 
 #include "errors.hpp"
 #include "stream/window.hpp"
-#include "stream_world.hpp"
+#include "stream_fixture.hpp"
 
 namespace penstock {
 namespace {
@@ -21,11 +21,11 @@ std::vector<std::int64_t> batches_of(const Stream& stream, std::int64_t first = 
     return batches;
 }
 
-std::vector<Tuple> tuples_of(const World& world, const Stream& stream) {
+std::vector<Tuple> tuples_of(const Fixture& fixture, const Stream& stream) {
     std::vector<Tuple> tuples;
     stream.slices(kFirst, kLast, [&](const Stream::SliceView& slice) {
         for (std::size_t i = 0; i < slice.ts.size(); ++i) {
-            const TermId predicate = const_cast<World&>(world).store.labels().predicate(slice.label[i]);
+            const TermId predicate = const_cast<Fixture&>(fixture).store.labels().predicate(slice.label[i]);
             tuples.push_back({slice.ts[i], payload_of(slice.s[i]), payload_of(predicate), payload_of(slice.o[i])});
         }
     });
@@ -33,26 +33,26 @@ std::vector<Tuple> tuples_of(const World& world, const Stream& stream) {
 }
 
 StreamOptions mixed(std::uint64_t timing_predicate) {
-    StreamOptions options = World::timing(100);
+    StreamOptions options = Fixture::timing(100);
     options.all_timing = false;
     options.timing = {iri(timing_predicate)};
     return options;
 }
 
 TEST(Slices, hold_a_batch_in_order_of_time_and_arrival) {
-    World world;
-    Stream stream(world.store, world.dictionary, World::timing(100));
+    Fixture fixture;
+    Stream stream(fixture.store, fixture.dictionary, Fixture::timing(100));
     append(stream, {{150, 1, 7, 1}, {50, 2, 7, 1}, {150, 3, 8, 1}, {100, 4, 7, 1}, {101, 5, 7, 1}});
     EXPECT_EQ(stream.first_open(), 0);
     EXPECT_EQ(stream.close(1), 2u);
     EXPECT_EQ(stream.first_open(), std::nullopt);
-    EXPECT_EQ(tuples_of(world, stream),
+    EXPECT_EQ(tuples_of(fixture, stream),
               (std::vector<Tuple>{{50, 2, 7, 1}, {100, 4, 7, 1}, {101, 5, 7, 1}, {150, 1, 7, 1}, {150, 3, 8, 1}}));
 }
 
 TEST(Slices, are_found_by_batch) {
-    World world;
-    Stream stream(world.store, world.dictionary, World::timing(100));
+    Fixture fixture;
+    Stream stream(fixture.store, fixture.dictionary, Fixture::timing(100));
     append(stream, {{-250, 1, 7, 1}, {50, 1, 7, 1}, {950, 1, 7, 1}});
     stream.close(20);
     EXPECT_EQ(batches_of(stream), (std::vector<std::int64_t>{-3, 0, 9}));
@@ -62,48 +62,48 @@ TEST(Slices, are_found_by_batch) {
 }
 
 TEST(Close, absorbs_timeless_tuples_and_no_timing_ones) {
-    World world;
-    Stream stream(world.store, world.dictionary, mixed(9));
+    Fixture fixture;
+    Stream stream(fixture.store, fixture.dictionary, mixed(9));
     append(stream, {{10, 1, 7, 2}, {20, 1, 9, 3}, {30, 1, 7, 2}, {150, 1, 7, 4}});
-    EXPECT_EQ(world.store.edge_count(), 0u);
+    EXPECT_EQ(fixture.store.edge_count(), 0u);
     EXPECT_EQ(stream.close(0), 1u);
-    EXPECT_EQ(world.store.edge_count(), 1u);
+    EXPECT_EQ(fixture.store.edge_count(), 1u);
     EXPECT_EQ(stream.close(1), 1u);
     EXPECT_EQ(stream.close(2), 0u);
-    EXPECT_EQ(world.store.edge_count(), 2u);
-    EXPECT_EQ(tuples_of(world, stream).size(), 4u);
+    EXPECT_EQ(fixture.store.edge_count(), 2u);
+    EXPECT_EQ(tuples_of(fixture, stream).size(), 4u);
 }
 
 TEST(Close, a_view_bound_to_a_batch_sees_what_it_absorbed_and_nothing_later) {
-    World world;
-    Stream stream(world.store, world.dictionary, mixed(9));
+    Fixture fixture;
+    Stream stream(fixture.store, fixture.dictionary, mixed(9));
     append(stream, {{50, 1, 7, 2}, {150, 1, 7, 3}});
     stream.close(1);
     const StreamBound bound{1, 0};
-    const auto degree = [&](const Source& view) { return view.degree(iri(1), world.label(7), Dir::Out); };
-    EXPECT_EQ(degree(*world.store.view({&bound, 1})), 1u);
-    EXPECT_EQ(degree(*world.store.view()), 2u);
+    const auto degree = [&](const Source& view) { return view.degree(iri(1), fixture.label(7), Dir::Out); };
+    EXPECT_EQ(degree(*fixture.store.view({&bound, 1})), 1u);
+    EXPECT_EQ(degree(*fixture.store.view()), 2u);
 }
 
 TEST(Close, keeps_the_terms_it_absorbs_and_lets_others_be_forgotten) {
-    World world;
-    const auto term = [&](std::string_view text) { return world.dictionary.intern({Kind::Iri, text, {}, {}}); };
+    Fixture fixture;
+    const auto term = [&](std::string_view text) { return fixture.dictionary.intern({Kind::Iri, text, {}, {}}); };
     const auto known = [&](std::string_view text) {
-        return world.dictionary.find({Kind::Iri, text, {}, {}}) != kUnbound;
+        return fixture.dictionary.find({Kind::Iri, text, {}, {}}) != kUnbound;
     };
     const TermId timing = term("urn:at"), timeless = term("urn:knows");
-    StreamOptions options = World::timing(100);
+    StreamOptions options = Fixture::timing(100);
     options.all_timing = false;
     options.timing = {timing};
-    Stream stream(world.store, world.dictionary, options);
+    Stream stream(fixture.store, fixture.dictionary, options);
     const std::vector<std::int64_t> ts{50, 50};
     const std::vector<TermId> s{term("urn:s"), term("urn:car")}, p{timeless, timing},
         o{term("urn:o"), term("urn:place")};
     stream.append(ts, s, p, o);
     stream.close(0);
     const auto sweep = [&](Tick now) {  // looking a term up counts as use
-        world.dictionary.set_tick(now);
-        world.dictionary.sweep(std::min(now, stream.oldest_tick()));
+        fixture.dictionary.set_tick(now);
+        fixture.dictionary.sweep(std::min(now, stream.oldest_tick()));
     };
     sweep(5);
     EXPECT_TRUE(known("urn:car") && known("urn:place"));  // its slice is live
@@ -115,20 +115,20 @@ TEST(Close, keeps_the_terms_it_absorbs_and_lets_others_be_forgotten) {
 }
 
 TEST(Close, absorbs_into_the_declared_graph) {
-    World world;
+    Fixture fixture;
     StreamOptions options = mixed(9);
     options.absorb_graph = iri(100);
-    Stream stream(world.store, world.dictionary, options);
+    Stream stream(fixture.store, fixture.dictionary, options);
     append(stream, {{10, 1, 7, 2}, {20, 1, 9, 3}});
     stream.close(0);
-    EXPECT_NE(world.store.labels().find(iri(100), iri(7)), 0u);
-    EXPECT_EQ(world.store.labels().find(iri(100), iri(9)), 0u);
-    EXPECT_NE(world.store.labels().find(0, iri(9)), 0u);
+    EXPECT_NE(fixture.store.labels().find(iri(100), iri(7)), 0u);
+    EXPECT_EQ(fixture.store.labels().find(iri(100), iri(9)), 0u);
+    EXPECT_NE(fixture.store.labels().find(0, iri(9)), 0u);
 }
 
 TEST(Close, costs_nothing_for_a_gap_of_a_thousand_million_batches) {
-    World world;
-    Stream stream(world.store, world.dictionary, World::timing(1));
+    Fixture fixture;
+    Stream stream(fixture.store, fixture.dictionary, Fixture::timing(1));
     append(stream, {{1, 1, 7, 1}});
     append(stream, {{2'000'000'000, 1, 7, 1}});
     stream.close(1'999'999'999);
@@ -137,8 +137,8 @@ TEST(Close, costs_nothing_for_a_gap_of_a_thousand_million_batches) {
 }
 
 TEST(Close, is_idempotent_and_never_goes_back) {
-    World world;
-    Stream stream(world.store, world.dictionary, World::timing(100));
+    Fixture fixture;
+    Stream stream(fixture.store, fixture.dictionary, Fixture::timing(100));
     EXPECT_EQ(stream.closed(), kNever);
     stream.close(5);
     stream.close(3);
@@ -148,8 +148,8 @@ TEST(Close, is_idempotent_and_never_goes_back) {
 }
 
 TEST(Append, takes_nothing_where_one_row_is_wrong) {
-    World world;
-    Stream stream(world.store, world.dictionary, World::timing(100));
+    Fixture fixture;
+    Stream stream(fixture.store, fixture.dictionary, Fixture::timing(100));
     stream.close(0);
     EXPECT_THROW(append(stream, {{150, 1, 7, 1}, {100, 1, 7, 1}}), DataError);     // closed
     EXPECT_THROW(append(stream, {{150, 1, 7, 1}, {kNever, 1, 7, 1}}), DataError);  // no time at all
@@ -163,9 +163,9 @@ TEST(Append, takes_nothing_where_one_row_is_wrong) {
 }
 
 TEST(Take, appends_rows_that_are_all_accepted_and_close_nothing) {
-    World world;
-    const auto term = [&](std::string_view text) { return world.dictionary.intern({Kind::Iri, text, {}, {}}); };
-    Stream stream(world.store, world.dictionary, World::timing(100));
+    Fixture fixture;
+    const auto term = [&](std::string_view text) { return fixture.dictionary.intern({Kind::Iri, text, {}, {}}); };
+    Stream stream(fixture.store, fixture.dictionary, Fixture::timing(100));
     stream.close(-1);
     const std::vector<TermId> good(2, term("urn:a")), unknown(2, iri(1'000'000));
     const auto take = [&](std::vector<std::int64_t> ts, std::span<const TermId> objects) {
@@ -189,9 +189,9 @@ TEST(Take, appends_rows_that_are_all_accepted_and_close_nothing) {
 }
 
 TEST(Append, takes_times_at_both_ends_of_the_range) {
-    World world;
+    Fixture fixture;
     for (const std::int64_t batch_ms : {std::int64_t{1}, std::int64_t{100}, kLast}) {
-        Stream stream(world.store, world.dictionary, World::timing(batch_ms));
+        Stream stream(fixture.store, fixture.dictionary, Fixture::timing(batch_ms));
         append(stream, {{kNever + 2, 1, 7, 1}, {kLast, 2, 7, 1}});
         stream.close(kLast);
         TimeWindow window(stream);
@@ -203,10 +203,10 @@ TEST(Append, takes_times_at_both_ends_of_the_range) {
 }
 
 TEST(Budget, refuses_before_anything_changes_and_takes_again_after_release) {
-    World world;
-    StreamOptions options = World::timing(100);
+    Fixture fixture;
+    StreamOptions options = Fixture::timing(100);
     options.memory_bytes = 100'000;
-    Stream stream(world.store, world.dictionary, options);
+    Stream stream(fixture.store, fixture.dictionary, options);
     std::vector<Tuple> batch(500, {50, 1, 7, 1});
     append(stream, batch);
     append(stream, batch);
@@ -224,8 +224,8 @@ TEST(Budget, refuses_before_anything_changes_and_takes_again_after_release) {
 }
 
 TEST(Budget, is_never_exceeded_by_closing) {
-    World world;
-    Stream stream(world.store, world.dictionary, World::timing(100));
+    Fixture fixture;
+    Stream stream(fixture.store, fixture.dictionary, Fixture::timing(100));
     std::size_t before = 0;
     for (std::uint64_t batch = 0; batch < 50; ++batch) {  // ever more, ever other predicates
         for (std::uint64_t i = 0; i <= batch; ++i)
@@ -237,8 +237,8 @@ TEST(Budget, is_never_exceeded_by_closing) {
 }
 
 TEST(Release, gives_slices_back_and_their_memory) {
-    World world;
-    Stream stream(world.store, world.dictionary, World::timing(100));
+    Fixture fixture;
+    Stream stream(fixture.store, fixture.dictionary, Fixture::timing(100));
     for (int batch = 0; batch < 100; ++batch) append(stream, std::vector<Tuple>(10'000, {batch * 100 + 1, 1, 7, 1}));
     stream.close(99);
     const std::size_t burst = stream.held_bytes();
@@ -253,15 +253,15 @@ TEST(Release, gives_slices_back_and_their_memory) {
 }
 
 TEST(Ticks, the_oldest_is_that_of_the_oldest_open_or_live_tuple) {
-    World world;
-    Stream stream(world.store, world.dictionary, World::timing(100));
+    Fixture fixture;
+    Stream stream(fixture.store, fixture.dictionary, Fixture::timing(100));
     EXPECT_EQ(stream.oldest_tick(), std::numeric_limits<Tick>::max());
-    world.dictionary.set_tick(5);
+    fixture.dictionary.set_tick(5);
     append(stream, {{350, 1, 7, 1}});  // a later batch, opened first
-    world.dictionary.set_tick(6);
+    fixture.dictionary.set_tick(6);
     append(stream, {{150, 1, 7, 1}});
     EXPECT_EQ(stream.oldest_tick(), 5u);
-    world.dictionary.set_tick(7);
+    fixture.dictionary.set_tick(7);
     stream.close(2);
     EXPECT_EQ(stream.oldest_tick(), 5u);
     stream.close(3);
@@ -273,8 +273,8 @@ TEST(Ticks, the_oldest_is_that_of_the_oldest_open_or_live_tuple) {
 }
 
 TEST(Stream, a_batch_of_two_million_tuples_in_any_order_works) {
-    World world;
-    Stream stream(world.store, world.dictionary, World::timing(10'000'000));
+    Fixture fixture;
+    Stream stream(fixture.store, fixture.dictionary, Fixture::timing(10'000'000));
     constexpr std::size_t n = 2'000'000;
     std::vector<std::int64_t> ts(n);
     std::vector<TermId> s(n), p(n, iri(7)), o(n);
@@ -295,24 +295,24 @@ TEST(Stream, a_batch_of_two_million_tuples_in_any_order_works) {
 }
 
 TEST(Stream, refuses_options_that_make_no_sense) {
-    World world;
-    StreamOptions options = World::timing(0);
-    EXPECT_THROW(Stream(world.store, world.dictionary, options), DataError);
-    options = World::timing(100);
+    Fixture fixture;
+    StreamOptions options = Fixture::timing(0);
+    EXPECT_THROW(Stream(fixture.store, fixture.dictionary, options), DataError);
+    options = Fixture::timing(100);
     options.number = 0;
-    EXPECT_THROW(Stream(world.store, world.dictionary, options), DataError);
+    EXPECT_THROW(Stream(fixture.store, fixture.dictionary, options), DataError);
 }
 
 TEST(Save, brings_open_batches_and_live_slices_back) {
-    World world;
-    Stream stream(world.store, world.dictionary, mixed(9));
+    Fixture fixture;
+    Stream stream(fixture.store, fixture.dictionary, mixed(9));
     append(
         stream,
         {{-50, 1, 7, 1}, {50, 1, 9, 2}, {40, 3, 7, 2}, {150, 1, 7, 1}, {250, 2, 9, 1}, {240, 2, 7, 1}, {450, 1, 8, 1}});
     stream.close(1);
     stream.release(-1);
     const std::string saved = stream.save();
-    Stream back(world.store, world.dictionary, mixed(9));
+    Stream back(fixture.store, fixture.dictionary, mixed(9));
     back.restore(saved);
     EXPECT_EQ(back.closed(), 1);
     EXPECT_EQ(back.first_open(), stream.first_open());
@@ -320,16 +320,16 @@ TEST(Save, brings_open_batches_and_live_slices_back) {
     EXPECT_EQ(back.save(), saved);
     stream.close(4);
     back.close(4);
-    EXPECT_EQ(tuples_of(world, back), tuples_of(world, stream));
+    EXPECT_EQ(tuples_of(fixture, back), tuples_of(fixture, stream));
 }
 
 TEST(Save, labels_may_have_other_numbers_after_a_restart) {
-    World before, after;
+    Fixture before, after;
     after.label(1000);
-    Stream stream(before.store, before.dictionary, World::timing(100));
+    Stream stream(before.store, before.dictionary, Fixture::timing(100));
     append(stream, {{50, 1, 7, 1}, {150, 1, 8, 1}});
     stream.close(0);
-    Stream back(after.store, after.dictionary, World::timing(100));
+    Stream back(after.store, after.dictionary, Fixture::timing(100));
     back.restore(stream.save());
     stream.close(1);
     back.close(1);
@@ -337,12 +337,12 @@ TEST(Save, labels_may_have_other_numbers_after_a_restart) {
 }
 
 TEST(Save, damage_is_found_and_changes_nothing) {
-    World world;
-    Stream stream(world.store, world.dictionary, World::timing(100));
+    Fixture fixture;
+    Stream stream(fixture.store, fixture.dictionary, Fixture::timing(100));
     append(stream, {{50, 1, 7, 1}, {150, 1, 8, 1}});
     stream.close(0);
     const std::string saved = stream.save();
-    Stream back(world.store, world.dictionary, World::timing(100));
+    Stream back(fixture.store, fixture.dictionary, Fixture::timing(100));
     for (std::size_t at = 0; at < saved.size(); ++at) {
         std::string damaged = saved;
         damaged[at] ^= 0x10;
@@ -358,9 +358,9 @@ TEST(Save, damage_is_found_and_changes_nothing) {
 }
 
 TEST(Save, another_streams_is_refused) {
-    World world;
-    Stream stream(world.store, world.dictionary, World::timing(100));
-    Stream other(world.store, world.dictionary, World::timing(200));
+    Fixture fixture;
+    Stream stream(fixture.store, fixture.dictionary, Fixture::timing(100));
+    Stream other(fixture.store, fixture.dictionary, Fixture::timing(200));
     EXPECT_THROW(other.restore(stream.save()), StorageError);
 }
 

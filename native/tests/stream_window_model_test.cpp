@@ -8,7 +8,7 @@
 
 #include "stream/event_time.hpp"
 #include "stream/window.hpp"
-#include "stream_world.hpp"
+#include "stream_fixture.hpp"
 
 namespace penstock {
 namespace {
@@ -19,7 +19,7 @@ constexpr std::uint64_t kPredicates = 40;  // more than labels_of() probes one b
 
 using Edges = std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>, std::int64_t>;  // s p o -> latest time
 
-/// What of the window a case asks for: what nobody asks for is not indexed, so cases differ in it.
+/// The look-ups of a case. A window indexes only what is looked up, so cases differ in it.
 struct Asks {
     bool lookups[2], labels, edges;
     std::uint64_t predicates;
@@ -27,8 +27,8 @@ struct Asks {
 
 class Model {
 public:
-    Model(World& world, const Window& window, Edges expected)
-        : world_(world), window_(window), edges_(std::move(expected)) {}
+    Model(Fixture& fixture, const Window& window, Edges expected)
+        : fixture_(fixture), window_(window), edges_(std::move(expected)) {}
 
     void check(const Asks& asks) {
         ASSERT_EQ(window_.size(), edges_.size());
@@ -61,12 +61,12 @@ private:
         std::vector<Label> found;
         window_.labels(found);
         std::set<Label> expected;
-        for (const auto& [edge, ts] : edges_) expected.insert(world_.label(std::get<1>(edge)));
+        for (const auto& [edge, ts] : edges_) expected.insert(fixture_.label(std::get<1>(edge)));
         EXPECT_EQ(std::set<Label>(found.begin(), found.end()), expected);
     }
 
     void check_contains(std::uint64_t predicate) {
-        const Label label = world_.label(predicate);
+        const Label label = fixture_.label(predicate);
         std::vector<TermId> subjects, objects;
         std::vector<std::uint8_t> expected;
         for (std::uint64_t s = 1; s <= 5; ++s) {
@@ -85,7 +85,7 @@ private:
 
     void check_edges(std::uint64_t predicate) {
         std::vector<TermId> subjects, objects;
-        window_.edges(world_.label(predicate), subjects, objects);
+        window_.edges(fixture_.label(predicate), subjects, objects);
         Lists found;
         ASSERT_EQ(subjects.size(), objects.size());
         for (std::size_t i = 0; i < subjects.size(); ++i) found[subjects[i]].insert(objects[i]);
@@ -93,7 +93,7 @@ private:
     }
 
     void check_stats(std::uint64_t predicate) {
-        const LabelStats stats = window_.stats(world_.label(predicate));
+        const LabelStats stats = window_.stats(fixture_.label(predicate));
         const Lists out = lists(predicate, Dir::Out);
         std::size_t edges = 0;
         for (const auto& [vertex, list] : out) edges += list.size();
@@ -103,7 +103,7 @@ private:
     }
 
     void check_direction(std::uint64_t predicate, Dir dir) {
-        const Label label = world_.label(predicate);
+        const Label label = fixture_.label(predicate);
         const Lists expected = lists(predicate, dir);
         std::vector<TermId> keys, vertices;
         for (std::uint64_t v = 0; v <= 40; ++v) keys.push_back(iri(v + 1));
@@ -135,19 +135,19 @@ private:
         EXPECT_EQ(found.size(), rows.size());
         for (const auto& [edge, ts] : edges_) {
             const auto [s, p, o] = edge;
-            expected.insert({iri(dir == Dir::Out ? s : o), world_.label(p)});
+            expected.insert({iri(dir == Dir::Out ? s : o), fixture_.label(p)});
         }
         EXPECT_EQ(found, expected);
     }
 
-    World& world_;
+    Fixture& fixture_;
     const Window& window_;
     Edges edges_;
 };
 
-/// Lists of one label and direction as somebody who asks now and then knows them: those of which the window does not
-/// say that they may have changed are the same.
-class Remembered {
+/// Lists of one label and direction as an occasional reader knows them: those that the window does not
+/// report as possibly changed are the same.
+class LastLookups {
 public:
     void check(const Window& window, Label label, Dir dir) {
         std::vector<TermId> keys;
@@ -173,19 +173,19 @@ private:
 /// One random stream, its tuples in the order (event time, arrival).
 struct Case {
     std::mt19937_64 random;
-    World world;
+    Fixture fixture;
     std::int64_t batch_ms;
     Stream stream;
     std::vector<Tuple> tuples;
     std::int64_t now;
     std::uint64_t predicates, spread;
     Asks asks;
-    Remembered remembered[2];
+    LastLookups last_lookups[2];
 
     explicit Case(std::uint64_t seed)
         : random(seed),
           batch_ms(below(2) ? 1 + below(20) : 100),
-          stream(world.store, world.dictionary, World::timing(batch_ms)) {
+          stream(fixture.store, fixture.dictionary, Fixture::timing(batch_ms)) {
         now = -static_cast<std::int64_t>(below(2000));
         predicates = below(3) ? 1 + below(3) : kPredicates;
         spread = 2 + below(38);  // small: many duplicates and hubs
@@ -215,8 +215,8 @@ struct Case {
     void check(const Window& window, Edges expected) {
         if (below(3) == 0) return;
         for (int d = 0; d < 2; ++d)
-            if (asks.lookups[d]) remembered[d].check(window, world.label(1), static_cast<Dir>(d));
-        Model(world, window, std::move(expected)).check(asks);
+            if (asks.lookups[d]) last_lookups[d].check(window, fixture.label(1), static_cast<Dir>(d));
+        Model(fixture, window, std::move(expected)).check(asks);
     }
 
     static void put(Edges& edges, const Tuple& t) { edges[{t.s, t.p, t.o}] = t.ts; }

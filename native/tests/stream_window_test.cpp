@@ -3,7 +3,7 @@
 
 #include "errors.hpp"
 #include "stream/window.hpp"
-#include "stream_world.hpp"
+#include "stream_fixture.hpp"
 
 namespace penstock {
 namespace {
@@ -18,10 +18,10 @@ std::vector<TermId> expand(const Window& window, TermId key, Label label, Dir di
 }
 
 struct TimeWindows : ::testing::Test {
-    World world;
-    Stream stream{world.store, world.dictionary, World::timing(100)};
+    Fixture fixture;
+    Stream stream{fixture.store, fixture.dictionary, Fixture::timing(100)};
     TimeWindow window{stream};
-    Label label = world.label(7);
+    Label label = fixture.label(7);
 
     void feed(const std::vector<Tuple>& tuples, std::int64_t batch) {
         append(stream, tuples);
@@ -119,7 +119,7 @@ TEST_F(TimeWindows, only_move_forward_over_closed_batches) {
     EXPECT_EQ(window.size(), 1u);
 }
 
-TEST_F(TimeWindows, keep_what_they_took_in_when_the_slices_are_released) {
+TEST_F(TimeWindows, keep_their_tuples_when_the_slices_are_released) {
     feed({{10, 1, 7, 2}, {150, 1, 7, 3}}, 1);
     window.advance(0, 200);
     stream.release(1);
@@ -153,7 +153,7 @@ TEST_F(TimeWindows, give_memory_back_after_a_burst) {
     feed(burst, 0);
     window.advance(0, 100);
     for (std::uint64_t p = 7; p < 10; ++p)
-        expand(window, iri(1), world.label(p), Dir::Out), expand(window, iri(1), world.label(p), Dir::In);
+        expand(window, iri(1), fixture.label(p), Dir::Out), expand(window, iri(1), fixture.label(p), Dir::In);
     const std::size_t full = window.bytes();
     for (std::int64_t batch = 1; batch < 5; ++batch) {
         feed({{batch * 100 + 1, 1, 7, 2}}, batch);
@@ -202,9 +202,9 @@ TEST_F(TimeWindows, a_hub_of_many_edges_comes_and_goes_in_linear_time) {
 // ---- count windows
 
 struct CountWindows : ::testing::Test {
-    World world;
-    Stream stream{world.store, world.dictionary, World::timing(100)};
-    Label label = world.label(7);
+    Fixture fixture;
+    Stream stream{fixture.store, fixture.dictionary, Fixture::timing(100)};
+    Label label = fixture.label(7);
     using Reports = std::vector<CountWindow::Report>;
 
     void feed(const std::vector<Tuple>& tuples, std::int64_t batch) {

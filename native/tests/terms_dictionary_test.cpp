@@ -143,10 +143,10 @@ TEST(Dictionary, BatchesGiveTheSameIdsAsSingleCalls) {
 TEST(Dictionary, SweepTakesWhatNothingUsedSince) {
     Dictionary d;
     const TermId old = d.intern(iri("old"));
-    const TermId kept = d.intern(iri("kept"));
+    const TermId permanent = d.intern(iri("permanent"));
     const TermId touched = d.intern(iri("touched"));
     const TermId seen_again = d.intern(iri("seen again"));
-    d.keep(&kept, 1);
+    d.keep(&permanent, 1);
     d.set_tick(5);
     d.touch(&touched, 1);
     d.intern(iri("seen again"));
@@ -155,7 +155,7 @@ TEST(Dictionary, SweepTakesWhatNothingUsedSince) {
     std::string scratch;
     EXPECT_THROW(d.view(old, scratch), DataError);
     EXPECT_EQ(d.find(iri("old")), kUnbound);
-    EXPECT_EQ(text(d, kept), "kept");
+    EXPECT_EQ(text(d, permanent), "permanent");
     EXPECT_EQ(text(d, touched), "touched");
     EXPECT_EQ(d.intern(iri("new")), old) << "the slot is used again";
     EXPECT_EQ(d.sweep(6), 3U);
@@ -175,17 +175,17 @@ TEST(Dictionary, FindingATermKeepsItFromTheNextSweep) {
     EXPECT_EQ(d.sweep(4), 1U);
 }
 
-TEST(Dictionary, KeptEntriesOfABatchNeverGo) {
+TEST(Dictionary, PermanentEntriesOfABatchAreNeverFreed) {
     Dictionary d;
     const TermView terms[] = {iri("a"), iri("b")};
     d.intern(terms[0]);
     TermId ids[2];
-    d.intern(terms, ids, Lifetime::Kept);
+    d.intern(terms, ids, Lifetime::Permanent);
     EXPECT_EQ(d.sweep(1'000'000), 0U);
     EXPECT_EQ(d.size(), 2U);
 }
 
-TEST(Dictionary, ALeaseHoldsBackTheSweep) {
+TEST(Dictionary, ALeaseDelaysTheSweep) {
     Dictionary d;
     d.set_tick(10);
     d.intern(iri("before"));
@@ -226,7 +226,7 @@ TEST(Dictionary, AgreesWithAModelUnderRandomUse) {
         struct Known {
             TermId id;
             Tick last;
-            bool kept;
+            bool permanent;
         };
         std::map<std::string, Known> model;
         std::vector<std::pair<Tick, std::unique_ptr<Dictionary::Lease>>> leases;
@@ -244,7 +244,7 @@ TEST(Dictionary, AgreesWithAModelUnderRandomUse) {
                 case 0:
                     if (const auto it = model.find(name); it != model.end() && random() % 8 == 0) {
                         d.keep(&it->second.id, 1);
-                        it->second.kept = true;
+                        it->second.permanent = true;
                     }
                     break;
                 case 1:
@@ -268,7 +268,7 @@ TEST(Dictionary, AgreesWithAModelUnderRandomUse) {
                     Tick effective = horizon;
                     for (const auto& lease : leases) effective = std::min(effective, lease.first);
                     for (auto it = model.begin(); it != model.end();)
-                        if (!it->second.kept && it->second.last < effective) {
+                        if (!it->second.permanent && it->second.last < effective) {
                             it = model.erase(it);
                             ++gone;
                         } else {

@@ -67,7 +67,7 @@ TEST_F(DictionaryFile, BringsEverythingBackUnderTheSameIds) {
     EXPECT_EQ(back.view(large, scratch).lexical.size(), 3'000'000U);
     EXPECT_THROW(back.view(ids[20], scratch), DataError);
     EXPECT_EQ(back.find({Kind::Literal, "Grüße", kRdfLangString, "de-CH"}), lang);
-    EXPECT_EQ(back.sweep(10), 5U) << "kept entries and ticks are remembered";
+    EXPECT_EQ(back.sweep(10), 5U) << "permanent entries and ticks are saved";
     const TermId fresh = intern(back, "http://example.org/fresh");
     EXPECT_EQ(text(back, fresh), "http://example.org/fresh");
     EXPECT_EQ(text(back, ids[3]), "http://example.org/3");

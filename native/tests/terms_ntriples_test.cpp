@@ -314,7 +314,7 @@ TEST_F(NTriples, LimitsTheLengthOfTerms) {
 }
 
 TEST_F(NTriples, KeepsTermsOfStoredData) {
-    parse("<http://e/a> <http://e/b> <http://e/c> .", {.lifetime = Lifetime::Kept});
+    parse("<http://e/a> <http://e/b> <http://e/c> .", {.lifetime = Lifetime::Permanent});
     parse("<http://e/x> <http://e/b> <http://e/z> .");
     EXPECT_EQ(dictionary.sweep(1000), 2U);
     EXPECT_EQ(dictionary.size(), 3U);

@@ -14,15 +14,15 @@ namespace {
 TermView iri(std::string_view text) { return {Kind::Iri, text, {}, {}}; }
 TermView literal(std::string_view text) { return {Kind::Literal, text, kXsdString, {}}; }
 
-/// A whole dictionary as the source of a partial one; counts what it is asked.
+/// A whole dictionary as the source of a partial one; counts requests.
 class Whole final : public TermSource {
 public:
     Dictionary terms;
     std::size_t fetches = 0, fetched = 0, looked_for = 0;
-    bool away = false;
+    bool unavailable = false;
 
     void fetch(std::span<const TermId> ids, Dictionary& into) override {
-        if (away) throw Error("away");
+        if (unavailable) throw Error("unavailable");
         ++fetches;
         fetched += ids.size();
         std::string scratch;
@@ -31,7 +31,7 @@ public:
         into.adopt(ids, found);
     }
     void find(std::span<const TermView> asked, TermId* out) override {
-        if (away) throw Error("away");
+        if (unavailable) throw Error("unavailable");
         looked_for += asked.size();
         for (const TermView& term : asked) *out++ = terms.find(term);
     }
@@ -91,7 +91,7 @@ TEST_F(PartialDictionary, ATermThatTheSourceLearnsLaterSupersedesThePrivateOne) 
     const TermId given = source->terms.intern(iri("http://e/a"));
     d.settle(ids, 1);
     EXPECT_EQ(ids[0], given);
-    EXPECT_EQ(text(given), "http://e/a");  // taken in at once
+    EXPECT_EQ(text(given), "http://e/a");  // adopted at once
     EXPECT_EQ(text(own), "http://e/a");    // still
     EXPECT_EQ(d.find(iri("http://e/a")), given);
     const std::size_t asked = source->looked_for;
@@ -189,12 +189,12 @@ TEST_F(PartialDictionary, APinnedTermStaysPrivateForOneEvaluation) {
     EXPECT_EQ(local.intern(literal("a constant of a query")), own);
 }
 
-TEST_F(PartialDictionary, ASourceThatIsAwayChangesNothing) {
+TEST_F(PartialDictionary, AnUnavailableSourceChangesNothing) {
     const TermId a = source->terms.intern(iri("http://e/a"));
-    source->away = true;
+    source->unavailable = true;
     EXPECT_THROW(d.require(&a, 1), Error);
     EXPECT_EQ(d.size(), 0U);
-    source->away = false;
+    source->unavailable = false;
     d.require(&a, 1);
     EXPECT_EQ(text(a), "http://e/a");
 }

@@ -22,7 +22,7 @@ std::string name_of(Tick tick, int i) {
     return i % 10 == 0 ? name + std::string(700, 'x') : name;  // some have allocations of their own
 }
 
-/// What the writer tells the readers: the ids of one tick. A sequence word says which tick, as a window's would.
+/// The ids of one tick, from the writer to the readers. A sequence word names the tick, as in a window.
 struct Published {
     std::atomic<Tick> tick{0};
     std::array<std::atomic<TermId>, kTermsPerTick> ids{};
@@ -67,7 +67,7 @@ TEST(DictionaryThreads, ReadersDecodeWhileAWriterInternsAndSweeps) {
         }
     };
     std::thread reader(read);
-    std::thread other([&] {  // looks terms up, touches and keeps them, asks for sizes
+    std::thread other([&] {  // looks terms up, touches and keeps them, reads sizes
         while (newest.load(std::memory_order_acquire) < kTicks) {
             const Dictionary::Lease lease(d);
             const Tick tick = newest.load(std::memory_order_acquire);
@@ -87,7 +87,7 @@ TEST(DictionaryThreads, ReadersDecodeWhileAWriterInternsAndSweeps) {
     writer.join();
     reader.join();
     other.join();
-    // A reader that was held up may have kept its lease over the writer's last sweeps; none is left now.
+    // A reader that was held up may have held its lease over the writer's last sweeps; none is left now.
     d.sweep(kTicks - kWindow);
     EXPECT_FALSE(wrong);
     EXPECT_GE(decoded, static_cast<std::uint64_t>(kTermsPerTick));

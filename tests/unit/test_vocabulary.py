@@ -46,12 +46,6 @@ ALLOWED = {  # identifier -> why it may contain a private word
     "axes.spines.top": "Matplotlib's name of an axis' border",
     "day_of_era": "the calendar's era, in the published algorithm for civil dates",
     "era": "the calendar's era, in the published algorithm for civil dates",
-    "list_notes": "C++: to be renamed together with the native module",
-    "recalled": "of the native module's Profile: to be renamed together with it",
-    "remote_world": "C++: to be renamed together with the native module",
-    "store_list_notes_test": "C++: to be renamed together with the native module",
-    "store_world": "C++: to be renamed together with the native module",
-    "stream_world": "C++: to be renamed together with the native module",
     "silence": "the longest time between two results around a handover, as in ADR 58's figures",
     "calm_silence": "the same without a handover",
     "silence_s": "the same, in seconds",
@@ -115,6 +109,8 @@ def names_in_schema(text: str) -> Iterator[tuple[str, int]]:
 READERS = {
     ".py": names_in_python,
     ".pyi": names_in_python,
+    ".cpp": names_in_cpp,
+    ".hpp": names_in_cpp,
     ".avsc": names_in_schema,
 }
 

@@ -39,7 +39,7 @@ class Dictionary:
     def attach(self, service: TermSource) -> None: ...  # the dictionary must be empty
     @property
     def partial(self) -> bool: ...
-    def adopt(self, ids: Ids, terms: Sequence[TermTuple]) -> None: ...  # adds terms with ids assigned elsewhere
+    def adopt(self, ids: Ids, terms: Sequence[TermTuple]) -> None: ...  # adds terms under ids of another dictionary
     def require(self, ids: Ids) -> int: ...  # fetches missing terms; returns their bytes
     def settle(self, ids: Ids) -> Ids: ...   # private ids -> the source's ids, for terms it knows
 
@@ -272,7 +272,7 @@ class Profile:
     def __init__(self) -> None: ...
     timed: bool                                # the next run is asked for times; a run that succeeds sets it back
     @property
-    def recalled(self) -> bool: ...            # the last run: look-ups gave what they had given, no operator ran
+    def reused(self) -> bool: ...            # the last run: no look-up had changed, no operator ran
     @property
     def timed_at_ms(self) -> int | None: ...   # `now_ms` of the last timed run
     def rows(self) -> dict[int, int]: ...      # produced in the last run

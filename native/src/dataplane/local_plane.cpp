@@ -23,7 +23,7 @@ bool is_that_file(const MappedRegion& region, const RegionEntry& entry) {
 
 void LocalPlane::attach(const RegionEntry& entry) {
     auto region = std::make_unique<MappedRegion>(entry.path, entry.reserve_bytes);
-    if (!is_that_file(*region, entry)) throw Error(Fault::Retired, "another region lies there by now: " + entry.path);
+    if (!is_that_file(*region, entry)) throw Error(Fault::Retired, "another region has replaced it: " + entry.path);
     regions_.insert_or_assign(entry.id, Attached{entry, std::move(region)});
 }
 

@@ -30,7 +30,7 @@ public:
         struct stat status{};
         const bool same = file && ::fstat(file.get(), &status) == 0 && status.st_dev == region.device() &&
                           status.st_ino == region.inode();
-        if (file && !same) throw Error(Fault::Retired, "another file lies there by now: " + region.path());
+        if (file && !same) throw Error(Fault::Retired, "another file has replaced it: " + region.path());
         base_ = file ? ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.get(), 0)
                      : MAP_FAILED;
         if (base_ == MAP_FAILED)

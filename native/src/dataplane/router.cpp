@@ -17,8 +17,8 @@ const std::shared_ptr<Plane>& Router::find(Node node) const {
 
 Plane::Ticket Router::post(std::span<const Read> reads) {
     std::vector<Part> parts;
-    const auto leads_elsewhere = [&](const Read& read) { return read.region.node != reads.front().region.node; };
-    if (!reads.empty() && std::none_of(reads.begin(), reads.end(), leads_elsewhere)) {
+    const auto is_on_another_node = [&](const Read& read) { return read.region.node != reads.front().region.node; };
+    if (!reads.empty() && std::none_of(reads.begin(), reads.end(), is_on_another_node)) {
         const Node node = reads.front().region.node;
         parts.push_back({find(node), find(node)->post(reads)});
     } else {

@@ -156,7 +156,7 @@ bool Session::find_answers(std::span<const std::byte> body, std::uint64_t& total
     if (body.size() < kReadHead) return refuse(Fault::Refused, "a read of nothing");
     const auto count = wire::value_at<std::uint64_t>(body);
     if (count == 0 || count > wire::kMaxReads || body.size() != kReadHead + count * sizeof(ReadItem))
-        return refuse(Fault::Refused, "a frame of reads with another number of reads than it says");
+        return refuse(Fault::Refused, "the number of reads in a frame differs from its header");
     table_ = regions_.table();
     const ServedRegions::Served* served = nullptr;
     for (std::size_t i = 0; i < count; ++i) {

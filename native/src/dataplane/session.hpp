@@ -29,7 +29,7 @@ class Session {
 public:
     Session(const ServedRegions& regions, const NodeIdentity& node);
 
-    /// The buffer for the engine's next bytes; empty while there is no room, or no more input is wanted.
+    /// The buffer for the engine's next bytes; empty while there is no room, or the session accepts no more input.
     std::span<std::byte> space();
     void received(std::size_t bytes) { input_end_ += bytes; }
 

@@ -18,10 +18,10 @@ public:
 
     /// Changes the amount to `bytes`. Throws LimitError, before the allocation, if the budget does not allow it.
     void set(Budget& budget, std::size_t bytes) {
-        auto wanted = static_cast<std::ptrdiff_t>(bytes);
-        if (wanted == held_) return;
-        std::ptrdiff_t change = wanted - held_;
-        held_ = wanted;
+        auto target = static_cast<std::ptrdiff_t>(bytes);
+        if (target == held_) return;
+        std::ptrdiff_t change = target - held_;
+        held_ = target;
         budget.charge(change);
     }
     void release(Budget& budget) { set(budget, 0); }

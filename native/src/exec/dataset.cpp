@@ -65,7 +65,7 @@ void Dataset::resolve_part(const Run& run, const Part& part, TermId predicate, T
     const auto number = static_cast<std::uint32_t>(part.source);
     if (part.source != 0 || part.graphs.empty()) {  // a window, or all named graphs
         if (part.source != 0 && predicate != 0) {
-            if (Label label = run.labels.find(0, predicate); label != 0 && wanted(part.name, graph))
+            if (Label label = run.labels.find(0, predicate); label != 0 && selected(part.name, graph))
                 out.push_back({&source, label, number, predicate, named_ ? part.name : 0});
             return;
         }
@@ -77,7 +77,7 @@ void Dataset::resolve_part(const Run& run, const Part& part, TermId predicate, T
         return;
     }
     for (TermId stored : part.graphs) {
-        if (!wanted(name_of(part, stored), graph)) continue;
+        if (!selected(name_of(part, stored), graph)) continue;
         if (predicate == 0) {
             labels.clear();
             run.labels.with_graph(stored, labels);
@@ -107,7 +107,7 @@ bool Dataset::classify(const Run& run, std::size_t index, Label label, TermId gr
         return false;
     }
     TermId name = name_of(part, stored);
-    if (!wanted(name, graph)) return false;
+    if (!selected(name, graph)) return false;
     out = {run.sources[part.source], label, static_cast<std::uint32_t>(part.source), predicate, named_ ? name : 0};
     return true;
 }

@@ -60,7 +60,7 @@ private:
                     std::vector<EdgeSet>& out) const;
     /// The value of a graph variable for the given stored graph (or window: 0) of the part; 0 = no match.
     TermId name_of(const Part& part, TermId stored) const { return part.name != 0 ? part.name : stored; }
-    bool wanted(TermId name, TermId graph) const { return !named_ || (name != 0 && (graph == 0 || graph == name)); }
+    bool selected(TermId name, TermId graph) const { return !named_ || (name != 0 && (graph == 0 || graph == name)); }
 
     std::vector<Part> parts_;
     bool named_;

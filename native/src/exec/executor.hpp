@@ -28,7 +28,7 @@ struct Profile {
         std::uint64_t value = 0;
     };
     bool timed = false;         // requests times from the next run; a timed run does not reuse a memoized answer
-    bool recalled = false;      // the last run reused the memoized answer: no look-up had changed, and no operator ran
+    bool reused = false;        // the last run reused the memoized answer: no look-up had changed, and no operator ran
     std::vector<Figure> rows;   // produced, summed over the operator's calls
     std::vector<Figure> nanos;  // the operator's own time, without its inputs
 };

@@ -29,18 +29,18 @@ inline void append_same(Column& out, TermId value, std::size_t n) { out.insert(o
 
 /// Retains the rows whose flag is set, in order.
 inline void compact(Table& table, std::span<const std::uint8_t> keep) {
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < table.rows; ++i) kept += keep[i] != 0;
-    if (kept == table.rows) return;
+    std::size_t remaining = 0;
+    for (std::size_t i = 0; i < table.rows; ++i) remaining += keep[i] != 0;
+    if (remaining == table.rows) return;
     for (Column& column : table.columns) {
         std::size_t to = 0;
         for (std::size_t i = 0; i < table.rows; ++i) {
             column[to] = column[i];
             to += keep[i] != 0;
         }
-        column.resize(kept);
+        column.resize(remaining);
     }
-    table.rows = kept;
+    table.rows = remaining;
 }
 
 }  // namespace penstock::exec

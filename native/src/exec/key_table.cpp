@@ -42,10 +42,10 @@ void KeyTable::rehash(std::size_t buckets) {
 
 /// Makes room for further rows; charges before it allocates.
 void KeyTable::reserve(std::size_t rows, Budget& budget) {
-    std::size_t wanted = size_ + rows;
-    if (wanted >= kNone) throw LimitError("a table of the evaluation exceeds 2^32 rows");
-    if (wanted * 2 > buckets_.size()) {
-        std::size_t buckets = std::bit_ceil(std::max<std::size_t>(wanted * 2, 64));
+    std::size_t needed = size_ + rows;
+    if (needed >= kNone) throw LimitError("a table of the evaluation exceeds 2^32 rows");
+    if (needed * 2 > buckets_.size()) {
+        std::size_t buckets = std::bit_ceil(std::max<std::size_t>(needed * 2, 64));
         charge_.set(budget, buckets * (sizeof(Bucket) + (columns_.size() + 1) * sizeof(std::uint64_t) / 2));
         rehash(buckets);
         hashes_.reserve(buckets / 2);

@@ -39,7 +39,8 @@ struct Schema {
 class Sink {
 public:
     /// Accepts at most kMorsel rows. May swap the columns' vectors for others, but must not change slots or the number
-    /// of columns; the producer refills the table for its next call. Returns false if no further rows are wanted.
+    /// of columns; the producer refills the table for its next call. Returns false if the consumer needs no further
+    /// rows.
     bool push(Table& rows) {
         pushed_ += rows.rows;
         return consume(rows);

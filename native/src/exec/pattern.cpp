@@ -23,11 +23,11 @@ PatternOperator::PatternOperator(OperatorPtr in, const TermRef& s, const TermRef
                                  const std::vector<Slot>* keep)
     : Unary(std::move(in)) {
     const Schema& from = in_->schema();
-    const auto kept = [keep](Slot slot) {
+    const auto is_output = [keep](Slot slot) {
         return keep == nullptr || std::find(keep->begin(), keep->end(), slot) != keep->end();
     };
     for (std::size_t c = 0; c < from.slots.size(); ++c) {
-        if (!kept(from.slots[c])) continue;
+        if (!is_output(from.slots[c])) continue;
         carried_.push_back(c);
         schema_.add(from.slots[c], from.nullable[c] != 0);
     }
@@ -52,7 +52,7 @@ PatternOperator::PatternOperator(OperatorPtr in, const TermRef& s, const TermRef
             return end;
         }
         free.push_back({position, ref.slot});
-        if (kept(ref.slot)) {
+        if (is_output(ref.slot)) {
             new_columns_.push_back({position, schema_.slots.size()});
             schema_.add(ref.slot, false);
         }
@@ -98,18 +98,18 @@ TermId PatternOperator::value(const MatchBatch& batch, Position position, std::s
 
 /// Selects the matches that have equal values in positions with the same variable.
 MatchBatch PatternOperator::only_equal(const MatchBatch& batch) {
-    kept_rows_.clear();
-    kept_s_.clear();
-    kept_o_.clear();
+    equal_rows_.clear();
+    equal_s_.clear();
+    equal_o_.clear();
     for (std::size_t i = 0; i < batch.rows.size(); ++i) {
         bool same = true;
         for (auto [a, b] : equal_) same = same && value(batch, a, i) == value(batch, b, i);
         if (!same) continue;
-        kept_rows_.push_back(batch.rows[i]);
-        if (batch.s != nullptr) kept_s_.push_back(batch.s[i]);
-        if (batch.o != nullptr) kept_o_.push_back(batch.o[i]);
+        equal_rows_.push_back(batch.rows[i]);
+        if (batch.s != nullptr) equal_s_.push_back(batch.s[i]);
+        if (batch.o != nullptr) equal_o_.push_back(batch.o[i]);
     }
-    return {kept_rows_, batch.s == nullptr ? nullptr : kept_s_.data(), batch.o == nullptr ? nullptr : kept_o_.data(),
+    return {equal_rows_, batch.s == nullptr ? nullptr : equal_s_.data(), batch.o == nullptr ? nullptr : equal_o_.data(),
             batch.p, batch.g};
 }
 

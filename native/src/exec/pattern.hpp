@@ -76,8 +76,8 @@ private:
     Few<NewColumn, kPositions> new_columns_;
     Few<int, kPositions> bound_columns_;                    // nullable input columns that must be bound
     Few<std::pair<Position, Position>, kPositions> equal_;  // free positions with the same variable
-    std::vector<std::uint32_t> order_, kept_rows_, product_rows_;
-    Column kept_s_, kept_o_, product_s_, product_o_;
+    std::vector<std::uint32_t> order_, equal_rows_, product_rows_;
+    Column equal_s_, equal_o_, product_s_, product_o_;
 };
 
 template <class F>

@@ -60,13 +60,13 @@ Answer Program::run(const RunInput& input) {
     bool record = false;
     const bool timed = input.profile != nullptr && input.profile->timed;
     // A timed run must execute the operators, and the memo does not cover look-ups made on nodes.
-    const bool recalls = compiler_.follows_from_lookups() && !timed && input.forker == nullptr;
-    if (recalls && lookup_memo_.same_seed(*input.seed)) {
+    const bool reusable = compiler_.follows_from_lookups() && !timed && input.forker == nullptr;
+    if (reusable && lookup_memo_.same_seed(*input.seed)) {
         if (lookup_memo_.still_valid(input.sources, input.labels->identity())) {
             input.expressions->budget.check();
             if (input.profile != nullptr) {
                 fill(input.profile->rows, produced_);
-                input.profile->recalled = true;
+                input.profile->reused = true;
             }
             return lookup_memo_.answer();
         }
@@ -74,7 +74,7 @@ Answer Program::run(const RunInput& input) {
     }
     std::optional<Profiler> profiler;
     if (timed) profiler.emplace(compiler_.profile_ids().size());
-    std::vector<std::uint64_t>& produced = recalls ? produced_ : unrecalled_;
+    std::vector<std::uint64_t>& produced = reusable ? produced_ : unmemoized_;
     produced.assign(compiler_.profile_ids().size(), 0);
     Run run(*input.seed, input.sources, *input.labels, *input.expressions, profiler ? &*profiler : nullptr,
             input.forker, ++runs_, produced);
@@ -94,7 +94,7 @@ Answer Program::run(const RunInput& input) {
     for (Operator* correlated : compiler_.correlated()) correlated->release(run);
     if (input.profile != nullptr) {
         fill(input.profile->rows, produced);
-        input.profile->recalled = false;
+        input.profile->reused = false;
         if (profiler) fill(input.profile->nanos, profiler->nanos());
         input.profile->timed = false;
     }

@@ -121,9 +121,9 @@ Value parse_duration_value(std::string_view lexical, ValueType type) {
 
 Value parse_float(std::string_view lexical, ValueType type) {
     double wide = 0;
-    float narrow = 0;
-    if (type == ValueType::Double ? parse_real(lexical, wide) : parse_real(lexical, narrow))
-        return Value::of_real(type, type == ValueType::Double ? wide : narrow);
+    float single = 0;
+    if (type == ValueType::Double ? parse_real(lexical, wide) : parse_real(lexical, single))
+        return Value::of_real(type, type == ValueType::Double ? wide : single);
     return Value::of_text(ValueType::Malformed, {}, {});
 }
 

@@ -13,7 +13,7 @@ Decimal signed_decimal(UInt128 size, bool negative, int scale) {
 }
 
 /// size × 10^-scale, with the fraction rounded to the digits that fit; empty if the integral part does not fit.
-std::optional<Decimal> narrow(UInt256 size, int scale, bool negative) {
+std::optional<Decimal> rounded_to_fit(UInt256 size, int scale, bool negative) {
     std::uint64_t last = 0;  // the digit dropped last
     bool rest = false;       // whether any lower digit was dropped
     while (!size.fits() || scale > Decimal::kMaxScale) {
@@ -23,7 +23,7 @@ std::optional<Decimal> narrow(UInt256 size, int scale, bool negative) {
         --scale;
     }
     if (last > 5 || (last == 5 && (rest || (size.low & 1) != 0))) ++size.low;
-    if (!size.fits()) return narrow(size, scale, negative);
+    if (!size.fits()) return rounded_to_fit(size, scale, negative);
     return signed_decimal(size.low, negative, scale);
 }
 
@@ -41,13 +41,13 @@ std::optional<Decimal> add_wide(Decimal a, Decimal b, int scale) {
     const UInt256 y = multiply_wide(magnitude(b.mantissa), static_cast<UInt128>(power_of_ten(scale - b.scale)));
     if ((a.mantissa < 0) == (b.mantissa < 0)) {
         const UInt128 low = x.low + y.low;
-        return narrow({x.high + y.high + (low < x.low ? 1 : 0), low}, scale, a.mantissa < 0);
+        return rounded_to_fit({x.high + y.high + (low < x.low ? 1 : 0), low}, scale, a.mantissa < 0);
     }
     const bool x_larger = x.high != y.high ? x.high > y.high : x.low >= y.low;
     const UInt256& large = x_larger ? x : y;
     const UInt256& small = x_larger ? y : x;
-    return narrow({large.high - small.high - (large.low < small.low ? 1 : 0), large.low - small.low}, scale,
-                  x_larger ? a.mantissa < 0 : b.mantissa < 0);
+    return rounded_to_fit({large.high - small.high - (large.low < small.low ? 1 : 0), large.low - small.low}, scale,
+                          x_larger ? a.mantissa < 0 : b.mantissa < 0);
 }
 
 /// The state of a long division: dividend = (quotient × divisor + remainder) × 10^-scale.
@@ -105,8 +105,8 @@ std::optional<Decimal> multiply(Decimal a, Decimal b) {
     if (!__builtin_mul_overflow(a.mantissa, b.mantissa, &product) && product >= -kMaxInt128 &&
         scale <= Decimal::kMaxScale)
         return Decimal{product, static_cast<std::uint8_t>(scale)};
-    return narrow(multiply_wide(magnitude(a.mantissa), magnitude(b.mantissa)), scale,
-                  (a.mantissa < 0) != (b.mantissa < 0));
+    return rounded_to_fit(multiply_wide(magnitude(a.mantissa), magnitude(b.mantissa)), scale,
+                          (a.mantissa < 0) != (b.mantissa < 0));
 }
 
 std::optional<Decimal> divide(Decimal a, Decimal b) {

@@ -24,8 +24,8 @@ bool RowSet::insert(std::span<const TermId> row) {
             slots_[at] = static_cast<std::uint32_t>(++used_);
             return true;
         }
-        const TermId* kept = rows_.data() + (slots_[at] - 1) * width_;
-        if (std::equal(row.begin(), row.end(), kept)) return false;
+        const TermId* existing = rows_.data() + (slots_[at] - 1) * width_;
+        if (std::equal(row.begin(), row.end(), existing)) return false;
     }
 }
 

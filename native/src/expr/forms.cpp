@@ -158,9 +158,9 @@ private:
     NodePtr a_, b_;
 };
 
-void require(const std::string& name, std::size_t given, std::size_t wanted) {
-    if (given != wanted)
-        throw Error("plan: '" + name + "' takes " + std::to_string(wanted) + " arguments, not " +
+void require(const std::string& name, std::size_t given, std::size_t expected) {
+    if (given != expected)
+        throw Error("plan: '" + name + "' takes " + std::to_string(expected) + " arguments, not " +
                     std::to_string(given));
 }
 

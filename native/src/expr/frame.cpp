@@ -152,7 +152,7 @@ TermId Frame::blank_of(std::uint32_t row, std::string_view text) {
     for (const Column& column : table.columns)
         if (memory.blanks.made_from(column[row], key)) return entry->second = column[row];
     entry->second = context.terms.fresh_blank();
-    memory.blanks.remember(entry->second, key);
+    memory.blanks.put(entry->second, key);
     return entry->second;
 }
 

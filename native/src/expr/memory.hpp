@@ -67,7 +67,7 @@ class BlankKeys {
 public:
     /// The number of the text; equal texts have equal numbers.
     std::uint32_t key(std::string_view text);
-    void remember(TermId blank, std::uint32_t key) {
+    void put(TermId blank, std::uint32_t key) {
         keys_.emplace(blank, key);
         bytes_ += kEntryBytes;
     }

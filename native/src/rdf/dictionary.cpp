@@ -62,7 +62,7 @@ void Dictionary::Impl::fill(std::uint32_t slot, const TermKey& key, std::uint64_
 TermId Dictionary::Impl::add(const TermKey& key, Lifetime lifetime) {
     const std::uint32_t slot = take_slot();
     const Tick tick = now.load(std::memory_order_relaxed);
-    fill(slot, key, (tick << 1) | (lifetime == Lifetime::Kept ? Entry::kKept : 0));
+    fill(slot, key, (tick << 1) | (lifetime == Lifetime::Permanent ? Entry::kPermanent : 0));
     if (lifetime == Lifetime::Transient) ages[tick].push_back(slot);
     return make_id(key.tag(), slot);
 }
@@ -73,7 +73,7 @@ TermId Dictionary::Impl::intern(const TermKey& key, Lifetime lifetime) {
     if (slot == 0) return add(key, lifetime);
     Entry& entry = entries[slot];
     entry.touch(now.load(std::memory_order_relaxed));
-    if (lifetime == Lifetime::Kept) entry.keep();
+    if (lifetime == Lifetime::Permanent) entry.keep();
     return make_id(key.tag(), slot);
 }
 
@@ -187,15 +187,15 @@ void Dictionary::check(const TermId* ids, std::size_t n) const {
 
 bool Dictionary::admit(const TermId* ids, std::size_t n) {
     const Tick now = tick();
-    bool kept = !partial();
+    bool permanent = !partial();
     const std::scoped_lock lock(impl_->mutex);  // excludes a sweep
     impl_->each_ahead(ids, n, [&](TermId id) {
         Entry* const entry = is_entry(id) ? impl_->entries.find(payload_of(id)) : nullptr;
         // The most common case first; all others need a call.
         if ((entry == nullptr || !entry->names(tag_of(id))) && !impl_->names_something(id)) names_nothing(id);
-        if (entry != nullptr) kept &= entry->touch(now);
+        if (entry != nullptr) permanent &= entry->touch(now);
     });
-    return kept;
+    return permanent;
 }
 
 // ---------------------------------------------------------------- blank nodes
@@ -216,12 +216,12 @@ Tick Dictionary::tick() const { return impl_->now.load(std::memory_order_relaxed
 
 bool Dictionary::touch(const TermId* ids, std::size_t n) {
     const Tick now = tick();
-    bool kept = !partial();
+    bool permanent = !partial();
     impl_->each_ahead(ids, n, [&](TermId id) {
         if (!is_entry(id)) return;
-        if (Entry* entry = impl_->entries.find(payload_of(id))) kept &= entry->touch(now);
+        if (Entry* entry = impl_->entries.find(payload_of(id))) permanent &= entry->touch(now);
     });
-    return kept;
+    return permanent;
 }
 
 void Dictionary::keep(const TermId* ids, std::size_t n) {
@@ -255,7 +255,7 @@ bool Dictionary::Impl::sweep_some(Tick oldest_live, std::size_t steps, std::size
             if (steps == 0) return true;
             const std::uint32_t slot = slots.back();
             const std::uint64_t use = entries[slot].use.load(std::memory_order_relaxed);
-            if ((use & Entry::kKept) != 0) continue;
+            if ((use & Entry::kPermanent) != 0) continue;
             if (Entry::tick_of(use) >= horizon) {
                 ages[Entry::tick_of(use)].push_back(slot);
             } else {

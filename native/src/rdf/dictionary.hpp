@@ -20,7 +20,7 @@ struct TermColumns;  // rdf/term_columns.hpp
 using Tick = std::uint64_t;
 
 /// The intended lifetime of a new entry: until a sweep finds it unused, or permanent.
-enum class Lifetime : std::uint8_t { Transient, Kept };
+enum class Lifetime : std::uint8_t { Transient, Permanent };
 
 /// The source of terms that a partial dictionary does not contain: in a cluster, the dictionary service. Called without
 /// any lock of the dictionary. Its exceptions propagate to the caller of the dictionary.

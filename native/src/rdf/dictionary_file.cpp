@@ -96,7 +96,7 @@ void Dictionary::load(const std::string& path) {
         const auto slot = static_cast<std::uint32_t>(expected++);
         loaded->entries.reach(slot);
         loaded->fill(slot, TermKey(term_of(entry, text), loaded->seed), entry.use);
-        if ((entry.use & Entry::kKept) == 0) loaded->ages[Entry::tick_of(entry.use)].push_back(slot);
+        if ((entry.use & Entry::kPermanent) == 0) loaded->ages[Entry::tick_of(entry.use)].push_back(slot);
     }
     free_until(header.next_slot);
     loaded->next_slot = header.next_slot;

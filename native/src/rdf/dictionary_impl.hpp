@@ -65,7 +65,7 @@ struct Dictionary::Impl {
     /// Creates a record and its index cell, for an empty slot that exists.
     void fill(std::uint32_t slot, const TermKey& key, std::uint64_t use);
     /// Adds a term under an id of the source; for partial dictionaries.
-    void take_in(TermId id, const TermKey& key);
+    void adopt(TermId id, const TermKey& key);
     /// Requests the ids of terms from the source, and adds the terms that it knows. The mutex must not be held.
     std::vector<TermId> ask(std::span<const TermView> terms);
     std::uint32_t take_slot();

@@ -28,7 +28,7 @@ struct Entry {
     std::atomic<const TermRecord*> record{nullptr};
     std::atomic<std::uint64_t> use{0};  // literal (bit 63) | last tick | permanent (bit 0)
 
-    static constexpr std::uint64_t kKept = 1;
+    static constexpr std::uint64_t kPermanent = 1;
     static constexpr std::uint64_t kLiteral = std::uint64_t{1} << 63;  // allows checking an id without its record
     static constexpr Tick tick_of(std::uint64_t use) { return (use & ~kLiteral) >> 1; }
 
@@ -40,13 +40,14 @@ struct Entry {
     /// Sets last use to `now`, unless it already is or the entry is permanent. Returns whether the entry is permanent.
     bool touch(Tick now) {
         std::uint64_t seen = use.load(std::memory_order_relaxed);
-        while ((seen & kKept) == 0 && tick_of(seen) < now &&
+        while ((seen & kPermanent) == 0 && tick_of(seen) < now &&
                !use.compare_exchange_weak(seen, (now << 1) | (seen & kLiteral), std::memory_order_relaxed)) {
         }
-        return (seen & kKept) != 0;
+        return (seen & kPermanent) != 0;
     }
     void keep() {
-        if ((use.load(std::memory_order_relaxed) & kKept) == 0) use.fetch_or(kKept, std::memory_order_relaxed);
+        if ((use.load(std::memory_order_relaxed) & kPermanent) == 0)
+            use.fetch_or(kPermanent, std::memory_order_relaxed);
     }
 };
 

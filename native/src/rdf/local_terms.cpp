@@ -20,7 +20,7 @@ TermId LocalTerms::intern(const TermView& term) {
             impl.cells.find(key.hash, [&](std::uint32_t s) { return impl.records[s - 1]->equals(key); });
         if (slot != 0) return impl.settled_id(make_id(Tag::Local, slot - 1));
     }
-    // A private id does not show whether the source has the term by now. The term becomes local; see settle().
+    // A private id does not show whether the source has since added the term. The term becomes local; see settle().
     if (const TermId id = impl.dictionary.find(term); id != kUnbound && !is_private(id)) return id;
     if (blank) throw DataError("no blank node is labelled '" + std::string(term.lexical) + "' here");
     return impl.add(key);

@@ -36,7 +36,7 @@ TermSource* Dictionary::source() const { return impl_->source.get(); }
 
 bool Dictionary::partial() const { return impl_->source != nullptr; }
 
-void Dictionary::Impl::take_in(TermId id, const TermKey& key) {
+void Dictionary::Impl::adopt(TermId id, const TermKey& key) {
     const std::uint64_t payload = payload_of(id);
     if (tag_of(id) != key.tag() || payload == 0 || payload >= kPrivateSlots)
         throw DataError("id " + std::to_string(id) + " cannot be that of a source's term");
@@ -64,7 +64,7 @@ std::vector<TermId> Dictionary::Impl::ask(std::span<const TermView> terms) {
         terms, [&](std::size_t from, std::span<const TermView> part) { source->find(part, found.data() + from); });
     const std::scoped_lock lock(mutex);
     for (std::size_t i = 0; i < terms.size(); ++i)
-        if (found[i] != kUnbound) take_in(found[i], TermKey(terms[i], seed));
+        if (found[i] != kUnbound) adopt(found[i], TermKey(terms[i], seed));
     return found;
 }
 

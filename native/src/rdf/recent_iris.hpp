@@ -29,7 +29,7 @@ public:
         std::string_view text;
         PendingTerm term;
 
-        bool holds(std::string_view wanted) const { return text == wanted && !text.empty(); }
+        bool holds(std::string_view sought) const { return text == sought && !text.empty(); }
     };
 
     /// Small documents get a small cache: a message of two triples must not pay for a large table.

@@ -60,7 +60,7 @@ void Dictionary::adopt(std::span<const TermId> ids, std::span<const TermView> te
     for (std::size_t i = 0; i < ids.size(); ++i) {
         const TermKey key(terms[i], impl_->seed);
         if (partial()) {
-            impl_->take_in(ids[i], key);
+            impl_->adopt(ids[i], key);
             continue;
         }
         const std::uint64_t slot = payload_of(ids[i]);

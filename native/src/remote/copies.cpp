@@ -36,20 +36,20 @@ void Copies::reserve(std::size_t more) {
         if (range.key != 0) slot(range.key) = range;
 }
 
-void Copies::want(std::uint64_t key, dataplane::RegionId region, std::uint64_t offset, std::uint64_t bytes) {
+void Copies::request(std::uint64_t key, dataplane::RegionId region, std::uint64_t offset, std::uint64_t bytes) {
     reserve(1);
     Range& range = slot(key);
     if (range.key == 0) {
         range.key = key;
         ++used_;
     } else if (range.bytes == 0) {  // several keys of one operation may refer to one record
-        Wanted& before = wanted_[range.wanted];
+        MissingRange& before = missing_[range.missing];
         before.bytes = std::max(before.bytes, bytes);
         return;
     }
     range.bytes = 0;
-    range.wanted = wanted_.size();
-    wanted_.push_back({key, region, offset, bytes});
+    range.missing = missing_.size();
+    missing_.push_back({key, region, offset, bytes});
 }
 
 std::byte* Copies::allocate(std::uint64_t bytes) {
@@ -64,18 +64,18 @@ std::byte* Copies::allocate(std::uint64_t bytes) {
 }
 
 void Copies::fetch() {
-    for (const Wanted& wanted : wanted_) {
-        std::byte* into = allocate(wanted.bytes);
-        Range& range = slot(wanted.key);
-        range.bytes = wanted.bytes;
+    for (const MissingRange& missing : missing_) {
+        std::byte* into = allocate(missing.bytes);
+        Range& range = slot(missing.key);
+        range.bytes = missing.bytes;
         range.data = into;
-        for (std::uint64_t done = 0; done < wanted.bytes;) {
-            const auto length = std::min<std::uint64_t>(wanted.bytes - done, dataplane::kMaxReadBytes);
-            reads_.push_back({wanted.region, wanted.offset + done, static_cast<std::uint32_t>(length), into + done});
+        for (std::uint64_t done = 0; done < missing.bytes;) {
+            const auto length = std::min<std::uint64_t>(missing.bytes - done, dataplane::kMaxReadBytes);
+            reads_.push_back({missing.region, missing.offset + done, static_cast<std::uint32_t>(length), into + done});
             done += length;
         }
     }
-    wanted_.clear();
+    missing_.clear();
     ++rounds_;
     reader_(reads_);
     reads_.clear();

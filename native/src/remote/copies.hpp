@@ -27,7 +27,7 @@ public:
         std::uint64_t key = 0;  // shard and offset; 0 = none, since the header is at offset 0
         std::uint64_t bytes = 0;
         const std::byte* data = nullptr;
-        std::size_t wanted = 0;  // while bytes = 0: index in the list of missing ranges
+        std::size_t missing = 0;  // while bytes = 0: index in the list of missing ranges
     };
     static constexpr std::uint64_t key_of(std::uint32_t shard, std::uint64_t offset) {
         return std::uint64_t{shard} << 44 | offset;
@@ -38,7 +38,7 @@ public:
     /// The copy that begins at `key`; nullptr if there is none.
     const Range* find(std::uint64_t key) const;
     /// Requests a range for the next fetch(). A longer request replaces a shorter one.
-    void want(std::uint64_t key, dataplane::RegionId region, std::uint64_t offset, std::uint64_t bytes);
+    void request(std::uint64_t key, dataplane::RegionId region, std::uint64_t offset, std::uint64_t bytes);
     /// Adds a read into the caller's own memory to the next fetch().
     void also(const dataplane::Read& read) { reads_.push_back(read); }
     /// Reads all ranges requested since the last fetch. dataplane::Error.
@@ -46,7 +46,7 @@ public:
     std::uint64_t rounds() const { return rounds_; }
 
 private:
-    struct Wanted {
+    struct MissingRange {
         std::uint64_t key;
         dataplane::RegionId region;
         std::uint64_t offset, bytes;
@@ -58,7 +58,7 @@ private:
     const Reader& reader_;
     std::vector<Range> table_;  // open addressing; bytes = 0: requested, not fetched yet
     std::size_t used_ = 0;
-    std::vector<Wanted> wanted_;
+    std::vector<MissingRange> missing_;
     std::vector<dataplane::Read> reads_;  // of the next fetch(); until then only the caller's own
     std::vector<std::unique_ptr<std::byte[]>> arena_;
     std::uint64_t arena_left_ = 0, copied_ = 0, rounds_ = 0;

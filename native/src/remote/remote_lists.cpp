@@ -35,7 +35,7 @@ Offset RemoteView::find_record(Operation& operation, TermId vertex, Dir dir) con
     const ShardMemory memory = this->memory(operation, shard);
     const Offset bucket = lookup::current_bucket(memory, layout::record_hash(header.seed, vertex, dir));
     const Offset record = lookup::find_record(memory, bucket, vertex, dir);
-    if (record != 0 && !memory.missing()) store_.locations_.remember(header.epoch, vertex, dir, record);
+    if (record != 0 && !memory.missing()) store_.locations_.put(header.epoch, vertex, dir, record);
     return record;
 }
 
@@ -96,23 +96,23 @@ std::vector<const KnownList*> RemoteView::known_lists(Operation& operation, std:
 std::vector<RemoteView::List> RemoteView::find_lists(Operation& operation, std::span<const Sought> sought, Label label,
                                                      Dir dir) const {
     std::vector<List> lists(sought.size());
-    std::vector<std::uint32_t> elsewhere;
+    std::vector<std::uint32_t> remote;
     for (std::uint32_t i = 0; i < sought.size(); ++i) {
         if (images_[sought[i].shard].base == nullptr) {
-            if (!sought[i].is_nothing()) elsewhere.push_back(i);
+            if (!sought[i].is_nothing()) remote.push_back(i);
         } else {
             operation.walk = {};
             lists[i] = walk_to(operation, sought[i], label, dir);
         }
     }
-    const std::vector<const KnownList*> known = known_lists(operation, sought, elsewhere, label, dir);
-    std::vector<Entry> now(elsewhere.size());  // of the known lists that may have grown
-    std::vector<std::uint32_t> left;           // those of `elsewhere` that require reads
-    for (std::uint32_t k = 0; k < elsewhere.size(); ++k) {
-        const auto& [shard, vertex, entry] = sought[elsewhere[k]];
+    const std::vector<const KnownList*> known = known_lists(operation, sought, remote, label, dir);
+    std::vector<Entry> now(remote.size());  // of the known lists that may have grown
+    std::vector<std::uint32_t> left;        // those of `remote` that require reads
+    for (std::uint32_t k = 0; k < remote.size(); ++k) {
+        const auto& [shard, vertex, entry] = sought[remote[k]];
         const KnownList* const list = known[k];
         if (list != nullptr && list->as_of.load(std::memory_order_relaxed) >= snapshot_) {
-            lists[elsewhere[k]] = {shard, list->entry, 0, list->state, list};
+            lists[remote[k]] = {shard, list->entry, 0, list->state, list};
             continue;
         }
         left.push_back(k);
@@ -124,15 +124,15 @@ std::vector<RemoteView::List> RemoteView::find_lists(Operation& operation, std::
     operation.in_rounds(left.size(), [&](std::uint32_t n) {
         const std::uint32_t k = left[n];
         const KnownList* const before = known[k];
-        List& list = lists[elsewhere[k]];
+        List& list = lists[remote[k]];
         if (before != nullptr && before->entry != 0) {
             operation.walk.missing = asked[n] == 0;
             asked[n] = 1;
             if (operation.walk.missing) return;
-            list = {sought[elsewhere[k]].shard, before->entry, now[k].head, now[k].state, before};
+            list = {sought[remote[k]].shard, before->entry, now[k].head, now[k].state, before};
             if (list.state == before->state) before->confirm(as_of(list.shard));
         } else {
-            list = walk_to(operation, sought[elsewhere[k]], label, dir);
+            list = walk_to(operation, sought[remote[k]], label, dir);
             if (before == nullptr || list.entry != 0 || operation.walk.missing) return;
             list.known = before;  // the list still does not exist
             before->confirm(snapshot_);
@@ -217,8 +217,8 @@ bool RemoteView::list_contains(Operation& operation, const List& list, std::opti
 // ---- caching lists
 
 /// Adds the lists that this view sees completely to the cache.
-void RemoteView::remember(Operation& operation, std::span<const Sought> sought, std::span<const List> lists,
-                          Label label, Dir dir) const {
+void RemoteView::cache_lists(Operation& operation, std::span<const Sought> sought, std::span<const List> lists,
+                             Label label, Dir dir) const {
     std::vector<KnownLists::Reading> readings;
     std::vector<TermId> values;
     std::vector<KnownExtent> extents;

@@ -41,7 +41,7 @@ layout::Offset LocationCache::find(std::uint64_t epoch, TermId vertex, Dir dir) 
     return (place.mixed.load(std::memory_order_relaxed) ^ record) == key ? record : 0;
 }
 
-void LocationCache::remember(std::uint64_t epoch, TermId vertex, Dir dir, layout::Offset record) {
+void LocationCache::put(std::uint64_t epoch, TermId vertex, Dir dir, layout::Offset record) {
     const std::uint64_t key = key_of(epoch, vertex, dir);
     Place& place = places_[key % kPlaces];
     place.record.store(record, std::memory_order_relaxed);
@@ -154,7 +154,7 @@ void RemoteStore::check_alive(const Place& place, std::uint32_t shard, const Hea
         throw StorageError("shard " + std::to_string(shard) + " is no region of this version");
     const bool retired = header.status != static_cast<std::uint64_t>(layout::RegionStatus::Live);
     if (header.epoch != place.epoch || retired)
-        throw dataplane::Error(Fault::Retired, "shard " + std::to_string(shard) + " lies elsewhere by now");
+        throw dataplane::Error(Fault::Retired, "shard " + std::to_string(shard) + " has moved to another node");
 }
 
 RemoteStore::Headers RemoteStore::read_headers(const std::shared_ptr<const Places>& at) {
@@ -163,7 +163,7 @@ RemoteStore::Headers RemoteStore::read_headers(const std::shared_ptr<const Place
     std::vector<Read> reads;
     for (std::uint32_t i = 0; i < shards_; ++i) {
         if (places[i].plane == nullptr)
-            throw dataplane::Error(Fault::Disconnected, "nobody has shard " + std::to_string(i));
+            throw dataplane::Error(Fault::Disconnected, "no node serves shard " + std::to_string(i));
         reads.push_back(read_of(places[i].region, 0, kHeaderBytes, &headers.at[i]));
     }
     read(reads);
@@ -193,8 +193,8 @@ RemoteStore::Headers RemoteStore::headers_of(const std::shared_ptr<const Places>
         if (published_places_ == places) known = published_;
     }
     Headers headers = read_headers(places);
-    const Snapshot wanted = at.value_or(headers.published);
-    if (wanted <= known || wanted > headers.published) return headers;
+    const Snapshot target = at.value_or(headers.published);
+    if (target <= known || target > headers.published) return headers;
     const Snapshot published = headers.published;
     headers = read_headers(places);
     headers.published = published;

@@ -32,7 +32,7 @@ public:
     static constexpr std::size_t kPlaces = std::size_t{1} << 17;
     LocationCache() : places_(kPlaces) {}
     layout::Offset find(std::uint64_t epoch, TermId vertex, Dir dir) const;  // 0 if unknown
-    void remember(std::uint64_t epoch, TermId vertex, Dir dir, layout::Offset record);
+    void put(std::uint64_t epoch, TermId vertex, Dir dir, layout::Offset record);
 
 private:
     // Two racing stores may leave words of two records. Their exclusive or then matches no valid key.
@@ -63,7 +63,7 @@ public:
     using Numbers = std::optional<std::vector<std::uint32_t>>;
     void attach(dataplane::Node node, std::shared_ptr<dataplane::Plane> plane, const Numbers& shards = {});
 
-    /// Removes a node whose shards are attached elsewhere or no longer read.
+    /// Removes a node whose shards are attached to another node or no longer read.
     void detach(dataplane::Node node);
 
     /// Performs a batch of reads. dataplane::Error.

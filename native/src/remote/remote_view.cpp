@@ -26,7 +26,7 @@ void RemoteView::expand(std::span<const TermId> keys, Label label, Dir dir, Matc
         });
         if (operation.walk.missing) throw StorageError("a list on another node changed its way while it was read");
     }
-    remember(operation, sought, lists, label, dir);
+    cache_lists(operation, sought, lists, label, dir);
     store_.check_lease(snapshot_);
 }
 
@@ -70,8 +70,8 @@ void RemoteView::contains(std::span<const TermId> subjects, Label label, std::sp
                                  : list_contains(operation, list, seen[run[i]], objects[i]);
         if (!operation.walk.missing) found[i] = there ? 1 : 0;
     });
-    remember(operation, sought, lists, label, Dir::Out);
-    remember(operation, others_sought, others, label, Dir::In);
+    cache_lists(operation, sought, lists, label, Dir::Out);
+    cache_lists(operation, others_sought, others, label, Dir::In);
     store_.check_lease(snapshot_);
 }
 
@@ -114,7 +114,7 @@ void RemoteView::vertices(Label label, Dir dir, std::vector<TermId>& out) const 
     for (const List& index : lists)
         if (index.entry != 0 && !whole(index) && !visibility_.excluded.empty())
             hidden_vertices(operation, index, label, dir, out);
-    remember(operation, sought, lists, label, dir);
+    cache_lists(operation, sought, lists, label, dir);
     store_.check_lease(snapshot_);
 }
 

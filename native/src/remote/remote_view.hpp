@@ -86,8 +86,8 @@ private:
                                               std::span<const std::uint32_t> of, Label label, Dir dir) const;
     std::vector<List> find_lists(Operation& operation, std::span<const Sought> sought, Label label, Dir dir) const;
     void read_values(Operation& operation, std::span<const List> lists) const;
-    void remember(Operation& operation, std::span<const Sought> sought, std::span<const List> lists, Label label,
-                  Dir dir) const;
+    void cache_lists(Operation& operation, std::span<const Sought> sought, std::span<const List> lists, Label label,
+                     Dir dir) const;
     void append_all(Operation& operation, const List& list, std::vector<TermId>& values,
                     std::vector<KnownExtent>& extents) const;
 

@@ -20,7 +20,7 @@ std::uint64_t ShardMemory::readable() const {
     return layout::load_acquire(reinterpret_cast<const layout::Header*>(image_.base)->mapped);  // the file's bytes
 }
 
-const std::byte* ShardMemory::find(Offset offset, std::uint64_t bytes, std::uint64_t wanted) const {
+const std::byte* ShardMemory::find(Offset offset, std::uint64_t bytes, std::uint64_t request_bytes) const {
     if (walk_.missing) return kZeros;
     const std::uint64_t end = readable();
     if (++walk_.steps > Walk::kMaxSteps || offset % 8 != 0 || offset > end || bytes > end - offset)
@@ -37,8 +37,8 @@ const std::byte* ShardMemory::find(Offset offset, std::uint64_t bytes, std::uint
     // The guess must not exceed the file. Data of later commits may be beyond the size that the view knows.
     bytes = (bytes + 7) / 8 * 8;
     const std::uint64_t mapped = image_.header.mapped;
-    wanted = offset < mapped ? std::min((wanted + 7) / 8 * 8, mapped - offset) : 0;
-    copies_.want(key, image_.region, offset, std::max(bytes, wanted));
+    request_bytes = offset < mapped ? std::min((request_bytes + 7) / 8 * 8, mapped - offset) : 0;
+    copies_.request(key, image_.region, offset, std::max(bytes, request_bytes));
     walk_.missing = true;
     return kZeros;
 }
@@ -60,7 +60,7 @@ const TermId* ShardMemory::values(Offset offset, std::uint64_t count) const {
 
 void ShardMemory::expect_word(Offset offset) const {
     const std::uint64_t key = Copies::key_of(image_.number, offset);
-    if (image_.base == nullptr && copies_.find(key) == nullptr) copies_.want(key, image_.region, offset, 8);
+    if (image_.base == nullptr && copies_.find(key) == nullptr) copies_.request(key, image_.region, offset, 8);
 }
 
 }  // namespace penstock::remote

@@ -40,7 +40,7 @@ public:
         if constexpr (std::is_same_v<T, layout::Header>)
             return image_.header;
         else
-            return *reinterpret_cast<const T*>(find(offset, bytes, wanted<T>(bytes)));
+            return *reinterpret_cast<const T*>(find(offset, bytes, request_bytes<T>(bytes)));
     }
     /// The current value of a header word.
     std::uint64_t word_now(layout::Offset offset) const {
@@ -63,11 +63,11 @@ private:
     static constexpr std::uint64_t kListValues = 62;    // an extent in half a kilobyte
 
     template <class T>
-    static constexpr std::uint64_t wanted(std::uint64_t bytes) {
+    static constexpr std::uint64_t request_bytes(std::uint64_t bytes) {
         return std::is_same_v<T, layout::Directory> ? std::max(bytes, kRecordBytes) : bytes;
     }
     std::uint64_t readable() const;
-    const std::byte* find(layout::Offset offset, std::uint64_t bytes, std::uint64_t wanted) const;
+    const std::byte* find(layout::Offset offset, std::uint64_t bytes, std::uint64_t request_bytes) const;
 
     const ShardImage& image_;
     Copies& copies_;

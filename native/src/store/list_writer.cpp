@@ -19,7 +19,7 @@ namespace {
 
 // This many ascending values get an extent of their own, apart from a single older value.
 constexpr std::uint32_t kOwnExtent = 64;
-constexpr std::uint32_t kNoted = 2;             // longer lists have notes; shorter ones are traversed as fast
+constexpr std::uint32_t kHinted = 2;            // longer lists have hints; shorter ones are traversed as fast
 constexpr std::uint64_t kMaxGrowth = 1u << 24;  // spare values of a tail extent: 128 MiB
 
 }  // namespace
@@ -78,14 +78,14 @@ void ListWriter::complete(LongList& list, Offset offset, std::uint32_t length) c
 }
 
 const ListWriter::LongList& ListWriter::long_list(Offset offset, std::uint32_t length) {
-    ListNote* note = notes_.find(offset, length);
-    if (note == nullptr) note = &notes_.put({offset, length, find_tail(offset, length)});
-    if (note->index() == 0) {
+    ListHint* hint = hints_.find(offset, length);
+    if (hint == nullptr) hint = &hints_.put({offset, length, find_tail(offset, length)});
+    if (hint->index() == 0) {
         const auto [at, fresh] = long_numbers_.try_emplace(offset, long_lists_.size() + 1);
         if (fresh) long_lists_.emplace_back();
-        note->set_index(at->second);
+        hint->set_index(at->second);
     }
-    LongList& list = long_lists_[note->index() - 1];
+    LongList& list = long_lists_[hint->index() - 1];
     if (list.indexed < length) complete(list, offset, length);
     return list;
 }
@@ -100,10 +100,10 @@ std::uint32_t ListWriter::find_in_long(Offset offset, std::uint32_t length, Term
     return found < length ? found : kAbsent;  // it may contain values of the running commit
 }
 
-const ListNote& ListWriter::filtered_note(Offset offset, std::uint32_t length) {
-    ListNote* note = notes_.find(offset, length);
-    if (note != nullptr && note->filtered()) return *note;
-    ListNote made(offset, length, {0, 0});
+const ListHint& ListWriter::filtered_hint(Offset offset, std::uint32_t length) {
+    ListHint* hint = hints_.find(offset, length);
+    if (hint != nullptr && hint->filtered()) return *hint;
+    ListHint made(offset, length, {0, 0});
     for_each_extent(region_, lookup::first_extent(region_.at<Entry>(offset).head), length,
                     [&](const ListExtent& extent, ExtentAt place) {
                         const std::uint32_t n = std::min(extent.capacity, length - place.first);
@@ -112,14 +112,14 @@ const ListNote& ListWriter::filtered_note(Offset offset, std::uint32_t length) {
                         return false;
                     });
     made.set_filtered();
-    return notes_.put(made);
+    return hints_.put(made);
 }
 
 std::uint32_t ListWriter::find(Offset offset, TermId value) {
     const auto& entry = region_.at<Entry>(offset);
     const std::uint32_t length = layout::length_of(entry.state);
-    if (length > ListNote::kMostFiltered) return find_in_long(offset, length, value);
-    if (length > kNoted && !filtered_note(offset, length).may_hold(value)) return kAbsent;
+    if (length > ListHint::kMostFiltered) return find_in_long(offset, length, value);
+    if (length > kHinted && !filtered_hint(offset, length).may_hold(value)) return kAbsent;
     return lookup::find_value(region_, entry.head, length, value);
 }
 
@@ -127,12 +127,12 @@ void ListWriter::prefetch_tail(Offset offset) {
     const auto& entry = region_.at<Entry>(offset);
     if (!layout::is_extent(entry.head)) return;
     const std::uint32_t length = layout::length_of(entry.state);
-    const ListNote* note = length > kNoted ? notes_.find(offset, length) : nullptr;
-    const ExtentAt tail = note != nullptr ? note->tail() : lookup::first_extent(entry.head);
+    const ListHint* hint = length > kHinted ? hints_.find(offset, length) : nullptr;
+    const ExtentAt tail = hint != nullptr ? hint->tail() : lookup::first_extent(entry.head);
     __builtin_prefetch(&region_.word(tail.offset), 1);
-    if (note == nullptr) return;
+    if (hint == nullptr) return;
     __builtin_prefetch(&region_.word(tail.offset + ListExtent::bytes(length - tail.first)), 1);
-    if (note->index() != 0) __builtin_prefetch(&long_lists_[note->index() - 1], 1);
+    if (hint->index() != 0) __builtin_prefetch(&long_lists_[hint->index() - 1], 1);
 }
 
 Offset ListWriter::make_extent(std::uint64_t capacity, std::span<const TermId> values) {
@@ -176,8 +176,8 @@ ExtentAt ListWriter::find_tail(Offset offset, std::uint32_t length) const {
 
 /// Appends values to a list in extents: to the last extent as far as they fit, the others to a new one.
 void ListWriter::extend(Offset offset, std::uint32_t length, std::span<const TermId> values) {
-    ListNote* note = length > kNoted ? notes_.find(offset, length) : nullptr;
-    ExtentAt last = note != nullptr ? note->tail() : find_tail(offset, length);
+    ListHint* hint = length > kHinted ? hints_.find(offset, length) : nullptr;
+    ExtentAt last = hint != nullptr ? hint->tail() : find_tail(offset, length);
     auto& extent = region_.at<ListExtent>(last.offset);
     const std::uint32_t used = length - last.first;
     const std::size_t fitting = std::min<std::size_t>(values.size(), extent.capacity - used);
@@ -187,20 +187,20 @@ void ListWriter::extend(Offset offset, std::uint32_t length, std::span<const Ter
         last = {make_extent(std::max<std::uint64_t>(rest.size(), growth), rest), last.first + extent.capacity};
         publication_.store(extent.next, last.offset);
     }
-    if (note != nullptr)
-        note_values(*note, length, last, values);
-    else if (const auto longer = length + static_cast<std::uint32_t>(values.size()); longer > kNoted)
-        notes_.put({offset, longer, last});
-    noted_ = true;
+    if (hint != nullptr)
+        update_hint(*hint, length, last, values);
+    else if (const auto longer = length + static_cast<std::uint32_t>(values.size()); longer > kHinted)
+        hints_.put({offset, longer, last});
+    hinted_ = true;
 }
 
-/// Updates the note of a list with values that were appended after its first `length`.
-void ListWriter::note_values(ListNote& note, std::uint32_t length, ExtentAt tail, std::span<const TermId> values) {
+/// Updates the hint of a list with values that were appended after its first `length`.
+void ListWriter::update_hint(ListHint& hint, std::uint32_t length, ExtentAt tail, std::span<const TermId> values) {
     const auto longer = length + static_cast<std::uint32_t>(values.size());
-    const std::size_t number = note.index();
-    note.move_tail(longer, tail);
-    if (note.filtered())
-        for (const TermId value : values) note.add(value);
+    const std::size_t number = hint.index();
+    hint.move_tail(longer, tail);
+    if (hint.filtered())
+        for (const TermId value : values) hint.add(value);
     if (number == 0) return;
     LongList& list = long_lists_[number - 1];
     if (list.indexed != length || values.size() > kScanned) return;  // complete() adds them on demand
@@ -223,14 +223,14 @@ void ListWriter::append(Offset offset, std::span<const TermId> values, Snapshot 
 }
 
 void ListWriter::abandon() {
-    if (noted_) notes_.clear();
+    if (hinted_) hints_.clear();
     for (const std::size_t number : indexed_) long_lists_[number - 1] = {};
     keep();
 }
 
 std::size_t ListWriter::bytes() const {
     constexpr std::size_t kNode = sizeof(Offset) + sizeof(std::size_t) + 2 * sizeof(void*);
-    std::size_t bytes = notes_.bytes() + long_lists_.capacity() * sizeof(LongList) + long_numbers_.size() * kNode;
+    std::size_t bytes = hints_.bytes() + long_lists_.capacity() * sizeof(LongList) + long_numbers_.size() * kNode;
     for (const LongList& list : long_lists_) bytes += list.bytes();
     return bytes;
 }

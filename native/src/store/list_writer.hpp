@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "store/layout.hpp"
-#include "store/list_notes.hpp"
+#include "store/list_hints.hpp"
 #include "store/lookup.hpp"
 #include "store/publication.hpp"
 #include "store/region.hpp"
@@ -41,8 +41,8 @@ public:
     ListWriter(Region& region, Publication& publication) : region_(region), publication_(publication) {}
 
     /// Prefetches what find() and append() load first, so that the cache misses of many lists overlap: prefetch()
-    /// fetches the list's note; prefetch_tail(), called once the note is cached, the place behind the last value.
-    void prefetch(layout::Offset entry) const { notes_.prefetch(entry); }
+    /// fetches the list's hint; prefetch_tail(), called once the hint is cached, the place behind the last value.
+    void prefetch(layout::Offset entry) const { hints_.prefetch(entry); }
     void prefetch_tail(layout::Offset entry);
 
     /// Position of the value in the published list; kAbsent if it is not there.
@@ -55,9 +55,9 @@ public:
     /// list would reach 2^32 values.
     void append(layout::Offset entry, std::span<const TermId> values, Snapshot snapshot);
 
-    /// keep() ends a published commit. abandon() ends one that rolls back, and discards the notes made by it.
+    /// keep() ends a published commit. abandon() ends one that rolls back, and discards the hints made by it.
     void keep() {
-        noted_ = false;
+        hinted_ = false;
         indexed_.clear();
     }
     void abandon();
@@ -78,20 +78,20 @@ private:
     layout::Offset make_extent(std::uint64_t capacity, std::span<const TermId> values);
     TermId make_first_extent(TermId old, std::span<const TermId> values);
     void extend(layout::Offset entry, std::uint32_t length, std::span<const TermId> values);
-    void note_values(ListNote& note, std::uint32_t length, lookup::ExtentAt tail, std::span<const TermId> values);
+    void update_hint(ListHint& hint, std::uint32_t length, lookup::ExtentAt tail, std::span<const TermId> values);
     lookup::ExtentAt find_tail(layout::Offset entry, std::uint32_t length) const;
-    const ListNote& filtered_note(layout::Offset entry, std::uint32_t length);
+    const ListHint& filtered_hint(layout::Offset entry, std::uint32_t length);
     const LongList& long_list(layout::Offset entry, std::uint32_t length);
     void complete(LongList& list, layout::Offset entry, std::uint32_t length) const;
     std::uint32_t find_in_long(layout::Offset entry, std::uint32_t length, TermId value);
 
     Region& region_;
     Publication& publication_;
-    ListNotes notes_;
+    ListHints hints_;
     std::vector<LongList> long_lists_;
     std::unordered_map<layout::Offset, std::size_t> long_numbers_;  // by entry: position in long_lists_, from 1
     // Changes of the running commit to the members above
-    bool noted_ = false;
+    bool hinted_ = false;
     std::vector<std::size_t> indexed_;  // numbers of long lists
 };
 

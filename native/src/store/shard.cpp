@@ -188,8 +188,8 @@ void Shard::put_label(Offset piece, std::uint32_t index, TermId vertex, Dir dir,
 Offset Shard::lay_out(TermId vertex, Dir dir, std::span<const NewLabel> labels, std::uint32_t start) {
     // Doubles the capacity; but a piece that is scanned stays short.
     const std::uint32_t limit = start < Directory::kScannedLabels ? Directory::kScannedLabels : Directory::kMaxCapacity;
-    const auto wanted = static_cast<std::uint32_t>(std::max<std::size_t>(labels.size(), start));
-    const std::uint32_t capacity = std::min(limit, wanted);
+    const auto needed = static_cast<std::uint32_t>(std::max<std::size_t>(labels.size(), start));
+    const std::uint32_t capacity = std::min(limit, needed);
     const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(capacity, labels.size()));
     const Offset piece = region_.allocate(Directory::bytes(capacity));
     // A one-sided reader fetches the piece in one read, without order between its words. If it sees the count of a
@@ -326,11 +326,11 @@ void Shard::set_vts(std::uint32_t stream, std::int64_t batch) {
     auto& header = region_.header();
     const std::uint64_t capacity = header.vts == 0 ? 0 : region_.at<VtsArray>(header.vts).capacity;
     if (stream >= capacity) {
-        const std::uint64_t wanted = std::max({kFirstVts, capacity * 2, std::uint64_t{stream} + 1});
-        const Offset larger = region_.allocate_block(VtsArray::bytes(wanted));
+        const std::uint64_t needed = std::max({kFirstVts, capacity * 2, std::uint64_t{stream} + 1});
+        const Offset larger = region_.allocate_block(VtsArray::bytes(needed));
         auto& array = region_.at<VtsArray>(larger);
-        array.capacity = wanted;
-        std::fill_n(array.batches(), wanted, static_cast<std::uint64_t>(kNever));
+        array.capacity = needed;
+        std::fill_n(array.batches(), needed, static_cast<std::uint64_t>(kNever));
         if (capacity != 0) {
             std::copy_n(region_.at<VtsArray>(header.vts).batches(), capacity, array.batches());
             table_.retire({header.vts, header.vts + VtsArray::bytes(capacity)}, history_.latest() + 1);

@@ -66,12 +66,12 @@ Slot* TableWriter::claim_slot(Offset offset, std::uint64_t hash) {
 
 /// Grows each part that would be too full with these slots.
 void TableWriter::make_room(Slots slots, Snapshot snapshot) {
-    std::uint64_t wanted[Table::kParts] = {};
-    for (const PendingSlot& slot : slots) ++wanted[Table::part(slot.hash)];
+    std::uint64_t added[Table::kParts] = {};
+    for (const PendingSlot& slot : slots) ++added[Table::part(slot.hash)];
     for (std::size_t part = 0; part < Table::kParts; ++part) {
         const Table& table = header_of(part);
-        const std::uint64_t total = table.slots + wanted[part];
-        if (wanted[part] > 0 && total * 10 > table.buckets * kFullLoad)
+        const std::uint64_t total = table.slots + added[part];
+        if (added[part] > 0 && total * 10 > table.buckets * kFullLoad)
             grow(part, std::max(table.slots * 2, total), snapshot);
     }
 }

@@ -32,7 +32,7 @@ class AgedGroups {
 
     struct alignas(64) Head {
         std::uint8_t marks[kSlots] = {};  // 0 = free, else 128 + seven bits of the hash
-        RecordId passed;  // youngest record among the slots placed elsewhere because this group was full
+        RecordId passed;  // youngest record among the slots placed in later groups because this group was full
         RecordId ids[kSlots];
     };
     struct Bare : Head {};

@@ -27,7 +27,7 @@ CountWindow::CountWindow(const SliceSource& stream, std::uint64_t size, std::uin
 std::vector<CountWindow::Report> CountWindow::take(std::int64_t batch) {
     std::vector<Report> reports;
     if (batch <= taken_) return reports;
-    if (batch > stream_.closed()) throw Error("a count window cannot take in a batch that is still open");
+    if (batch > stream_.closed()) throw Error("a count window cannot read a batch that is still open");
     stream_.slices(taken_ + 1, batch, [&](const Stream::SliceView& slice) {
         const auto first = std::upper_bound(slice.ts.begin(), slice.ts.end(), after_ms_);
         const auto skipped = static_cast<std::uint64_t>(first - slice.ts.begin());
@@ -57,7 +57,7 @@ void CountWindow::report(const Stream::SliceView& slice, const Taken& taken, std
 
 void CountWindow::advance(std::uint64_t position) {
     if (position < position_) throw Error("a count window only moves forward");
-    if (position > counted_) throw Error("a count window cannot move beyond what it has taken in");
+    if (position > counted_) throw Error("a count window cannot move beyond the tuples that it has read");
     const std::uint64_t start = minus(position, size_);
     const RecordQueue& held = index_->records();  // sequence number n = position n + 1
     index_->begin_move();

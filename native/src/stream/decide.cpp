@@ -20,10 +20,10 @@ void check_position(std::span<const TermId> ids, Tag last, const char* otherwise
     if (tag_of(greatest) > last) throw DataError(otherwise);
 }
 
-Fate fate_of(std::int64_t time, std::int64_t watermark, std::int64_t wall_ms, std::int64_t max_ahead_ms) {
-    if (time <= watermark) return Fate::Late;
+Outcome outcome_of(std::int64_t time, std::int64_t watermark, std::int64_t wall_ms, std::int64_t max_ahead_ms) {
+    if (time <= watermark) return Outcome::Late;
     const bool too_far = time > add_saturating(std::max(watermark, wall_ms), max_ahead_ms);
-    return too_far ? Fate::TooFarAhead : Fate::Accepted;
+    return too_far ? Outcome::TooFarAhead : Outcome::Accepted;
 }
 
 /// Strictly before an accepted row's time: the rest of its event, and other events at this time, are still accepted.
@@ -52,19 +52,19 @@ void Stream::check(const Dictionary& dictionary, std::span<const std::int64_t> t
 }
 
 std::int64_t Stream::decide(std::span<const std::int64_t> ts, std::int64_t watermark, std::int64_t lateness_ms,
-                            std::int64_t wall_ms, std::int64_t max_ahead_ms, std::span<Fate> fates) {
-    return decide_partition(ts, watermark, watermark, kLastTime, lateness_ms, wall_ms, max_ahead_ms, fates);
+                            std::int64_t wall_ms, std::int64_t max_ahead_ms, std::span<Outcome> outcomes) {
+    return decide_partition(ts, watermark, watermark, kLastTime, lateness_ms, wall_ms, max_ahead_ms, outcomes);
 }
 
 std::int64_t Stream::decide_partition(std::span<const std::int64_t> ts, std::int64_t watermark, std::int64_t own,
                                       std::int64_t others, std::int64_t lateness_ms, std::int64_t wall_ms,
-                                      std::int64_t max_ahead_ms, std::span<Fate> fates) {
-    if (fates.size() != ts.size()) throw Error("decide: one fate per row is needed");
+                                      std::int64_t max_ahead_ms, std::span<Outcome> outcomes) {
+    if (outcomes.size() != ts.size()) throw Error("decide: one outcome per row is needed");
     if (lateness_ms < 0 || max_ahead_ms < 0) throw DataError("lateness and max_ahead must not be negative");
     for (std::size_t row = 0; row < ts.size(); ++row) {
         watermark = std::max(watermark, std::min(own, others));
-        fates[row] = fate_of(ts[row], watermark, wall_ms, max_ahead_ms);
-        if (fates[row] == Fate::Accepted) own = moved(own, ts[row], lateness_ms);
+        outcomes[row] = outcome_of(ts[row], watermark, wall_ms, max_ahead_ms);
+        if (outcomes[row] == Outcome::Accepted) own = moved(own, ts[row], lateness_ms);
     }
     return own;
 }
@@ -73,7 +73,8 @@ std::optional<std::int64_t> Stream::watermark_after(std::span<const std::int64_t
     if (ts.empty()) return std::nullopt;
     std::int64_t watermark = arrival.watermark;
     for (const std::int64_t time : ts) {
-        if (fate_of(time, watermark, arrival.wall_ms, arrival.max_ahead_ms) != Fate::Accepted) return std::nullopt;
+        if (outcome_of(time, watermark, arrival.wall_ms, arrival.max_ahead_ms) != Outcome::Accepted)
+            return std::nullopt;
         watermark = moved(watermark, time, arrival.lateness_ms);
     }
     return watermark;

@@ -42,8 +42,8 @@ public:
     }
 
     /// From now on every new label is indexed in this direction.
-    void want_all(Dir dir) { wanted_[static_cast<int>(dir)] = true; }
-    bool wants_all(Dir dir) const { return wanted_[static_cast<int>(dir)]; }
+    void index_all(Dir dir) { all_indexed_[static_cast<int>(dir)] = true; }
+    bool indexes_all(Dir dir) const { return all_indexed_[static_cast<int>(dir)]; }
 
     /// Removes labels without edges once there are many, because a stream may have an unbounded number of predicates.
     void forget_empty() {
@@ -85,7 +85,7 @@ private:
         index->label = label;
         index->number = number;
         for (int dir = 0; dir < 2; ++dir) {
-            if (wanted_[dir]) index->by[dir].emplace();
+            if (all_indexed_[dir]) index->by[dir].emplace();
         }
         indexes_[number] = std::move(index);
         numbers_.emplace(label, number);
@@ -97,7 +97,7 @@ private:
     std::unordered_map<Label, std::uint32_t> numbers_;
     LabelIndex* recent_[kRecent] = {};  // by the label's last bits: a cache that most tuples hit
     std::size_t check_at_ = kManyLabels;
-    bool wanted_[2] = {false, false};
+    bool all_indexed_[2] = {false, false};
 };
 
 }  // namespace penstock

@@ -30,7 +30,7 @@ static_assert(sizeof(SliceHeader) == 40);
 /// The tuples of a batch that is not closed yet, in the order of arrival.
 struct OpenBatch {
     Tick tick = 0;
-    bool kept = false;  // the dictionary already retains all its subjects and objects permanently
+    bool permanent = false;  // the dictionary already retains all its subjects and objects permanently
     std::vector<std::int64_t> ts;
     std::vector<TermId> s, o;
     std::vector<std::uint32_t> predicate;  // numbers of StreamPredicates

@@ -110,14 +110,15 @@ bool SliceRing::is_spare(const Segment& segment) const { return segment.live == 
 /// The best recycled segment, or a new one. Prefers resident segments to those whose pages were released.
 SliceRing::Segment& SliceRing::segment_for(std::size_t bytes) {
     const std::size_t aim = std::clamp(std::bit_ceil(used_ / kSegmentsOfLive + 1), kSmallestSegment, kLargestSegment);
-    const std::size_t wanted = std::bit_ceil(std::max(bytes, aim));
+    const std::size_t rounded = std::bit_ceil(std::max(bytes, aim));
     Segment* best = nullptr;
     for (const auto& segment : segments_) {
-        if (!is_spare(*segment) || segment->bytes < bytes || (!segment->resident && segment->bytes != wanted)) continue;
+        if (!is_spare(*segment) || segment->bytes < bytes || (!segment->resident && segment->bytes != rounded))
+            continue;
         const auto rank = [](const Segment& s) { return std::pair(!s.resident, s.bytes); };
         if (best == nullptr || rank(*segment) < rank(*best)) best = segment.get();
     }
-    if (best == nullptr) return add_segment(wanted);
+    if (best == nullptr) return add_segment(rounded);
     if (!best->resident) {
         allocate(best->offset, best->bytes);
         best->resident = true;

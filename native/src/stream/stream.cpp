@@ -85,9 +85,9 @@ void Stream::Impl::prepare(std::span<const std::int64_t> ts, std::span<const Ter
     for (std::size_t row = 0; row < ts.size(); ++row) predicate[row] = predicates.number(p[row], checked);
 }
 
-/// Adds the prepared rows. `kept`: the dictionary already retains their subjects and objects permanently.
+/// Adds the prepared rows. `permanent`: the dictionary already retains their subjects and objects permanently.
 void Stream::Impl::add(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> o,
-                       bool kept) {
+                       bool permanent) {
     const auto copy = [](auto& column, auto from, const Run& run) {
         column.insert(column.end(), from.begin() + run.begin, from.begin() + run.end);
     };
@@ -95,7 +95,7 @@ void Stream::Impl::add(std::span<const std::int64_t> ts, std::span<const TermId>
         const auto [at, fresh] = open.try_emplace(run.batch);
         OpenBatch& batch = at->second;
         if (fresh) batch.tick = dictionary.tick();
-        batch.kept = kept && (fresh || batch.kept);
+        batch.permanent = permanent && (fresh || batch.permanent);
         copy(batch.ts, ts, run);
         copy(batch.s, s, run);
         copy(batch.o, o, run);
@@ -113,9 +113,9 @@ void Stream::append(std::span<const std::int64_t> ts, std::span<const TermId> s,
     check_terms(p);
     check_terms(o);
     impl_->prepare(ts, p, true);
-    const bool subjects_kept = impl_->dictionary.touch(s.data(), s.size());
-    const bool objects_kept = impl_->dictionary.touch(o.data(), o.size());
-    impl_->add(ts, s, o, subjects_kept && objects_kept);
+    const bool subjects_permanent = impl_->dictionary.touch(s.data(), s.size());
+    const bool objects_permanent = impl_->dictionary.touch(o.data(), o.size());
+    impl_->add(ts, s, o, subjects_permanent && objects_permanent);
 }
 
 std::optional<std::int64_t> Stream::take(std::span<const std::int64_t> ts, std::span<const TermId> s,
@@ -125,9 +125,9 @@ std::optional<std::int64_t> Stream::take(std::span<const std::int64_t> ts, std::
     const auto watermark = watermark_after(ts, arrival);
     if (!watermark || *watermark > until) return std::nullopt;
     impl_->prepare(ts, p, false);
-    const bool subjects_kept = impl_->dictionary.admit(s.data(), s.size());
-    const bool objects_kept = impl_->dictionary.admit(o.data(), o.size());
-    impl_->add(ts, s, o, subjects_kept && objects_kept);
+    const bool subjects_permanent = impl_->dictionary.admit(s.data(), s.size());
+    const bool objects_permanent = impl_->dictionary.admit(o.data(), o.size());
+    impl_->add(ts, s, o, subjects_permanent && objects_permanent);
     return watermark;
 }
 
@@ -177,7 +177,7 @@ void Stream::Impl::absorb_timeless(std::int64_t batch, const OpenBatch& tuples) 
         if (label != 0) edges.push_back({tuples.s[row], label, tuples.o[row]});
     }
     if (edges.empty()) return;
-    if (tuples.kept) {
+    if (tuples.permanent) {
         // permanent already, as most repeated terms are
     } else if (edges.size() == tuples.size()) {
         dictionary.keep(tuples.s.data(), tuples.size());

@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-enum class Fate : std::uint8_t { Accepted = 0, Late = 1, TooFarAhead = 2 };
+enum class Outcome : std::uint8_t { Accepted = 0, Late = 1, TooFarAhead = 2 };
 
 /// The limits that times of arriving tuples are compared with (docs/semantics.md §2).
 struct Arrival {
@@ -70,13 +70,13 @@ public:
     /// watermark to ts - 1 - lateness_ms. Rows of one event are consecutive and share ts. Returns the watermark after
     /// the last row.
     static std::int64_t decide(std::span<const std::int64_t> ts, std::int64_t watermark, std::int64_t lateness_ms,
-                               std::int64_t wall_ms, std::int64_t max_ahead_ms, std::span<Fate> fates);
+                               std::int64_t wall_ms, std::int64_t max_ahead_ms, std::span<Outcome> outcomes);
 
     /// The same for rows from one of several source partitions. The stream's watermark is the minimum over partitions,
     /// and never decreases. `own` is this partition's, `others` the minimum of the others. Returns the new `own`.
     static std::int64_t decide_partition(std::span<const std::int64_t> ts, std::int64_t watermark, std::int64_t own,
                                          std::int64_t others, std::int64_t lateness_ms, std::int64_t wall_ms,
-                                         std::int64_t max_ahead_ms, std::span<Fate> fates);
+                                         std::int64_t max_ahead_ms, std::span<Outcome> outcomes);
 
     /// check(), decide() and append() in one, for the common case: each row is one event, all rows are accepted, and
     /// the watermark stays at or before `until`. Returns the new watermark. In any other case returns nothing and

@@ -52,7 +52,7 @@ struct Stream::Impl {
     void find_runs(std::span<const std::int64_t> ts);
     void check_budget(std::size_t rows) const;
     void prepare(std::span<const std::int64_t> ts, std::span<const TermId> p, bool checked);
-    void add(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> o, bool kept);
+    void add(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> o, bool permanent);
     void close_first();
     void add_slice(std::int64_t batch, const OpenBatch& tuples, bool absorb);
     void absorb_timeless(std::int64_t batch, const OpenBatch& tuples);

@@ -95,16 +95,16 @@ void WindowIndex::add_link(const Link& link, RecordId old, Held held) {
     const auto linked = old == link.id ? link.by->add(link.vertex, link.hash, link.neighbour, link.id, held)
                                        : link.by->refresh(link.vertex, link.hash, link.neighbour, old, link.id, held);
     link.by->touch(link.hash, version_);
-    note(link.id, kOfVertex + link.dir, linked);
+    link_record(link.id, kOfVertex + link.dir, linked);
     if (labels_by_[link.dir]) add_label(link, labels_[records_[link.id].label].label, linked, held);
 }
 
 /// In the list of its vertex's labels, a label has the record of the vertex's youngest edge in the label's index.
 void WindowIndex::add_label(const Link& link, Label label, const Adjacency::Linked& linked, Held held) {
     Adjacency& by = *labels_by_[link.dir];
-    note(link.id, kOfLabels + link.dir,
-         linked.first ? by.add(link.vertex, link.hash, label, link.id, held)
-                      : by.refresh(link.vertex, link.hash, label, linked.before, link.id, held));
+    link_record(link.id, kOfLabels + link.dir,
+                linked.first ? by.add(link.vertex, link.hash, label, link.id, held)
+                             : by.refresh(link.vertex, link.hash, label, linked.before, link.id, held));
 }
 
 WindowIndex::Link WindowIndex::link_of(const Record& edge, RecordId id, int dir) {
@@ -112,7 +112,7 @@ WindowIndex::Link WindowIndex::link_of(const Record& edge, RecordId id, int dir)
     return {&*labels_[edge.label].by[dir], of, vertex(edge, 1 - dir), id, Adjacency::hash(of), dir};
 }
 
-void WindowIndex::note(RecordId id, unsigned list, const Adjacency::Linked& linked) {
+void WindowIndex::link_record(RecordId id, unsigned list, const Adjacency::Linked& linked) {
     if (!linked.first) records_[linked.before].links |= later_in(list);
     if (linked.in_block) records_[id].links |= in_block(list);
 }

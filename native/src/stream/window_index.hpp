@@ -104,7 +104,7 @@ private:
     void add_link(const Link& link, RecordId old, Held held);
     void add_label(const Link& link, Label label, const Adjacency::Linked& linked, Held held);
     Link link_of(const Record& edge, RecordId id, int dir);
-    void note(RecordId id, unsigned list, const Adjacency::Linked& linked);
+    void link_record(RecordId id, unsigned list, const Adjacency::Linked& linked);
     bool leave(std::span<const Record> records, RecordId first);
     void fit_tables();
     void forget_old_ids();

@@ -38,8 +38,8 @@ Adjacency& WindowIndex::adjacency(Label label, Dir dir) {
 }
 
 void WindowIndex::index_all(Dir dir) {
-    if (labels_.wants_all(dir)) return;
-    labels_.want_all(dir);
+    if (labels_.indexes_all(dir)) return;
+    labels_.index_all(dir);
     const int d = static_cast<int>(dir);
     std::vector<bool> missing(labels_.all().size());
     for (std::uint32_t number = 0; number < missing.size(); ++number) {

@@ -1,8 +1,8 @@
 // libFuzzer target for what a node's server makes of an engine's bytes (dataplane/session.hpp).
 //   native/build.sh fuzz 600
-// The first byte says whether the bytes come after a right handshake (bit 0) and in pieces of which size (the rest).
+// The first byte selects a valid handshake before the bytes (bit 0) and the size of the pieces (the other bits).
 // Whatever comes: the answers are whole frames, a Data frame has the region's own words, and after a Failure other than
-// Retired nothing is said any more.
+// Retired no more data follows.
 #include <unistd.h>
 
 #include <algorithm>

@@ -38,9 +38,9 @@ class LastRun:
                 profile.timed = True
 
     @property
-    def recalled(self) -> bool:
+    def reused(self) -> bool:
         """Whether no operator ran, because all look-ups returned the same rows as before (ADR 48)."""
-        return self.parts is None and all(profile.recalled for profile in self.profiles)
+        return self.parts is None and all(profile.reused for profile in self.profiles)
 
     @property
     def timed_at(self) -> int | None:

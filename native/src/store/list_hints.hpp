@@ -1,5 +1,5 @@
 // A cache of the shard's writer for lists that grow: the position of each list's end, and a filter of its values. A
-// list that grew edge by edge is a chain of extents, and each step along it is a cache miss; a note is one cache line.
+// list that grew edge by edge is a chain of extents, and each step along it is a cache miss; a hint is one cache line.
 #pragma once
 
 #include <array>
@@ -11,11 +11,11 @@
 
 namespace penstock {
 
-/// A note is valid only while its list has exactly `length` values.
-class alignas(64) ListNote {
+/// A hint is valid only while its list has exactly `length` values.
+class alignas(64) ListHint {
 public:
-    ListNote() = default;
-    ListNote(layout::Offset entry, std::uint32_t length, lookup::ExtentAt tail)
+    ListHint() = default;
+    ListHint(layout::Offset entry, std::uint32_t length, lookup::ExtentAt tail)
         : entry_(entry), tail_(tail.offset), filtered_(false), tail_first_(tail.first), length_(length) {}
 
     layout::Offset entry() const { return entry_; }
@@ -32,7 +32,7 @@ public:
         tail_first_ = tail.first;
     }
 
-    /// Longer lists have no filter. They may have an index elsewhere: its number, from 1; 0: none known.
+    /// Longer lists have no filter. They may have an index in the writer: its number, from 1; 0: none known.
     static constexpr std::uint32_t kMostFiltered = 64;
     std::size_t index() const { return length_ > kMostFiltered ? filter_[0] : 0; }
     void set_index(std::size_t number) { filter_[0] = number; }
@@ -69,27 +69,27 @@ private:
     std::uint32_t length_ = 0;
     std::array<std::uint64_t, kWords> filter_{};
 };
-static_assert(sizeof(ListNote) == 64);
+static_assert(sizeof(ListHint) == 64);
 
-/// Notes by their list's entry, in a direct-mapped table: a newer note evicts an older one in the same place. The table
-/// grows with the number of notes up to 4 MiB. An evicted note costs only a walk along the list.
-class ListNotes {
+/// Hints by their list's entry, in a direct-mapped table: a newer hint evicts an older one in the same place. The table
+/// grows with the number of hints up to 4 MiB. An evicted hint costs only a walk along the list.
+class ListHints {
 public:
     void prefetch(layout::Offset entry) const {
         if (!places_.empty()) __builtin_prefetch(&places_[place_of(entry)], 1);
     }
-    /// The note of a list with `length` values; nullptr if there is none or it is out of date.
-    ListNote* find(layout::Offset entry, std::uint32_t length) {
+    /// The hint of a list with `length` values; nullptr if there is none or it is out of date.
+    ListHint* find(layout::Offset entry, std::uint32_t length) {
         if (places_.empty()) return nullptr;
-        ListNote& note = places_[place_of(entry)];
-        return note.entry() == entry && note.length() == length ? &note : nullptr;
+        ListHint& hint = places_[place_of(entry)];
+        return hint.entry() == entry && hint.length() == length ? &hint : nullptr;
     }
-    ListNote& put(const ListNote& note);
+    ListHint& put(const ListHint& hint);
     void clear() {
         places_.clear();
         used_ = 0;
     }
-    std::size_t bytes() const { return places_.capacity() * sizeof(ListNote); }
+    std::size_t bytes() const { return places_.capacity() * sizeof(ListHint); }
 
 private:
     static constexpr std::size_t kFirstPlaces = 64, kMaxPlaces = std::size_t{1} << 16;
@@ -97,7 +97,7 @@ private:
     std::size_t place_of(layout::Offset entry) const { return layout::reduce(mix(entry), places_.size()); }
     void grow();
 
-    std::vector<ListNote> places_;
+    std::vector<ListHint> places_;
     std::size_t used_ = 0;
 };
 

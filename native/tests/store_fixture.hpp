@@ -39,8 +39,8 @@ inline constexpr std::size_t kReserve = std::size_t{1} << 32;
 
 inline TermId iri(std::uint64_t number) { return make_id(Tag::Iri, number + 1); }
 
-struct World {
-    explicit World(std::size_t shards = 1, std::size_t reserve = kReserve)
+struct Fixture {
+    explicit Fixture(std::size_t shards = 1, std::size_t reserve = kReserve)
         : store(std::make_unique<Store>(scratch / "regions", shards, reserve)) {}
 
     Label label(std::uint64_t predicate) { return store->labels().intern(0, iri(predicate)); }

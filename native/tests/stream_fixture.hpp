@@ -35,7 +35,7 @@ struct Tuple {
     bool operator==(const Tuple&) const = default;
 };
 
-struct World {
+struct Fixture {
     Directory directory;
     Dictionary dictionary;
     Store store{directory.path(), 1, std::size_t{1} << 30};

@@ -10,7 +10,7 @@
 #include "dataplane/local_plane.hpp"
 #include "remote/remote_store.hpp"
 #include "store/layout.hpp"
-#include "store_world.hpp"
+#include "store_fixture.hpp"
 
 namespace penstock::test {
 
@@ -48,9 +48,9 @@ inline dataplane::RegionEntry shard_entry(const std::string& path, dataplane::No
 }
 
 /// `nodes` stores in this process, shard s at node s mod nodes. Commits go to all of them, or to one after the other.
-struct NodesWorld {
-    NodesWorld(std::size_t shards, std::size_t nodes, bool copying,
-               std::size_t known_bytes = remote::RemoteStore::kKnownBytes)
+struct NodesFixture {
+    NodesFixture(std::size_t shards, std::size_t nodes, bool copying,
+                 std::size_t known_bytes = remote::RemoteStore::kKnownBytes)
         : shards(shards), remote(std::make_unique<remote::RemoteStore>(shards, known_bytes)) {
         for (std::size_t n = 0; n < nodes; ++n) {
             StoreOptions options{.shards = shards, .own = {}, .reserve_bytes = kReserve, .publish_logs = true};
