@@ -1,4 +1,4 @@
-"""`penstock.Client`: a user of a cluster, with the verbs of the embedded engine (docs/api.md).
+"""`penstock.Client`: access to a cluster, with most methods of the embedded engine (docs/api.md).
 
 The client produces events to Kafka; they are durable when `push` returns. It sends declarations, queries and stored
 data to the coordinator (`service_requests`) and one-shot queries to a query engine. It consumes evaluations from the

@@ -1,4 +1,4 @@
-"""`Client`: a user of a cluster."""
+"""`Client`: access to a cluster."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ _SPARQL_ACCEPT = "application/sparql-results+json, application/n-triples"
 
 
 class Client:
-    """A user of a cluster, with the answers, the errors and most methods of the embedded engine.
+    """Access to a cluster, with the answers, the errors and most methods of the embedded engine.
 
     url: coordinator URLs, comma-separated. sparql_url: query engine URLs, comma-separated; by default those known to
     the coordinators. prefix: prefix of the cluster's topics. kafka: additional librdkafka properties (TLS, SASL).
     token: bearer token for coordinators and query engines. ca: file of the CA (PEM) of their certificates; by default
-    the system's CAs. AccessError where a token is missing or its role does not suffice.
+    the system's CAs. AccessError if a token is missing or its role does not suffice.
 
     A stream is identified by its IRI or by the name used in its topics. Declarations, registrations and stored data
     take effect in log order and are durable on return, as are events when `push` returns. Reading evaluations, late
@@ -126,9 +126,9 @@ class Client:
         """Register a standing query. Repeating the call has no effect. QueryError with line and column if it is
         invalid.
 
-        `name` overrides the name in the text. `topic`: a separate results topic. `max_catch_up`: how many instants one
-        step of a stream's event time may make due; if more are due, the query skips them and `gaps` records that
-        (None = the setting of the coordinator).
+        `name` overrides the name in the text. `topic`: a separate results topic. `max_catch_up`: maximum number of
+        instants that one advance of a stream may make due; if more become due, the query skips them and `gaps` lists
+        them (None = the setting of the coordinator).
         """
         query_name = name or _name_of(text, base)
         path = with_query(f"/queries/{quote(query_name, safe='')}", base=base, topic=topic, max_catch_up=max_catch_up)
@@ -153,7 +153,9 @@ class Client:
         return {name: self._hold(record) for name, record in reply.items()}
 
     def registration_point(self, name: str) -> int | None:
-        """Return the registration point of a query, ms; None if its streams have no progress or no engine runs it."""
+        """Return the registration point of a query in ms, None while its streams have no progress or no engine
+        evaluates it.
+        """
         found = json.loads(self._coordinator("GET", f"/queries/{quote(name, safe='')}"))
         point: int | None = found["point"]
         return point
@@ -190,7 +192,7 @@ class Client:
     ) -> LoadReport:
         """Store a document as one snapshot: a file (by name, also .gz) or bytes with a `format`.
 
-        DataError at the first invalid line; nothing is stored then. `triples` and `terms` of the report count the
+        DataError for the first invalid line; nothing is stored then. `triples` and `terms` of the report count the
         document's content, new or not.
         """
         began = time.perf_counter()
@@ -250,8 +252,8 @@ class Client:
         self._writer.append([event_of(topic, time_ms, data, format) for time_ms, data in events])
 
     def advance(self, stream: str | None, timestamp: int) -> None:
-        """Declare that no later event has a time (ms) at or before `timestamp`. None: for every stream with an events
-        topic.
+        """Declare that no later event has a time (ms) at or before `timestamp`. `stream` None: for every stream with an
+        events topic.
 
         The declaration covers all producers of the stream: it goes to every partition of its topic.
         """
@@ -266,7 +268,9 @@ class Client:
         self._writer.append(beats)
 
     def late(self, stream: str) -> list[LateEvent]:
-        """Return the stream's late events that this client has not received yet, oldest first. UnknownStreamError."""
+        """Return the stream's late events that this client has not received yet, oldest first. UnknownStreamError if
+        there is no such stream.
+        """
         late = self._refused.late(stream)
         if not late:
             self._name(stream)
@@ -333,7 +337,7 @@ class Client:
         return list(json.loads(self._coordinator("GET", "/engines")).values())
 
     def _name(self, stream: str) -> str:
-        """Return the name of a stream given by its IRI or name. UnknownStreamError."""
+        """Return the name of a stream given by its IRI or name. UnknownStreamError if there is no such stream."""
         if ":" not in stream:
             if stream not in self._named and self._topics.events(stream) not in self._log.topics():
                 raise UnknownStreamError(f"there is no stream named {stream!r}")

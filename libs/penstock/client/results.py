@@ -100,9 +100,10 @@ class Results:
         self._lock = RLock()
 
     def follow(self, topic: str, query: str, *, made: bool = False) -> None:
-        """Deliver a query's evaluations from now on. `made`: the query is registered.
+        """Deliver a query's evaluations from now on. `made`: the query is registered, so its topic exists.
 
-        A topic that did not exist before is created with the query. A query moves if it used another topic before.
+        A topic that exists only now (`made`) was created for the query, so it is read from its start. A query that used
+        another topic before moves to `topic`.
         """
         with self._lock:
             if topic not in self._readers and (partitions := partitions_of(self._log, topic)):
@@ -113,7 +114,7 @@ class Results:
                 self._leave(before)
 
     def unfollow(self, query: str) -> None:
-        """Stop following a query. Closes a topic that no other query uses."""
+        """Stop following a query. Closes the reader of a topic that no other query uses."""
         with self._lock:
             self._leave(self._waiting.pop(query, ("", None))[0])
 

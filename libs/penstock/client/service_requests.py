@@ -31,7 +31,7 @@ _LOOK_S = 5.0  # for one try of one instance
 
 
 class NotFoundError(PenstockError):
-    """An instance has nothing of that name."""
+    """The service has nothing of the requested name."""
 
 
 _ERRORS: dict[str, type[PenstockError]] = {
@@ -124,7 +124,9 @@ class ServiceClient:
         raise TransientError(f"{request.method} {request.path}: {failed}")
 
     def first_found(self, bases: Sequence[str], request: ServiceRequest) -> bytes | None:
-        """Return the body of the first successful response. Tries each instance once; None if none has a response."""
+        """Return the body of the first successful response. Tries each instance once. None if no response is
+        successful.
+        """
         for base in bases:
             with suppress(httpx.TransportError):
                 response = self._once(base, request, _LOOK_S)

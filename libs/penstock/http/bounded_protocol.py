@@ -65,7 +65,7 @@ class _ObservedConnection(h11.Connection):
 
 
 class BoundedProtocol(H11Protocol):
-    """A connection."""
+    """A connection with deadlines and a limited body."""
 
     def __init__(self, shared: Connections, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)

@@ -152,7 +152,9 @@ class _Handler:
         return JSONResponse({"events": 1, **asdict(report), **_warning(unit_warning(iri, [time_ms]))}, 202)
 
     async def _read(self, syntax: str, verb: Callable[..., T], *what: Any) -> T:
-        """Do what reads documents. Formats that may take seconds leave threads to other requests."""
+        """Call `verb`, which parses documents, in a thread. At most READ_AT_ONCE calls run at a time for formats whose
+        parsing may take seconds, so that other requests find free threads.
+        """
         if Format.named(syntax).is_native:
             return await run_in_threadpool(verb, *what)
         async with self._reading:

@@ -80,9 +80,7 @@ def status_of(error: type[Exception]) -> int:
 
 
 def _response(error: Exception) -> Response:
-    """Return the JSON response. Its status tells clients whether the request is at fault and whether a retry
-    may help.
-    """
+    """Return the JSON response. Its status shows whether the request is at fault and whether a retry may help."""
     status = status_of(type(error))
     content = {"error": type(error).__name__, "message": str(error)}
     if isinstance(error, QueryError):

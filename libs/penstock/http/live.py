@@ -72,7 +72,8 @@ class Feed:
 
     # ---- listeners
     def add_listener(self, waker: Callable[[], None]) -> None:
-        """Call `waker`, from any thread, whenever there are new evaluations."""
+        """Call `waker` whenever there are new evaluations, and when the feed ends. The call may come from any thread.
+        """
         self._wakers.add(waker)
 
     def remove_listener(self, waker: Callable[[], None]) -> None:
@@ -85,17 +86,21 @@ class Feed:
                 waker()
 
     def position(self, after: int | None = None) -> int:
-        """Return the number of the first retained evaluation, or of the first one with a time after `after` (ms)."""
+        """Return the number of the first retained evaluation with a time after `after` (ms; None: any time). If there
+        is none, return the number of the next evaluation.
+        """
         with self._lock:
             return next((n for n, e in self._retained if after is None or e.time > after), self._count)
 
     @property
     def last(self) -> int:
-        """The number of the last evaluation; of the first one to come if there is none."""
+        """The number of the last evaluation, 0 before the first."""
         return max(self._count - 1, 0)
 
     def since(self, position: int) -> tuple[list[Evaluation], int, int]:
-        """Return the evaluations from a position on, the number of dropped ones before them, and the next position."""
+        """Return the retained evaluations from a position on, the number of those that were dropped, and the next
+        position.
+        """
         with self._lock:
             fresh = [(n, e) for n, e in self._retained if n >= position]
             dropped = (fresh[0][0] if fresh else self._count) - position

@@ -1,4 +1,4 @@
-"""Library of the adaptors: from users' events to tuples of global ids (docs/architecture.md, "A cluster").
+"""Library of the adaptors: from users' events to tuples of global ids (docs/architecture.md, "One event's way in").
 
 - `event_adapter`: converts events to tuples, for the plain and the Spark adaptor
 - `event_message`: format, time and heartbeats of an event message

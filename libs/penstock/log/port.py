@@ -26,7 +26,8 @@ MAX_RECORD_BYTES: Final = 64 << 20
 
 
 class Topic(NamedTuple):
-    """A topic to create. `compact`: keep only the last record of each key. `retention_ms`: None = unlimited.
+    """A topic to create. A `cleanup` with "compact" keeps only the last record of each key. `retention_ms`: None =
+    unlimited.
 
     `max_bytes`: maximum record size, including its envelope (`max.message.bytes`).
     """
@@ -152,7 +153,7 @@ class Reader(Protocol):
         ...
 
     def pause(self, partitions: Iterable[Partition]) -> None:
-        """Return no records of these partitions until `resume`: back-pressure on single inputs."""
+        """Pause partitions, for back-pressure on single inputs: polls return none of their records until `resume`."""
         ...
 
     def resume(self, partitions: Iterable[Partition]) -> None:
@@ -164,7 +165,9 @@ class Reader(Protocol):
         ...
 
     def caught_up(self) -> bool:
-        """Return whether each partition was polled up to its end, as of some moment after the last `assign`."""
+        """Return whether each partition has been polled up to its end. The ends may date from different moments after
+        the last `assign`.
+        """
         ...
 
     def close(self) -> None:
@@ -206,14 +209,16 @@ class GroupReader(Protocol):
 
 
 class Log(Protocol):
-    """A set of topics."""
+    """A set of topics. Creates topics, and opens their readers and writers."""
 
     def create(self, topics: Iterable[Topic]) -> None:
         """Create the topics that do not exist. Existing topics are not changed."""
         ...
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Increase a topic's number of partitions to `partitions` if it has fewer. UnknownTopicError."""
+        """Increase a topic's number of partitions to `partitions` if it has fewer. UnknownTopicError if the topic does
+        not exist.
+        """
         ...
 
     def topics(self) -> dict[str, int]:
@@ -221,7 +226,9 @@ class Log(Protocol):
         ...
 
     def limits(self, topics: Iterable[str]) -> dict[str, int]:
-        """Return the currently configured maximum record size in bytes of each existing topic (`sizes.wire_bytes`)."""
+        """Return the currently configured maximum record size of each existing topic, in bytes as `sizes.wire_bytes`
+        counts.
+        """
         ...
 
     def spans(self, partitions: Iterable[Partition]) -> dict[Partition, Span]:
@@ -249,5 +256,5 @@ class Log(Protocol):
         ...
 
     def close(self) -> None:
-        """Close everything opened from this log."""
+        """Close all open readers and writers of this log."""
         ...

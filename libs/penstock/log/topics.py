@@ -43,7 +43,7 @@ class TopicNames:
 
     @property
     def shards(self) -> str:
-        """Closed batches, one partition per shard."""
+        """The total order: closed batches, insertions and commands. One partition per shard."""
         return f"{self.prefix}.shards"
 
     @property
@@ -73,12 +73,12 @@ class TopicNames:
 
     @property
     def results(self) -> str:
-        """Results of all queries without their own topic."""
+        """Results of all queries that have no topic of their own."""
         return f"{self.prefix}.results"
 
     @property
     def dead_letter(self) -> str:
-        """Invalid input."""
+        """Dead letters: rejected events with the reason."""
         return f"{self.prefix}.dead-letter"
 
     @property

@@ -72,7 +72,7 @@ def partitions_of(log: Log, topic: str) -> list[Partition]:
 
 
 def records_behind(log: Log, positions: Mapping[Partition, int]) -> dict[str, int]:
-    """Return the number of records of each topic after the given positions. Queries the brokers."""
+    """Return, for each topic, the number of offsets from the given positions to the ends. Queries the brokers."""
     found: dict[str, int] = {}
     for name, span in log.spans(positions).items():
         found[name.topic] = found.get(name.topic, 0) + max(0, span.end - max(positions[name], span.start))

@@ -71,7 +71,9 @@ class TermCache:
         self._add(filter(_well_formed, terms), self.service.encode)
 
     def look_up(self, terms: Iterable[TermTuple]) -> None:
-        """Fetch the ids of those terms that the cluster knows; too large ones are skipped. TransientError: retry."""
+        """Fetch the ids of those terms that the cluster knows. Terms that are too large are skipped. TransientError:
+        retry.
+        """
         self._add(filter(term_fits, terms), self.service.find)
 
     def _add(self, terms: Iterable[TermTuple], ask: Callable[[Sequence[TermTuple]], Ids]) -> None:

@@ -1,7 +1,7 @@
 """The network client of the dictionary service: batched, columnar look-ups by Arrow Flight.
 
-A request is one exchange: the client writes a table (`term_tables`) and the server responds with one. Errors keep their
-class.
+A request is one exchange: the client writes a table (`term_tables`) and the server responds with one. A DataError or
+LimitError of the server is raised in the client.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class FlightTerms:
 
 
 def _size(term: TermTuple) -> int:
-    """Return a lower bound of a term's size in bytes: UTF-8 uses at most four bytes per character."""
+    """Return an upper bound of a term's size in bytes: UTF-8 uses at most four bytes per character."""
     return 4 * (len(term[1]) + len(term[2]) + len(term[3]))
 
 

@@ -1,4 +1,4 @@
-"""Arrow tables of terms and ids, and the verbs of requests, shared by the dictionary's client and server."""
+"""Arrow tables of terms and ids, and the names of requests, shared by the dictionary's client and server."""
 
 from __future__ import annotations
 

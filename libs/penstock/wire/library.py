@@ -17,7 +17,9 @@ _COLUMNS: dict[str, np.dtype[Any]] = {"u64": np.dtype("<u8"), "i64": np.dtype("<
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A record's schema. `columns` are the byte fields that contain arrays of numbers."""
+    """A record's schema. `print`: its CRC-64-AVRO fingerprint. `columns`: the byte fields that contain arrays of
+    numbers.
+    """
 
     name: str
     print: bytes

@@ -204,7 +204,7 @@ class QueryStop:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A process is alive."""
+    """Shows that a process is alive, what it serves, and its progress."""
 
     service: str
     instance: str

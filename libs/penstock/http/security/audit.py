@@ -23,7 +23,9 @@ class _JsonLines(logging.Formatter):
 
 
 def write_to(path: Path) -> None:
-    """Append the changes that HTTP requests make to a file of mode 0600. StorageError if it cannot be written."""
+    """Write the audit log, one line for each change by an HTTP request, to the end of a file of mode 0600. StorageError
+    if the file cannot be written.
+    """
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
         handler = logging.FileHandler(path, encoding="utf-8")

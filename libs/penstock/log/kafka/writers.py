@@ -38,7 +38,7 @@ _TRANSACTION_S: Final = 60.0  # after this the brokers abort a transaction whose
 _LEAST_S: Final = 1.0  # minimum duration of a call that settles a transaction
 _IN_FLIGHT_KBYTES: Final = 262_144
 _POLL_S: Final = 0.05
-_LOOK_S: Final = 2.0  # after which records that are not written may be on their way to a topic that was deleted
+_LOOK_S: Final = 2.0  # interval of the checks for deleted topics while records are not written
 _FENCED: Final = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
 _TOO_LARGE: Final = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
 _UNKNOWN: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
@@ -100,7 +100,9 @@ class KafkaWriter:
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
-        """Raise LogError, with the reason of the first refused record, where the client fails: then it is over."""
+        """Raise LogError with the reason of the first refused record if the client fails. The writer is not usable
+        then.
+        """
         try:
             with unmasked():
                 yield
@@ -240,7 +242,7 @@ class KafkaTransactionalWriter:
                 raise KafkaException(self._refused[1])
 
     def _deleted(self, records: Sequence[Record]) -> str | None:
-        """Return the topic of a record that does not exist any more."""
+        """Return a topic of these records that no longer exists, or None."""
         try:
             known = self._log.topics(_LOOK_S)
         except TransientError:
@@ -265,7 +267,7 @@ class KafkaTransactionalWriter:
                 raise
 
     def _refusal(self, records: Sequence[Record], error: KafkaError, *, over: bool) -> RecordRefusedError:
-        """Return which topic refused a transaction.
+        """Return the error of a refused transaction. It names the topic that refused a record.
 
         Brokers that refuse to add a partition do not name it. In this case, each topic is tested separately.
         """
@@ -325,7 +327,8 @@ class KafkaTransactionalWriter:
                 return
 
     def _until_done(self, call: Callable[[float], object]) -> None:
-        """Repeat a call, which takes a timeout, while that may help and the time of the whole is not over."""
+        """Repeat a call, which takes a timeout in s, while its errors are retriable and `_give_up_at` has not passed.
+        """
         while True:
             left_s = self._give_up_at - time.monotonic()
             try:

@@ -66,7 +66,9 @@ class MemoryBroker:
             self.changed.notify_all()
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Increase a topic's number of partitions to `partitions` if it has fewer. UnknownTopicError."""
+        """Increase a topic's number of partitions to `partitions` if it has fewer. UnknownTopicError if the topic does
+        not exist.
+        """
         with self.changed:
             self.partition(Partition(topic, 0))
             there = self._topics[topic][1]
@@ -132,7 +134,7 @@ class MemoryBroker:
             self._bytes -= self.partition(name).trim(before)
 
     def compact(self, topic: str, delete_retention_ms: int = DELETE_RETENTION_MS) -> None:
-        """Compact a topic now. Deletion markers stay for DELETE_RETENTION_MS, as in Kafka, so that active readers see
+        """Compact a topic now. Deletion markers stay for `delete_retention_ms`, as in Kafka, so that active readers see
         them.
         """
         with self.changed:
@@ -141,8 +143,8 @@ class MemoryBroker:
 
     # ---- writing
     def check(self, records: Sequence[Record], in_flight: int = 0) -> None:
-        """Raise UnknownTopicError, RecordTooLargeError or RecordRefusedError, or Backpressure if the bytes do not fit
-        now.
+        """Raise UnknownTopicError, RecordTooLargeError or RecordRefusedError if a topic does not accept a record, and
+        Backpressure if the log has no space for the records now.
         """
         check_sizes(records, self._max_record_bytes)
         with self.changed:
@@ -159,7 +161,7 @@ class MemoryBroker:
         check_sizes([record], self._topics[topic][0].max_bytes)
 
     def append(self, record: Record) -> int:
-        """Append a checked record."""
+        """Append a record that `check` has accepted. Returns its offset."""
         with self.changed:
             partition = self.partition(Partition(record.topic, record.partition))
             message = partition.append(record, self.clock.now_ms())

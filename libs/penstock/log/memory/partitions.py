@@ -1,4 +1,4 @@
-"""State of a memory log: partitions and groups. Not synchronised: `memory.MemoryLog` holds the lock."""
+"""State of a memory log: partitions and groups. Not synchronised: `MemoryBroker` holds the lock."""
 
 from __future__ import annotations
 
