@@ -72,8 +72,7 @@ class Feed:
 
     # ---- listeners
     def add_listener(self, waker: Callable[[], None]) -> None:
-        """Call `waker` whenever there are new evaluations, and when the feed ends. The call may come from any thread.
-        """
+        """Call `waker`, from any thread, when there are new evaluations and when the feed ends."""
         self._wakers.add(waker)
 
     def remove_listener(self, waker: Callable[[], None]) -> None:

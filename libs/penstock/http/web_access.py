@@ -97,7 +97,7 @@ class AccessMiddleware:
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check a request and pass it on."""
+        """Check a request, and pass it on if it is allowed."""
         reason = self._access.refused(Headers(scope=scope)) if scope["type"] in ("http", "websocket") else None
         if reason is None:
             await self._app(scope, receive, send)

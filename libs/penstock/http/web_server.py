@@ -69,7 +69,7 @@ class WebServer:
             self._renewal = Renewal(certificates, context, _log)
 
     def _interruptible(self, app: ASGIApp) -> ASGIApp:
-        """Return the application with a response of status 503 to requests that the end of the server interrupts."""
+        """Wrap the application: a request that is interrupted because the server stops gets a 503 response."""
 
         async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
             started = False

@@ -2,7 +2,7 @@
 
 - `event_adapter`: converts events to tuples, for the plain and the Spark adaptor
 - `event_message`: format, time and heartbeats of an event message
-- `declared_streams`: the declared streams, from the coordinator's log
+- `declared_streams`: the declared streams, from the control topic
 - `predicate_filter`: discards tuples that no query reads
 - `refused_records`: records of late and invalid events
 

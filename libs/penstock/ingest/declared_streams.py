@@ -1,4 +1,4 @@
-"""The declared streams and their predicate filters, from the coordinator's compacted log."""
+"""The declared streams and their predicate filters, from the control topic."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.log.topics import TopicNames
 
 OPENING_S = 60.0
-"""How long a service that opens may read each of its topics before it raises TransientError, in s."""
+"""Time in s within which a starting service must have read each of its topics. Then it raises TransientError."""
 _POLL_S = 0.05
 
 
@@ -57,7 +57,7 @@ class DeclaredStreams:
         return self.changes > before
 
     def catch_up(self) -> None:
-        """Apply all records up to the log's current end. Queries the brokers. TransientError after the timeout."""
+        """Apply all records up to the topic's current end. Queries the brokers. TransientError after the timeout."""
         partition = Partition(self._names.control)
         end = self._log.spans([partition])[partition].end
         deadline = time.monotonic() + self._timeout_s

@@ -1,6 +1,6 @@
 """Conversion of events to tuples, shared by all adaptors (ADR 23).
 
-Records of a source partition are in the order of its events. Each covers a contiguous range of them.
+The records of a source partition are in the order of the partition's events. Each covers a contiguous range of events.
 """
 
 from __future__ import annotations
@@ -39,9 +39,8 @@ MAX_TUPLES = 1_000_000
 
 
 class EventAdapter:
-    """Parses events, discards tuples that no query reads, and converts terms to global ids.
-
-    `events`, `tuples`, `dead` and `discarded` (tuples) count the output so far.
+    """Parses events, discards tuples that no query reads, and converts terms to global ids. `events` and `tuples` count
+    the output so far, `dead` the dead letters, `discarded` the tuples that were discarded.
     """
 
     def __init__(self, names: TopicNames, terms: TermEncoder) -> None:

@@ -37,8 +37,8 @@ def discards(stream: StreamDeclaration, passed: StreamPredicates | None) -> bool
 
 
 def marker(stream: StreamDeclaration, partition: int, version: int) -> Tuples:
-    """Return a record without tuples: later records of its partition are filtered by this version or a newer one, or
-    unfiltered.
+    """Return a record without tuples. It announces that later records of its partition are filtered by this version or
+    a newer one, or are not filtered.
     """
     numbers, ids = np.empty(0, np.int64), np.empty(0, np.uint64)
     return Tuples(stream.iri, partition, numbers, numbers, numbers, ids, ids, ids, None, version)

@@ -33,7 +33,7 @@ MAX_REASON_BYTES = 4 << 10
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """Invalid input. `truncated`: the size of the original in bytes if `data` is only its beginning."""
+    """A rejected event. `truncated`: the size of the original in bytes if `data` is only its beginning."""
 
     topic: str
     partition: int
@@ -47,7 +47,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class LateEvent:
-    """An event that arrived after its batch was closed. `truncated`: as for dead letters."""
+    """An event with a time at or before the watermark. `truncated`: as for dead letters."""
 
     stream: str
     topic: str

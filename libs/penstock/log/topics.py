@@ -68,7 +68,7 @@ class TopicNames:
 
     @property
     def control(self) -> str:
-        """The coordinator's log."""
+        """Declarations, placements and other state of the coordinator."""
         return f"{self.prefix}.control"
 
     @property

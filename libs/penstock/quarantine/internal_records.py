@@ -28,8 +28,8 @@ _log = logging.getLogger("penstock.quarantine")
 class InternalRecords:
     """Decodes the records of a cluster's internal topics. Records that were set aside are skipped.
 
-    The quarantine is only consulted for unreadable records: a record that other services have read cannot be undone.
-    `ignored` counts the records skipped by `read_or_ignore`.
+    The quarantine is only consulted for unreadable records, because the effect of a record that other services have
+    read cannot be undone. `ignored` counts the records skipped by `read_or_ignore`.
     """
 
     def __init__(self, log: Log, names: TopicNames) -> None:
@@ -38,7 +38,8 @@ class InternalRecords:
         self._warned = -_QUIET_S
 
     def read(self, message: Message, kinds: Kinds) -> Any:
-        """Return the record, which has one of these kinds, or None if it was set aside. UnreadableRecordError.
+        """Return the record, which has one of these kinds, or None if it was set aside. UnreadableRecordError if it
+        cannot be decoded and was not set aside.
 
         Never raises TransientError: the caller's reader has passed the record, so that a retry would lose it.
         """

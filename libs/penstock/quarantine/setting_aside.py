@@ -22,7 +22,7 @@ _READ_S = 60.0
 
 
 class Quarantined(NamedTuple):
-    """A record that was set aside. `fresh`: by this call, not an earlier one."""
+    """A record that was set aside. `fresh`: the call that returns it has set it aside, not an earlier one."""
 
     place: str
     reason: str
@@ -43,9 +43,10 @@ def listed(log: Log, names: TopicNames) -> list[Quarantined]:
 
 
 def set_aside(log: Log, names: TopicNames, place: Place, copy: Callable[[Message, str], Record]) -> Quarantined:
-    """Set a record aside, and write the copy that `copy` makes of it and the reason, in one transaction.
+    """Set a record aside and append the record `copy(message, reason)`, in one transaction.
 
-    Repeating the call has no effect. DataError if the record does not exist or is readable.
+    Repeating the call has no effect. DataError if the record does not exist or is readable, or its topic is not
+    internal.
     """
     for known in listed(log, names):
         if known.place == str(place):

@@ -1,7 +1,8 @@
 """The runtime of the services: settings, logs, metrics, health, the step loop, and graceful shutdown.
 
-A service's `__main__` calls `run` with its name, its settings class, and a function that opens its core. The core has
-`step(timeout_s)` and `close()` and does not depend on this package. Needs the `cluster` extra.
+A service's `__main__` calls `run` with its name, its settings class, and a function that opens its core
+(`ServiceCore`). The core has `step(timeout_s)` and `close()` and does not depend on this package. Needs the `cluster`
+extra.
 """
 
 from penstock.runtime.loop import ServiceCore, Stopping

@@ -25,14 +25,14 @@ LEAVE_S = 5.0
 
 
 class OverdueError(Exception):
-    """The time to hand over work after a stop request is over."""
+    """A service did not hand over its work within `leave_s` after a stop request."""
 
 
 class ServiceCore(Protocol):
     """The core of a service, without its process."""
 
     def step(self, timeout_s: float) -> bool:
-        """Perform due work, waiting at most `timeout_s` for input. Returns whether there was any."""
+        """Perform due work, waiting at most `timeout_s` for input. Returns whether there was any work."""
         ...
 
     def close(self) -> None:
@@ -42,11 +42,11 @@ class ServiceCore(Protocol):
 
 @runtime_checkable
 class Leaving(Protocol):
-    """A service core whose shards or buckets other processes take over before it ends."""
+    """A service core that hands its shards or buckets over to other processes before it ends."""
 
     @property
     def left(self) -> bool:
-        """Return whether this instance serves nothing any more, or no other process can take over."""
+        """Whether the handover is over: this instance serves nothing any more, or no other process can take over."""
 
     def leave(self) -> None:
         """Request the handover. Steps continue meanwhile."""
@@ -95,7 +95,7 @@ class Stopping:
         return self._event.is_set()
 
     def wait(self, seconds: float) -> None:
-        """Sleep until the timeout or a stop request; at most `_FIRST_PAUSE_S` after a stop request."""
+        """Sleep until the timeout or a stop request. If a stop was requested before, sleep at most `_FIRST_PAUSE_S`."""
         if self:
             time.sleep(min(seconds, _FIRST_PAUSE_S))
         else:

@@ -54,14 +54,14 @@ class Metrics:
 
 
 class Tally:
-    """Raises a counter to a total that is counted elsewhere."""
+    """Keeps a counter equal to a total that another component counts."""
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
         self._seen = 0
 
     def reach(self, total: int) -> None:
-        """Add the difference to the last total."""
+        """Increase the counter by the difference between `total` and the last total, if `total` is greater."""
         if total > self._seen:
             self._counter.inc(total - self._seen)
         self._seen = total

@@ -32,9 +32,8 @@ S = TypeVar("S", bound=ServiceSettings)
 
 @dataclass(slots=True)
 class Context(Generic[S]):
-    """What a core is opened with. `observers` update metrics on each scrape; `routes` adds HTTP routes.
-
-    `listening` callbacks receive the URL under which others reach the service, once it is served.
+    """What a service core is opened with. `observers` update metrics on each scrape; `routes` adds HTTP routes.
+    `listening`: callbacks that receive the URL at which other processes reach the service, once it is served.
     """
 
     settings: S

@@ -152,7 +152,7 @@ class LocalCluster:
         self.supervisor.watch()
 
     def kill(self, name: str) -> None:
-        """Kill a service like a power failure."""
+        """Kill a service without a graceful shutdown (SIGKILL)."""
         self.supervisor.kill(name)
 
     def _wait_until_ready(self) -> None:

@@ -39,7 +39,9 @@ def quarantine(
 
 
 def run(log: Log, names: TopicNames, place: str | None, *, show: bool) -> list[str]:
-    """Run the command and return the output lines. DataError."""
+    """Run the command and return the output lines. DataError if `place` is missing or malformed, or if its record does
+    not exist or is readable.
+    """
     if show:
         found = [f"{each.place}  {each.bytes} bytes  {each.reason}" for each in listed(log, names)]
         return found or ["no record is in quarantine"]

@@ -1,7 +1,7 @@
 """A supervisor of service processes: starts them, restarts those that end, and reports repeated failures.
 
-A service that ends is restarted at once, after repeated failures with a pause that doubles up to RESTART_MAX_S. From
-the third consecutive failure on, its last log line is reported.
+A service that ends is restarted at once. After repeated failures there is a pause, which doubles up to RESTART_MAX_S.
+From the third consecutive failure on, its last log line is reported.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Supervisor:
         return self.directory / f"{service.name}.log"
 
     def watch(self) -> None:
-        """Restart ended services whose pause is over."""
+        """Start the services that were not started yet, and restart ended ones whose pause is over."""
         for service in list(self.services.values()):
             if service.process is None:
                 self._start(service)
@@ -127,7 +127,7 @@ class Supervisor:
             )
 
     def kill(self, name: str) -> None:
-        """Kill a service like a power failure. `watch` restarts it at once."""
+        """Kill a service without a graceful shutdown (SIGKILL). `watch` restarts it at once."""
         service = self.services[name]
         assert service.process is not None, name
         service.process.send_signal(signal.SIGKILL)

@@ -66,7 +66,9 @@ class UpOptions:
 
 
 def up(options: UpOptions) -> None:
-    """Run a cluster until Ctrl-C or SIGTERM. Starts a broker if none is given. PrerequisiteError."""
+    """Run a cluster until Ctrl-C or SIGTERM. Starts a broker if none is given. PrerequisiteError if something that the
+    cluster needs is missing.
+    """
     _check(options)
     console = Console(highlight=False, soft_wrap=True)
     with suppress(KeyboardInterrupt), interrupted_by_signals(), ExitStack() as stack:

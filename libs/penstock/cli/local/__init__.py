@@ -1,1 +1,1 @@
-"""Commands of the embedded engine: `demo`, `run`, `load`, `query`, `explain` and `serve`."""
+"""Commands of the embedded engine: `demo`, `run`, `load`, `query`, `explain`, `serve` and `token`."""

@@ -21,7 +21,7 @@ _PREFIXES = {
 
 
 def clock(milliseconds: int) -> str:
-    """Format event time: as date and time of day if it looks like one, else as milliseconds."""
+    """Format event time: as date and time of day if it is in the years 2000 to 2099, else as milliseconds."""
     if not 946_684_800_000 <= milliseconds < 4_102_444_800_000:
         return f"{milliseconds} ms"
     moment = datetime.fromtimestamp(milliseconds / 1000, tz=UTC)

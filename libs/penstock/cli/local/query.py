@@ -34,7 +34,7 @@ def query(
     answer_format: Annotated[AnswerFormat, typer.Option("--format", help="Output format.")] = AnswerFormat.table,
     timeout: Annotated[float | None, typer.Option(help="Time limit in seconds.")] = None,
 ) -> None:
-    """Execute a one-shot query."""
+    """Execute a one-shot query on a data directory and print the answer."""
     asked = query_text(text)
     parse(asked)  # an invalid query is a usage error, whatever the data
     with Engine(data_dir=data_dir, read_only=True) as engine:
@@ -52,7 +52,7 @@ def query(
 
 
 def boolean(answer: bool, answer_format: AnswerFormat) -> str:
-    """Format an ASK's answer, in a W3C format if there is one."""
+    """Format the answer of an ASK: as JSON or XML, else as yes or no."""
     if answer_format is AnswerFormat.json:
         return boolean_json(answer)
     if answer_format is AnswerFormat.xml:

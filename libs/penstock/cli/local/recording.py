@@ -129,7 +129,9 @@ class _Player:
         self.taken += 1
 
     def reach(self, moment: int) -> bool:
-        """Push buffered events that are due before the next event. Returns False to end the replay."""
+        """Push buffered events that are due before the next event, which has time `moment`, and wait until that event
+        is due. Returns False to end the replay.
+        """
         if self._first is None or self._last is None or moment <= self._last:
             return True
         if self._speed is None:

@@ -75,7 +75,7 @@ def data_files(options: Sequence[str] | None) -> list[tuple[str | None, str]]:
 
 
 def trigger(speed: str) -> float | None:
-    """Parse the speed: seconds of event time per second; None = as fast as possible."""
+    """Parse a speed in seconds of event time per second. Returns None for "max": as fast as possible."""
     with suppress(ValueError):
         if speed == "max":
             return None
@@ -155,7 +155,7 @@ def register_all(engine: Engine, paths: Sequence[Path], base: str | None) -> lis
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """Prefix a query's error with the file name."""
+    """Print the file name before a query's error."""
     try:
         yield
     except QueryError:

@@ -118,7 +118,7 @@ def _keep(engine: Engine, stopping: threading.Event, checkpoint_s: float | None)
 
 
 def _state(engine: Engine) -> dict[str, Any]:
-    """Return a value that changes with every change of the engine."""
+    """Return statistics that differ after a change of the engine."""
     return {name: value for name, value in engine.stats().items() if name != "log"}
 
 

@@ -47,7 +47,7 @@ def is_short(files: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """Command line options other than files and data directory. None = a folder in the data directory."""
+    """Command line options other than files and data directory. `staging` None: a folder in the data directory."""
 
     graph: str | None
     format: str | None

@@ -45,7 +45,7 @@ def new_token(name: str, role: Role) -> tuple[str, str]:
 class TokenFile:
     """The tokens of a file. A changed file takes effect within `CHECK_S`.
 
-    A change that is malformed is not applied: the former tokens stay valid, and `last_error` says why.
+    A change that is malformed is not applied: the former tokens stay valid, and `last_error` gives the reason.
     """
 
     def __init__(self, path: Path, now: Callable[[], float] = time.monotonic) -> None:
@@ -83,7 +83,7 @@ class TokenFile:
                 _log.info("tokens reloaded: %d", len(self._identities))
 
     def _stamp_of_file(self) -> tuple[int, int, int]:
-        """Return what differs after a change of the file, or after a link to it points elsewhere."""
+        """Return numbers that differ after a change of the file, or after a link to it points to another file."""
         try:
             status = self._path.stat()
         except OSError as error:

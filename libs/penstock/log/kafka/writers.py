@@ -327,7 +327,8 @@ class KafkaTransactionalWriter:
                 return
 
     def _until_done(self, call: Callable[[float], object]) -> None:
-        """Repeat a call, which takes a timeout in s, while its errors are retriable and `_give_up_at` has not passed.
+        """Repeat a call, which takes a timeout in s, until it succeeds or fails permanently, at most until
+        `_give_up_at`.
         """
         while True:
             left_s = self._give_up_at - time.monotonic()
