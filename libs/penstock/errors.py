@@ -57,7 +57,9 @@ class QueryError(PenstockError):
 
 
 class DataError(PenstockError):
-    """Invalid input: RDF that does not parse, or a term in a position where it is not allowed."""
+    """Invalid input: for example, RDF that does not parse, a term in a position where it is not allowed, or a setting
+    that is out of range.
+    """
 
 
 class TimestampUnitWarning(UserWarning):
@@ -92,7 +94,9 @@ class AccessError(PenstockError):
 
 
 class StorageError(PenstockError):
-    """A checkpoint or region cannot be read or written."""
+    """A local resource cannot be used, or stored data is damaged: for example, a checkpoint cannot be read or
+    written.
+    """
 
 
 class UnavailableError(PenstockError):

@@ -17,7 +17,7 @@ _EXACT_STEPS = 10  # inclusion-exclusion over more steps than this is too expens
 class Grid:
     """All instants t0 + k·step of several steps. If `bounded` (STARTING AT), only those with k ≥ 0.
 
-    All steps share t0, so grids of different steps do not drift apart (trap 9).
+    All steps share t0, so grids of different steps do not drift apart.
     """
 
     t0: int

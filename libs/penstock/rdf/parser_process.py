@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.rdf.parse_limits import ParseLimits
 
 PARSERS = 2
-"""Maximum number of idle parser processes, and of documents parsed in such processes concurrently."""
+"""Maximum number of idle parser processes, and of documents with `wait` that are parsed concurrently."""
 _BLOCK_BYTES = 1 << 20
 _SMALL_BYTES = 64 << 10
 _RETIRE_BYTES = 64 << 20
@@ -216,7 +216,9 @@ def memory_message(message: str) -> str:
 
 
 class ParserPool:
-    """A pool that parses at most PARSERS documents concurrently and reuses their processes."""
+    """A pool of parser processes, which are reused. At most PARSERS documents are parsed concurrently, not counting
+    those with `wait` False.
+    """
 
     def __init__(self) -> None:
         self.forget()
@@ -230,7 +232,9 @@ class ParserPool:
     def parse(
         self, read: Callable[[int], bytes], fmt: Format, base: str | None, limits: ParseLimits, *, wait: bool
     ) -> Iterator[bytes]:
-        """Yield a document's statements like `ParserProcess.parse`. `wait`: whether to wait for a free slot."""
+        """Yield a document's statements like `ParserProcess.parse`. `wait`: whether the document waits for a free slot;
+        otherwise it needs none.
+        """
         with self._places if wait else contextlib.nullcontext():
             process = self._take(limits)
             try:

@@ -127,7 +127,7 @@ class Converted:
 
     @property
     def size(self) -> int:
-        """Bytes of N-Quads."""
+        """Size of the N-Quads in bytes."""
         return sum(map(len, self.parts))
 
     def quads(self, dictionary: Dictionary) -> Quads:

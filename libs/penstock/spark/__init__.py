@@ -1,8 +1,8 @@
 """Spark applications: the bulk load and the stream adaptor, with sessions, Hadoop file access and task functions.
 
-- `bulk_load`: the stages of a load; `sources`, `statement_parsing`, `numbering`, `edges`, `staging`
+- `bulk_load`: the stages of a load; `sources`, `statement_parsing`, `numbering`, `edges`, `staging`, `manifest`
 - `stream_adaptor`: the driver of the stream adaptor; `stream_task`: its tasks
-- `session`, `java`, `hadoop`, `task`, `failures`: shared by both
+- `session`, `java_home`, `hadoop`, `task`, `failures`: shared by both
 
 Tasks call the native kernels on whole Arrow columns. The embedded engine does not need this package; pyspark comes with
 the extra `spark`. `penstock.engine.intake.bulk_intake` stores a prepared load, `penstock.ingest.event_adapter` converts

@@ -1,11 +1,11 @@
 """The bulk load: converts files to a folder of sorted edges that an engine loads at once
 (`penstock.engine.intake.bulk_intake`).
 
-It has four stages, each of which writes a folder and can be resumed after: `parse` (text to statements in local ids),
-`terms` (distinct terms, numbered), `dictionary` (new terms with their ids, in id order) and `edges` (bins of the
-shards, sorted). For a cluster, its dictionary service numbers the terms, and the edge files remain for stores and
-engines to read.
-The counts of earlier stages determine the partition sizes of later ones, so that a task's memory stays bounded.
+It has four stages. Each writes a folder, and an interrupted load resumes after the last complete stage: `parse` (text
+to statements in local ids), `terms` (distinct terms, numbered), `dictionary` (new terms with their ids, in id order)
+and `edges` (bins of the shards, sorted). For a cluster, its dictionary service numbers the terms, and the edge files
+remain for stores and engines to read. The counts of earlier stages determine the partition sizes of later ones, so that
+a task's memory stays bounded.
 """
 
 from __future__ import annotations
@@ -285,7 +285,9 @@ class BulkLoad:
 
     # ---- for a cluster
     def manifest(self) -> Manifest:
-        """Return the manifest of the stages' results for the coordinator. From here on the files are kept."""
+        """Return the manifest of the stages' results for the coordinator. From then on, `staging.remove` keeps the edge
+        files.
+        """
         found = manifest_of(self._files, self.staging.path("edges"), self._found("edges")["pieces"])
         self.staging.complete("submitted", {"triples": found.triples})
         return found
@@ -316,7 +318,7 @@ class BulkLoad:
         return max(int(self._spark.sparkContext.defaultParallelism), int(np.ceil(minimum)))
 
     def _configure(self, rows_per_batch: int, settings: dict[str, str] | None = None) -> None:
-        """Limit the rows per task batch: each may be a packed column of thousands."""
+        """Limit the rows per batch of a task, because one row may contain packed columns of thousands of ids."""
         conf = self._spark.conf
         conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(rows_per_batch))
         conf.set("spark.sql.parquet.columnarReaderBatchSize", str(min(rows_per_batch, 4_096)))

@@ -1,5 +1,5 @@
-"""Stage 3, in Spark tasks: translates statements to ids, assigns each edge to the bins of both ends, and sorts the
-bins.
+"""The stage `edges`, in Spark tasks: translates statements to ids, assigns each edge to the bins of both ends, and
+sorts the bins.
 
 A bin is a part of a shard (`native.bins`), small enough for a task's memory. Its file has one row per edge end, without
 duplicates, sorted by (graph, predicate), vertex and value.
@@ -61,7 +61,7 @@ class DealSettings:
 def deal(settings: DealSettings, batches: Iterable[Any]) -> Iterator[Any]:
     """Translate rows (part, slots, codes) and (part, s, p, o, g), where a part's rows of the first kind come first.
 
-    Distributes the edges, packed, to places (direction times bins plus bin).
+    Yields packed edges. Their first column is direction times number of bins plus bin.
     """
     waiting: list[tuple[Ids, ...]] = []
     part, table = None, _Table()
@@ -85,7 +85,7 @@ def deal(settings: DealSettings, batches: Iterable[Any]) -> Iterator[Any]:
 
 
 class _Table:
-    """A part's local ids and the ids they stand for."""
+    """Maps the local ids of a part to ids."""
 
     def __init__(self) -> None:
         self._entries = np.zeros(0, np.uint64)

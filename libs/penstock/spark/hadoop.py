@@ -42,7 +42,7 @@ class HadoopFiles:
         self._conf = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
 
     def matching(self, pattern: str) -> list[FileStatus]:
-        """Return the files of a path, glob or folder (not recursive), by name.
+        """Return the files of a path, glob or folder (without its subfolders), sorted by address.
 
         DataError if there are none. Hadoop ignores files whose names start with `.` or `_`.
         """
@@ -63,7 +63,7 @@ class HadoopFiles:
         ]
 
     def all_files(self, folder: str) -> list[FileStatus]:
-        """Return all files below a folder, by name; none if it does not exist."""
+        """Return all files below a folder, sorted by address; none if it does not exist."""
         with _naming(folder):
             path, system = self._resolve(folder)
             files = []
@@ -119,14 +119,14 @@ class HadoopFiles:
                 raise StorageError(f"{name}: cannot be written")
 
     def put(self, local: Path, name: str) -> None:
-        """Copy a local file."""
+        """Copy a local file to `name`."""
         with _naming(name):
             path, system = self._resolve(name)
             system.copyFromLocalFile(False, True, self._fs.Path(f"file://{local.absolute()}"), path)
 
     @contextmanager
     def local(self, uri: str, scratch: Path) -> Iterator[Path]:
-        """Return a local path for a file, given its `FileStatus.uri`: the file itself, or a temporary copy in
+        """Yield a local path for a file, given its `FileStatus.uri`: the file itself, or a temporary copy in
         `scratch`.
         """
         split = urlsplit(uri)
@@ -167,7 +167,7 @@ def literal(uri: str) -> str:
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Convert errors of the JVM."""
+    """Turn errors of the JVM into a StorageError that names the file."""
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - comes with pyspark
     from pyspark.errors import PySparkException  # noqa: PLC0415 - what PySpark makes of some of them
 

@@ -1,4 +1,4 @@
-"""Stage 2, in Spark tasks: finds the distinct terms and numbers the new ones.
+"""The stage `terms`, in Spark tasks: finds the distinct terms and numbers the new ones.
 
 Terms, including those of the existing dictionary, are partitioned by lexical form, so that equal terms meet in one
 task. A task numbers its new terms from 0. The global offset of its numbers is known only when all tasks are done, so
@@ -79,7 +79,7 @@ def encode_terms(dictionaries: tuple[str, ...], give_up_s: float, batches: Itera
     """Like `number_terms`, but with ids from a cluster's dictionary service.
 
     Each distinct term is requested once and is durable when the task is done. TransientError if no dictionary responds
-    for DICTIONARY_GIVE_UP_S.
+    for `give_up_s`.
     """
     numbering = _Numbering(task_number())
     for batch in batches:

@@ -55,7 +55,7 @@ def open_session(
 
     `master`: the Spark master; None = `local[*]`. `spark-submit` overrides master and memory. `kafka`: add Spark's
     Kafka connector. `short`: the work takes about a minute, so the JVM compiles fast instead of optimising (ADR 30).
-    StorageError without pyspark, Java or the connector.
+    StorageError if pyspark, Java or the connector is missing.
     """
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra; the rest of Penstock needs no Spark

@@ -1,7 +1,7 @@
 """The staging folder of a load: the output of each stage, and which stages are complete.
 
-`load.json` describes the load (files with sizes and times, graph, limit of bad lines, shards) and the results of
-complete stages. A stage's folder without an entry is a remnant, which is deleted before the stage runs again.
+`load.json` describes the load (files with sizes and times, graph, maximum number of bad lines, shards) and the results
+of complete stages. A stage's folder without an entry is a remnant, which is deleted before the stage runs again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ STAGES = ("parse", "terms", "dictionary", "edges", "submitted")
 class Staging:
     """A folder on any Hadoop file system, used by one load at a time.
 
-    `retained_folder`: receives the edges of each load under its name; they stay once the load is `submitted`.
+    `retained_folder`: receives the edges of each load in a subfolder with the load's name. `remove` keeps them once the
+    load is `submitted`.
     """
 
     def __init__(self, files: HadoopFiles, folder: str, retained_folder: str | None = None) -> None:

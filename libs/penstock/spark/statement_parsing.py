@@ -1,4 +1,4 @@
-"""Stage 1, in Spark tasks: parses text into statements in *local* ids, and collects the local ids' terms.
+"""The stage `parse`, in Spark tasks: parses text into statements in *local* ids, and collects the local ids' terms.
 
 Each task has its own dictionary, so that tasks exchange nothing during parsing. A task's rows of the staging table have
 four kinds (`what`): `triples`, packed columns of local ids; `terms`, the terms of its local ids; `bad`, invalid lines;

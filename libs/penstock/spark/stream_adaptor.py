@@ -1,9 +1,9 @@
 """The stream adaptor on Spark: one streaming query from the events topics to the tuples topics (ADR 32).
 
 After a batch, its offsets become the progress of the adaptors' consumer group, where each run of the query starts. A
-plain adaptor can therefore continue where Spark stopped, and vice versa. Spark's own checkpoint belongs to a single
-run. A batch that is repeated, or whose progress was not committed, is written again. Within a source partition, records
-are always in order and without gaps, so that the dispatcher can drop duplicates (ADR 22).
+plain adaptor can therefore continue where Spark stopped, and vice versa. A checkpoint of Spark is used by one run only.
+A batch that is repeated, or whose progress was not committed, is written again. Within a source partition, records are
+always in order and without gaps, so that the dispatcher can drop duplicates (ADR 22).
 
 A run uses one version of the predicate filter (ADR 45). A new version starts a new run after the committed progress.
 """
@@ -75,7 +75,7 @@ class StreamSettings:
 
 class StreamAdaptor:
     """The driver. `events`, `tuples` and `dead` count what its batches wrote, `discarded` the tuples that they
-    discarded. Repeated ones count again.
+    discarded. Those of a repeated batch count again.
     """
 
     def __init__(self, spark: SparkSession, log: Log, names: TopicNames, settings: StreamSettings) -> None:
@@ -235,7 +235,9 @@ class StreamAdaptor:
 
     # ---- progress
     def _take_progress(self, query: StreamingQuery) -> bool:
-        """Note the finished batches since the last call: all their records are in the log."""
+        """Count the batches that finished since the last call and commit their offsets: all their records are in the
+        log.
+        """
         fresh = [p for p in query.recentProgress if p["batchId"] > self._batch and p["sources"]]
         for progress in fresh:
             made = progress["observedMetrics"].get(_NAME)

@@ -23,7 +23,9 @@ def task_number() -> int:
 
 
 def patiently(work: Callable[[], T], give_up_s: float) -> T:
-    """Retry transient failures. With a local master, Spark fails the batch when a task fails."""
+    """Call `work` until it raises no TransientError, for at most `give_up_s` seconds. Spark's own retries are not
+    sufficient: with a local master, the failure of one task fails the batch.
+    """
     deadline = time.monotonic() + give_up_s
     pause_s = _FIRST_PAUSE_S
     while True:
