@@ -123,7 +123,9 @@ class StoreLease:
     def snapshot(self) -> int: ...
 
 class StoreCapture:
-    """A store's state at a moment, to be written to disk. Collecting it unwritten has no effect. Any thread, once."""
+    """A store's state at a moment, to be written to disk. Collecting it unwritten has no effect. It can be written
+    once, from any thread.
+    """
     def write(self) -> None: ...
     @property
     def changed_bytes(self) -> int: ...  # before it is written
@@ -184,7 +186,7 @@ def bins(vertices: Ids, shards: int, pieces: int) -> NDArray[np.uint32]: ...  # 
 
 class BulkLoad:
     """A bulk load: one commit. Each edge is in the bin of its subject (direction 0) and of its object (1). Each bin is
-    appended at once.
+    appended in one call.
 
     Collecting it before publish() aborts the load. `shards`: the shard count its bins were made for; 0 = the store's.
     `snapshot`: the number of the snapshot if the caller assigns it (as for Store.apply); the store may then be a part
@@ -268,9 +270,11 @@ class Plan:
 Foreign = Callable[[str, list[TermTuple | None], float], TermTuple | None]
 
 class Profile:
-    """What a plan's operators did, by node id. Its memory stays from run to run."""
+    """By node id of a plan: the rows of its last run, and the times of its last timed run. Further runs reuse its
+    memory.
+    """
     def __init__(self) -> None: ...
-    timed: bool                                # the next run is asked for times; a run that succeeds sets it back
+    timed: bool                                # the next run measures times; a run that succeeds resets it
     @property
     def reused(self) -> bool: ...            # the last run: no look-up had changed, no operator ran
     @property

@@ -27,7 +27,9 @@ _NEEDED: Final = {AclOperation.READ: "Read", AclOperation.WRITE: "Write", AclOpe
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """A topic as the brokers describe it. `operations`: what this client may do; None if the brokers do not say."""
+    """A topic as the brokers describe it. `operations`: what this client may do; None if the brokers do not
+    report it.
+    """
 
     partitions: int
     config: Mapping[str, str]

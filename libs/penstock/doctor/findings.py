@@ -12,9 +12,9 @@ class Level(StrEnum):
     ok = "ok"
     """The check passed."""
     skipped = "skipped"
-    """The check does not apply, or needs something that is missing; the text says what."""
+    """The check does not apply, or needs something that is missing; the text gives the reason."""
     warning = "warning"
-    """Works now, but will cause trouble."""
+    """Services run now, but may fail or lose data later."""
     failure = "failure"
     """Services cannot run, or lose their guarantees."""
 
@@ -30,12 +30,12 @@ class Finding:
 
 
 def ok(check: str, text: str) -> Finding:
-    """Return a passed check."""
+    """Return the finding of a check that passed."""
     return Finding(check, Level.ok, text)
 
 
 def skipped(check: str, text: str) -> Finding:
-    """Return a check that does not apply."""
+    """Return the finding of a check that does not apply or could not run."""
     return Finding(check, Level.skipped, text)
 
 

@@ -209,7 +209,9 @@ class BoundedProtocol(H11Protocol):
 
     # ---- responses
     def pause_writing(self) -> None:
-        """Pause: the client reads more slowly than the response is written."""
+        """Pause the response because the client reads it too slowly. A client that reads nothing for `stalled_s` is
+        disconnected.
+        """
         super().pause_writing()
         self._watch_writing(self.transport.get_write_buffer_size())
 
@@ -224,7 +226,7 @@ class BoundedProtocol(H11Protocol):
             self._watch_writing(unsent)
 
     def resume_writing(self) -> None:
-        """Resume: the client has caught up."""
+        """Resume the response because the client has read enough."""
         if self._stalled is not None:
             self._stalled.cancel()
             self._stalled = None

@@ -56,7 +56,8 @@ class LoadFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Manifest:
-    """A prepared load, as submitted to the coordinator. `triples` includes those stored before.
+    """A prepared load, as submitted to the coordinator. `triples`: the number of triples in the files, including those
+    that are stored already.
 
     `folder`: a path that is valid in all stores and engines, or a URI of an Arrow file system. `pieces`: bins per
     shard.

@@ -70,7 +70,7 @@ def run(service: str, settings_class: type[S], open_core: Callable[[Context[S]],
         sys.stderr.write(f"penstock {service}: {error}\n")
         return USAGE
     except UnreadableRecordError as error:
-        logger.error(  # noqa: TRY400 - said on purpose
+        logger.error(  # noqa: TRY400 - the message explains it, without a traceback
             "failed",
             reason=str(error),
             kind=type(error).__name__,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def manifest_of(files: HadoopFiles, folder: str, pieces: int) -> Manifest:
-    """Read every file of an edge folder once. The coordinator counts its triples by subject."""
+    """Return the manifest of an edge folder. Reads every file once, and counts the triples in the files by subject."""
     address, found, triples = arrow_address(folder), [], 0
     labels: set[tuple[int, int]] = set()
     for status in files.all_files(folder):

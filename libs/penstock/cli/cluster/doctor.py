@@ -93,7 +93,7 @@ def _settings_of_services() -> dict[str, type[ServiceSettings]]:
 
 
 def _storage(settings: ServiceSettings) -> Iterator[Finding]:
-    """Check folders, secrets, devices and ports, as far as the service has them."""
+    """Check the folders, secrets, devices and ports that the service's settings name."""
     from penstock.doctor import files, machine  # noqa: PLC0415
     from penstock.remote.control_connection import Address  # noqa: PLC0415
 
@@ -119,7 +119,7 @@ def _storage(settings: ServiceSettings) -> Iterator[Finding]:
 
 
 def _cluster(settings: ServiceSettings) -> Iterator[Finding]:
-    """Check the brokers and what runs."""
+    """Check the brokers and the running services."""
     from penstock.doctor import Level, brokers, running_cluster  # noqa: PLC0415
     from penstock.doctor.findings import failure  # noqa: PLC0415
     from penstock.log import TransientError  # noqa: PLC0415
