@@ -1,4 +1,4 @@
 """The processes of a cluster, one package each: settings, metrics, and the modules that no other service needs.
 
-`python -m penstock.services.dispatcher` runs one, with settings by PENSTOCK_* (docs/operations.md).
+`python -m penstock.services.dispatcher` runs the dispatcher, with the settings in PENSTOCK_* (docs/operations.md).
 """

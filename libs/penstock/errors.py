@@ -104,7 +104,9 @@ class UnavailableError(PenstockError):
 
 
 class NotActiveError(PenstockError):
-    """The instance is on standby: another instance of the service is active. Retry the request with either."""
+    """The instance is on standby: another instance of the service is active. Retry the request, or send it to the other
+    one.
+    """
 
 
 class NotYetError(PenstockError):

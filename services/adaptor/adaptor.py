@@ -6,7 +6,7 @@ records of the step again (ADR 45).
 
 Tuples are durable before the group's offsets are committed. After a crash or a rebalance, the adaptor may therefore
 write tuples again. Each record contains its source offsets, by which the dispatcher removes duplicates. Dead letters
-may also be duplicated; their key contains the source.
+may also be duplicated: their key is the position of the source event.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Adaptor:
             self._partitions[topic] = count
 
     def lag(self) -> dict[str, int]:
-        """Return the number of unprocessed events per assigned topic. Sends requests to the brokers."""
+        """Return the number of unprocessed events per assigned topic. Queries the brokers."""
         return records_behind(self._log, dict(self._committed))
 
     def _follow(self) -> None:

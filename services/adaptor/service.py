@@ -26,7 +26,7 @@ class AdaptorSettings(ClientSettings, GroupSettings):
 
 
 class Counting(Protocol):
-    """Counters of an adaptor. Another thread reads them."""
+    """Counters of an adaptor. They may be read from a thread other than the adaptor's."""
 
     events: int
     tuples: int

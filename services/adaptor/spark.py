@@ -64,17 +64,19 @@ class SparkAdaptor:
         context.observers.append(gauges(self._adaptor, self._adaptor.lag, context.metrics))
 
     def step(self, timeout_s: float) -> bool:
-        """Check the streaming query."""
+        """Monitor the streaming query for `timeout_s`. Returns whether it finished a batch. Errors: see
+        `StreamAdaptor.step`.
+        """
         return self._adaptor.step(timeout_s)
 
     def close(self) -> None:
-        """Stop the query and the session."""
+        """Stop the streaming query and the Spark session."""
         self._adaptor.close()
         self._spark.stop()
 
 
 def java_kafka_properties() -> dict[str, str]:
-    """Return the properties for Kafka's Java clients from PENSTOCK_SPARK_KAFKA_*. They differ from librdkafka's."""
+    """Return the properties of Kafka's Java clients, from PENSTOCK_SPARK_KAFKA_*. They differ from librdkafka's."""
     return {
         name.removeprefix(_JAVA_KAFKA).lower().replace("_", "."): value
         for name, value in os.environ.items()

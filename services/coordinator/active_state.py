@@ -31,7 +31,7 @@ class Active:
     """The active instance's state and what changes it: `streams`, `queries`, `insertions`, `filters` and `place`.
 
     All changes go through `writer`, one transaction each. `discard_after_ms`: adaptors may discard a predicate that no
-    query has read for this long; None = they discard nothing. `max_catch_up`: of registrations without one.
+    query has read for this long; None = they discard nothing. `max_catch_up`: default for registrations without one.
     """
 
     def __init__(
@@ -59,7 +59,10 @@ class Active:
         return self.state.committed.requests
 
     def place(self, stores: Mapping[str, Heartbeat], engines: Mapping[str, Heartbeat]) -> bool:
-        """Assign shards and buckets by the latest heartbeats, by instance. Return whether the placement changed."""
+        """Assign shards to stores and buckets to engines. Return whether the placement changed.
+
+        `stores`, `engines`: the latest heartbeats, by instance.
+        """
         placement = next_placement(self._topics.shards, self._topics.buckets, self.state.placement, stores, engines)
         if placement is None:
             return False

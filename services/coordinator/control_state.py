@@ -59,9 +59,9 @@ class Opening:
 
 
 class ControlState:
-    """What is in force: declarations, queries and graphs (`registrar`), placement, predicate filters, counters.
+    """The state in force: declarations, queries and named graphs (`registrar`), placement, predicate filters, counters.
 
-    `registrar` must be new; `records`: those of the control topic. The components that change the state assign its
+    `registrar` must be empty; `records`: those of the control topic. The components that change the state assign its
     attributes; `StateWriter` makes the change durable.
     """
 
@@ -91,5 +91,5 @@ class ControlState:
         self.registrar.new_graphs.clear()
 
     def current(self, requests: Mapping[str, int]) -> CoordinatorState:
-        """Return the state in memory as a record. `requests`: next offsets of request topics."""
+        """Return the state in memory as a record. `requests`: the next offset to process of each request topic."""
         return CoordinatorState(self.placement.epoch, self.registrar.commands, self.insertions, dict(requests))

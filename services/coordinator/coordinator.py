@@ -42,7 +42,7 @@ CONFIRM_MS = 2_000
 
 
 class Coordinator:
-    """One instance. On standby, requests raise NotActiveError. TransientError: nothing has happened; retry.
+    """One instance. On standby, requests raise NotActiveError. TransientError: the request had no effect; retry.
 
     `discard_after_ms`: adaptors discard predicates that no query has read for this long; None: they discard nothing.
     `max_catch_up`: default for registrations without one.
@@ -189,8 +189,8 @@ class Coordinator:
     def load(
         self, data: bytes, syntax: str, graph: str | None = None, base: str | None = None, request: str | None = None
     ) -> LoadReport:
-        """Store an RDF document as one snapshot. Returns the numbers of statements and terms, and the time. DataError
-        at the first invalid line.
+        """Store an RDF document as one snapshot. Returns the numbers of statements and terms, and the duration.
+        DataError at the first invalid line.
 
         `request`: as for `update`.
         """
@@ -200,16 +200,15 @@ class Coordinator:
     def insert(self, insertion: Insertion, request: str | None = None) -> int:
         """Store quads as one snapshot. Returns their number.
 
-        The insertion was parsed before, so this method does not delay other requests and steps by parsing or by
-        requests to the dictionary.
+        `insertion` is already parsed and encoded: doing this here would delay other requests and steps.
         """
         return self._do(lambda active: active.insertions.insert(insertion, request))
 
     def load_files(self, manifest: Manifest) -> int:
-        """Store a prepared load as one snapshot. Returns the number of triples. All stores and engines must be able to
-        read its files.
+        """Store a prepared load as one snapshot. Returns the number of triples. DataError if the files do not match the
+        manifest.
 
-        DataError if the files do not match the manifest.
+        All stores and engines must be able to read the files.
         """
         return self._do(lambda active: active.insertions.load(manifest, self.terms))
 

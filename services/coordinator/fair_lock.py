@@ -1,4 +1,4 @@
-"""A fair lock: threads acquire it in the order in which they wait.
+"""A fair lock: threads acquire it in the order in which they began to wait.
 
 A thread that releases a `threading.Lock` and acquires it again in a loop may starve other threads. The steps of a busy
 service are such a loop, and would delay HTTP requests.

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class FilterUpdates:
     """Keeps each stream's predicate filter consistent with the standing queries (ADR 45).
 
-    `known`: the filter versions that adaptors apply. `pushdown`: decides when a filter shrinks; None = never. `known`
-    is closed with this object.
+    `known`: the filter versions that adaptors apply; closed with this object. `pushdown`: decides when a filter
+    shrinks; None = never.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class FilterUpdates:
         self._shrunk = -1  # the number of commands at the last call of `shrink` that looked at the queries
 
     def unfiltered(self, iris: Iterable[str]) -> dict[str, StreamPredicates]:
-        """Return next filters that pass all predicates, for those streams that have a filter."""
+        """Return, for each of the streams with a filter, the next version of it, which passes all predicates."""
         filters = self._state.filters
         return {iri: grown(iri, before, None) for iri in iris if (before := filters.get(iri)) is not None}
 
@@ -89,5 +89,5 @@ class FilterUpdates:
         return bool(less)
 
     def close(self) -> None:
-        """Close the reader of known versions."""
+        """Stop reading which filter versions adaptors apply."""
         self._known.close()

@@ -30,7 +30,9 @@ MAX_INSERTION = 1_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Insertion:
-    """Columns s, p, o, g in durable global ids; the IRIs of the named graphs in g; the number of distinct terms."""
+    """Quads: the columns s, p, o, g in durable global ids, the IRIs of the named graphs in g, and the number of
+    distinct terms.
+    """
 
     columns: Sequence[Ids]
     graphs: tuple[str, ...]

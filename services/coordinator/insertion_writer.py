@@ -24,27 +24,29 @@ if TYPE_CHECKING:
 
 _PART_ROWS = 16_384  # triples of one insertion's part: a record stays well below the broker's limit
 RETAINED_DONE = 4_096
-"""Number of completed requests that the control topic retains."""
+"""Maximum number of completed requests that are retained: at least the named ones of as many latest insertions."""
 
 
 class CompletedRequests:
-    """The latest RETAINED_DONE named insertions that were stored. `records`: those of the control topic."""
+    """The latest named insertions that were stored, at most RETAINED_DONE. `records`: those of the control topic."""
 
     def __init__(self, records: Iterable[Wire]) -> None:
         done = [record for record in records if isinstance(record, InsertionDone)]
         self._done = {record.request: record for record in sorted(done, key=lambda r: r.number)}  # the oldest first
 
     def names(self) -> list[str]:
-        """Return the requests, the oldest first."""
+        """Return the names of the requests, the oldest first."""
         return list(self._done)
 
     def triples(self, request: str | None) -> int | None:
-        """Return how many triples a request has stored, None for a request that is not known or has no name."""
+        """Return the number of triples that a request has stored; None if the request is unknown or has no name."""
         done = None if request is None else self._done.get(request)
         return None if done is None else done.triples
 
     def add(self, done: InsertionDone) -> bytes:
-        """Add a request and return its key in the control topic. Removes the oldest one, which had the same key."""
+        """Add a request and return its key in the control topic. Beyond RETAINED_DONE requests, the oldest one is
+        removed.
+        """
         self._done[done.request] = done
         while len(self._done) > RETAINED_DONE:
             del self._done[next(iter(self._done))]
@@ -68,8 +70,8 @@ class InsertionWriter:
     def insert(self, insertion: Insertion, request: str | None = None) -> int:
         """Store quads and return their number.
 
-        `request`: a name chosen by the client. A request of the same name that was stored recently is not stored again;
-        the call returns its number of quads.
+        `request`: a name chosen by the client. If a request of the same name was stored recently, nothing is stored,
+        and the call returns the number of quads of that request.
         """
         if (stored := self.completed.triples(request)) is not None:
             return stored

@@ -1,8 +1,9 @@
 """Predicate demand: which predicates adaptors must pass on, and since when all adaptors do (ADR 45).
 
-Only queries read the timing tuples of a stream, so adaptors may discard those of predicates that no query reads. The
-coordinator registers a query that needs further predicates after the dispatcher has confirmed that all later tuples
-passed a filter that includes them. The registration point is then after the batches that are open at that time.
+Only queries read the timing tuples of a stream, so adaptors may discard those of predicates that no query reads. If a
+query needs further predicates, the coordinator first extends the filter. It registers the query once the dispatcher has
+confirmed that adaptors apply the extended filter to all further tuples. The registration point is then after the
+batches that are open at that time.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ DEMAND_MS = 60_000
 
 
 def predicates_read(statement: Statement) -> PredicatesRead:
-    """Return the predicates that a standing query reads, for each of its streams."""
+    """Return the predicates that a standing query reads of each of its streams; None = all."""
     if not isinstance(statement, ContinuousQuery):
         return {}
     predicates = predicates_of(statement)
@@ -46,8 +47,8 @@ def predicates_read(statement: Statement) -> PredicatesRead:
 
 
 def timing_of(stream: StreamDeclaration, needed: frozenset[str] | None) -> frozenset[str] | None:
-    """Return the timing predicates among `needed`. Adaptors always pass on timeless tuples, because they are
-    absorbed.
+    """Return the timing predicates among `needed`; None = all predicates. Adaptors always pass on timeless tuples,
+    because they are absorbed.
     """
     if stream.timing_all:
         return needed
@@ -56,7 +57,10 @@ def timing_of(stream: StreamDeclaration, needed: frozenset[str] | None) -> froze
 
 
 def version_of(current: StreamPredicates | None, needed: frozenset[str] | None) -> int | None:
-    """Return the version since which a filter includes all needed predicates, or None if it does not include them."""
+    """Return the version since which a filter includes all needed predicates, or None if it does not include them.
+
+    `current` None: there is no filter, and all tuples pass. `needed` None: all predicates.
+    """
     if current is None:
         return 0
     if current.all_since is not None:
@@ -68,7 +72,7 @@ def version_of(current: StreamPredicates | None, needed: frozenset[str] | None) 
 
 
 def grown(stream: str, current: StreamPredicates, needed: frozenset[str] | None) -> StreamPredicates:
-    """Return the next version of a filter, extended by the needed predicates."""
+    """Return the next version of a filter, extended by the needed predicates. `needed` None: by all predicates."""
     version = current.version + 1
     if needed is None:
         return StreamPredicates(stream, version, (), np.empty(0, np.int64), version)
@@ -98,7 +102,9 @@ def _listed(stream: str, version: int, since: Mapping[str, int]) -> StreamPredic
 
 
 class KnownVersions:
-    """The filter versions that the dispatcher has confirmed for each stream, for later tuples and for open batches."""
+    """For each stream, the filter versions that the dispatcher reports: those of all further tuples, and of open
+    batches.
+    """
 
     def __init__(self, log: Log, names: TopicNames) -> None:
         self._log, self._names = log, names
@@ -107,7 +113,7 @@ class KnownVersions:
         self._states: dict[str, DispatcherState] = {}
 
     def cut_until(self, stream: StreamDeclaration, version: int) -> int | None:
-        """Return the end of the last batch that an older version than `version` may have filtered, in ms.
+        """Return the end, in ms, of the last open batch whose tuples an older version than `version` may have filtered.
 
         NEVER if there is no such batch. None while tuples filtered by an older version may still arrive.
         """
@@ -155,8 +161,8 @@ class PredicatePushdown:
         reads: Mapping[str, Iterable[frozenset[str] | None]],
         now_ms: int,
     ) -> list[StreamPredicates]:
-        """Return the next versions of filters that have passed on more than the demand for `after_ms`, with constant
-        demand.
+        """Return the next versions of the filters to restrict: they pass on more than queries need, and that need has
+        not changed for `after_ms`.
         """
         found = []
         self._forget(now_ms)

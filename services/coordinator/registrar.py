@@ -49,8 +49,8 @@ MAX_NAME_BYTES = 1_024
 
 
 class Beginning(NamedTuple):
-    """The start of a stream that may have been declared before: the version of the predicate filter, and the end
-    offsets of its topics (`StreamDeclaration`).
+    """Where a newly declared stream begins: the version of its predicate filter, and the end offsets of its topics.
+    They are not zero if its IRI or topics were used before (`StreamDeclaration`).
     """
 
     filter_version: int = 0
@@ -59,7 +59,7 @@ class Beginning(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """A parsed text with the remaining planning budget, which planning continues to use."""
+    """A parsed text, and the planning budget that parsing has left for planning."""
 
     statement: Statement
     budget: Budget
@@ -81,7 +81,7 @@ class Change:
 
 
 def empty_runtime(limits: Limits, clock: Callable[[], int], rng: Random) -> Runtime:
-    """Return a runtime without streams and data."""
+    """Return an engine's `Runtime` without streams and data."""
     store = native.Store("", 1)
     return Runtime(EngineCore(LocalGraph(store), native.Dictionary(), limits, clock, rng, text_functions.call))
 
@@ -107,9 +107,10 @@ class Registrar:
 
     # ---- streams
     def declare(self, iri: str, name: str | None = None, begin: Beginning | None = None, **settings: Any) -> Change:
-        """Declare a stream. No change if it is already declared identically. DataError if it is declared differently.
+        """Declare a stream. No change if it is already declared identically. DataError if the declaration is invalid or
+        differs from the existing one, or if another stream has the name.
 
-        `name`: determines the names of its topics. `begin`: where its data in these topics begin.
+        `name`: determines the names of its topics. `begin`: where its data begins in these topics.
         """
         checked = Declaration.checked(iri, **settings)
         known = self.streams.get(iri)
@@ -127,7 +128,7 @@ class Registrar:
         return Change([record], {f"stream:{iri}": record})
 
     def declare_all(self, requested: Iterable[StreamRequest], begins: Mapping[str, Beginning]) -> Change:
-        """Declare streams atomically. `begins`: where the data of each stream begin in its topics, by IRI."""
+        """Declare streams atomically. `begins`: where the data of each stream begins in its topics, by IRI."""
         change, before = Change(), self.commands
         try:
             for iri, name, settings in requested:
@@ -282,7 +283,7 @@ class Registrar:
     def stands(
         self, name: str, text: str, base: str | None, topic: str | None, max_catch_up: int | None = None
     ) -> bool:
-        """Whether a query is registered identically. `max_catch_up` None: any value."""
+        """Return whether a query is registered identically. `max_catch_up` None: with any value."""
         known = self.queries.get(name)
         if known is None or (known.text, known.base, known.topic) != (text, base, topic):
             return False
@@ -318,7 +319,7 @@ class Registrar:
         self.queries[record.name], self.reads[record.name] = record, predicates_read(statement)
 
     def restored(self) -> None:
-        """End the derived streams whose queries are stopped. Call after all commands are restored."""
+        """End the derived streams of stopped queries. Call after all commands are restored."""
         published = {record.publishes for record in self.queries.values()}
         for iri, record in self.streams.items():
             if record.publisher is not None and iri not in published:
@@ -348,7 +349,7 @@ def _declaration(
 
 
 def check_size(what: str, text: str, limit: int, name: str) -> None:
-    """LimitError if a text has more than `limit` bytes. `what` and `name`: the text and the limit in the message."""
+    """LimitError if a text has more than `limit` bytes. The message calls the text `what` and the limit `name`."""
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > limit:
         raise LimitError(f"{what} of {size} bytes ({name} is {limit})")

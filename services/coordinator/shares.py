@@ -34,7 +34,7 @@ def next_placement(
 
 
 def place_buckets(count: int, before: Mapping[str, str], engines: Mapping[str, Heartbeat]) -> dict[str, str]:
-    """Return the engine of each of `count` buckets. `engines`: the last heartbeats.
+    """Return the engine of each of `count` buckets, by bucket. `engines`: the latest heartbeats, by instance.
 
     Engines that are not ready get buckets only if no engine is ready.
     """
@@ -46,8 +46,8 @@ def place_buckets(count: int, before: Mapping[str, str], engines: Mapping[str, H
 def place_shards(
     count: int, before: Placement, stores: Mapping[str, Heartbeat]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the store that serves each of `count` shards, and the store that prepares it, if any. `stores`: last
-    heartbeats.
+    """Return the store that serves each of `count` shards, and the stores that prepare shards, both by shard. `stores`:
+    the latest heartbeats, by instance.
     """
     staying = {name for name, beat in stores.items() if not beat.leaves}
     if not staying:
@@ -65,7 +65,9 @@ def place_shards(
 
 
 def _serves(holder: Heartbeat | None, shard: str) -> bool:
-    """Whether a store serves a shard. A store that shuts down serves it as long as its heartbeats list the shard."""
+    """Return whether a store serves a shard. A store that shuts down serves it as long as its heartbeats list the
+    shard.
+    """
     return holder is not None and (not holder.leaves or int(shard) in holder.holds)
 
 

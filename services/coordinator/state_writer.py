@@ -27,8 +27,8 @@ _STATE = b"state"
 class StateWriter:
     """Commits changes of `state`. Each commit is one transaction. FencedError if another instance is active.
 
-    `written`: number of transactions. `ahead`: a refused change is in memory but not in the log. Commits then write the
-    state of the last successful one, and the owner must read the state from the log again.
+    `written`: number of transactions. `ahead`: a refused change is in memory but not in the log. Later commits then
+    write the last committed state, and the owner must read the state from the log again.
     """
 
     def __init__(self, log: Log, topics: ClusterTopics, writer: TransactionalWriter, state: ControlState) -> None:
@@ -42,7 +42,7 @@ class StateWriter:
 
     @contextmanager
     def attached(self, records: Sequence[Record], consumed: Mapping[str, int]) -> Iterator[None]:
-        """Add records, and the next offsets of request topics, to the transaction that the body commits.
+        """Add records, and the next offsets of request topics, to the transaction that the context's body commits.
 
         If the body commits none, they are committed alone.
         """
@@ -55,7 +55,9 @@ class StateWriter:
             self._attached = (), {}
 
     def confirm(self) -> None:
-        """Commit without a change: shows that this instance is still active, so that its last decision is valid."""
+        """Commit without a change. Success shows that this instance is still active, so that its last decision is
+        valid.
+        """
         self.commit([])
 
     def commit(self, records: Sequence[Record]) -> None:

@@ -75,8 +75,8 @@ class Requests:
         return self._log.reader({Partition(topic): self._positions.get(topic, START)})
 
     def step(self, active: Active) -> bool:
-        """Process new requests. A query is processed after the declarations that precede it, and after adaptors pass on
-        its predicates; later queries wait for it.
+        """Process new requests. Returns whether there were any. A query is processed after the declarations that
+        precede it, and after adaptors pass on its predicates. Later queries wait for it.
 
         LogError: the caller must read its state from the log again.
         """

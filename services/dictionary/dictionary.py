@@ -78,7 +78,11 @@ class DictionaryService:
         return self._terms.size()
 
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return the durable ids of terms. TransientError if the log is unavailable; then no id is assigned."""
+        """Return the durable ids of terms. DataError for an invalid term, LimitError above a limit.
+
+        StorageError if the log cannot be written: this instance may then contain ids that are not durable, so that all
+        further calls fail.
+        """
         self._check_whole()
         _check_number(terms)
         fresh = list(dict.fromkeys(t for t in terms if t[0] != BLANK and not self._terms.find(*t)))

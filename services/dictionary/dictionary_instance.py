@@ -31,8 +31,8 @@ _log = logging.getLogger("penstock.dictionary")
 class DictionaryNode:
     """One instance. `location`: its address, `grpc://host:port`; port 0: any free port, returned by `port`.
 
-    `directory`: folder of snapshots; None: every start reads the whole topic. `every_s`: interval of snapshots; none is
-    written without new terms. `limits`: limits of clients' requests.
+    `directory`: folder of snapshots; None: every start reads the whole topic. `every_s`: seconds between snapshots;
+    none is written without new terms. `limits`: limits of clients' requests.
     """
 
     def __init__(

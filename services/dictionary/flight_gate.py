@@ -2,9 +2,9 @@
 
 Arrow Flight configures no message limit in gRPC: a server that clients reach directly buffers a message of up to 2 GiB
 before its handler runs. The Flight server therefore listens on a private Unix socket, and this gate on the network. The
-gate parses only the frame headers of HTTP/2 (RFC 9113 §4.1), which are neither compressed nor encrypted: they contain
-the number of bytes that follow, and their request. If a request exceeds the limit, the gate closes the connection
-before it forwards the bytes.
+gate parses only the frame headers of HTTP/2 (RFC 9113 §4.1), which are neither compressed nor encrypted. A header
+contains the number of bytes that follow, and identifies their request. If a request exceeds the limit, the gate closes
+the connection before it forwards the bytes.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class FlightGate:
             next(iter(self.connections)).cut()
 
     def make_room(self) -> None:
-        """Close connections with incomplete requests, least recently active first, until requests hold few enough
-        bytes.
+        """Close connections with incomplete requests, least recently active first, until `held_bytes` is within its
+        limit.
         """
         for connection in list(self.connections):
             if self.held_bytes <= self.limits.max_held_bytes:

@@ -32,7 +32,7 @@ _ROW_BYTES = 4 * 8  # cost of a row in addition to its text
 
 
 class Requests:
-    """All requests in progress. Methods may be called from any thread."""
+    """The requests in progress, and the bytes that they hold. Methods may be called from any thread."""
 
     def __init__(self, max_calls: int = MAX_CALLS, max_held_bytes: int = MAX_HELD_BYTES) -> None:
         self._max_calls, self._max_held_bytes = max_calls, max_held_bytes
@@ -42,7 +42,7 @@ class Requests:
 
     @contextmanager
     def reading(self) -> Iterator[Intake]:
-        """Admit a request, and count its bytes until the end. TransientError if there are too many requests."""
+        """Admit a request. Its bytes count until the context ends. TransientError if there are too many requests."""
         with self._lock:
             if self._calls >= self._max_calls:
                 raise TransientError(f"{self._calls} requests at a time (MAX_CALLS): try again")
@@ -56,7 +56,7 @@ class Requests:
                 self.held_bytes -= intake.size
 
     def take(self, size: int) -> None:
-        """Count bytes. TransientError if all requests together hold too many."""
+        """Add `size` to the bytes that requests hold. TransientError if they would hold too many."""
         with self._lock:
             if self.held_bytes + size > self._max_held_bytes:
                 raise TransientError(

@@ -1,8 +1,9 @@
 """The dictionary's Flight server: serves batched, columnar look-ups.
 
-A request is one exchange: the client writes a table (`term_tables`), and the server responds with one. Errors keep
-their class. Requests are not authenticated, so the port must be reachable only in the cluster's network. The server
-validates a request while it reads it (`flight_requests`); the gate limits its bytes before that (`flight_gate`).
+A request is one exchange: the client writes a table (`term_tables`), and the server responds with one. Clients raise
+errors of the same class. Requests are not authenticated, so the port must be reachable only in the cluster's network.
+The server validates a request while it reads it (`flight_requests`); the gate limits its bytes before that
+(`flight_gate`).
 """
 
 from __future__ import annotations

@@ -34,10 +34,10 @@ _FILE, _STATE = "dictionary.bin", "dictionary.json"
 
 
 class KnownTerms:
-    """The terms before offset `position`. Blank nodes below `reserved` may be in use.
+    """The terms of the records before offset `position`. Blank nodes with numbers below `reserved` may be in use.
 
-    `promised`: the offset that the loaded snapshot reflects. After a crash, brokers may show an earlier end until they
-    have completed the last transactions. In that case, the whole topic is read instead of the snapshot.
+    `promised`: the offset that the snapshot reflects. After a crash, brokers may show an earlier end until they have
+    completed the last transactions. In that case, the whole topic is read instead of the snapshot.
     """
 
     def __init__(self, log: Log, names: TopicNames, snapshot: Path | None = None) -> None:
@@ -83,7 +83,7 @@ class KnownTerms:
         return bool(messages)
 
     def finish(self, timeout_s: float) -> None:
-        """Read to the current end. TransientError after `timeout_s`."""
+        """Read to the current end of the topic. TransientError if that takes longer than `timeout_s`."""
         self._reader.assign({self._partition: self.position})
         deadline = time.monotonic() + timeout_s
         while not self._reader.caught_up():
@@ -92,7 +92,7 @@ class KnownTerms:
                 raise TransientError(f"the dictionary's log was not read to its end within {timeout_s} s")
 
     def wrote(self, offsets: Sequence[int]) -> None:
-        """Skip entries that this process has written itself."""
+        """Move `position` past the entries at `offsets`, which this process has written itself."""
         self.position = max(offsets) + 1
 
     def write(self, folder: Path) -> None:

@@ -46,7 +46,7 @@ class SnapshotDictionary:
         return self.node.step(timeout_s)
 
     def close(self) -> None:
-        """Close the instance. Terms that are in no snapshot are in the log."""
+        """Close the instance. Terms that are in no snapshot are still in the log."""
         self.node.close()
         if self._directory is not None:
             self._directory.close(clean=True)

@@ -126,7 +126,7 @@ class Dispatcher:
         return worked
 
     def lag(self) -> dict[str, int]:
-        """Return the number of unread records per tuples topic. Sends requests to the brokers."""
+        """Return the number of unread records per tuples topic. Queries the brokers."""
         positions = {
             name: part.position
             for stream in list(self._streams.values())

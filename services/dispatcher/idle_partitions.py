@@ -26,8 +26,8 @@ _Waiting = dict[Partition, tuple["StreamTime", int]]
 
 
 class IdlePartitions:
-    """`adaptor_group`: the adaptors' consumer group. Its offsets show whether adaptors still process events of a
-    partition.
+    """Detects the idle partitions of all streams. `adaptor_group`: the adaptors' consumer group, whose offsets show
+    whether adaptors still process events of a partition.
     """
 
     def __init__(self, log: Log, names: TopicNames, adaptor_group: str) -> None:
@@ -43,7 +43,7 @@ class IdlePartitions:
 
     # ---- detection
     def look(self, streams: Mapping[str, StreamTime], reader: Reader, wall_ms: int) -> Iterator[StreamTime]:
-        """Exclude partitions that are idle and completely read, and yield their streams.
+        """Exclude idle partitions from the watermark, and yield their streams.
 
         A partition with unread records is not excluded. `reader`: reads the tuples topics.
         """
@@ -79,8 +79,11 @@ class IdlePartitions:
 
     # ---- advance of idle streams
     def heartbeats(self, highest_ms: int, wall_ms: int) -> Iterator[StreamTime]:
-        """Advance idle streams to the maximum watermark of all streams, or with the wall clock. Yields the advanced
-        streams.
+        """Advance idle streams, and yield those that advance. `highest_ms`: the maximum watermark of all streams.
+
+        A stream advances to `highest_ms`; one that follows the wall clock advances at least to `wall_ms` minus its idle
+        timeout. The number of advances that close a batch is limited per second; the other streams wait for the next
+        call.
         """
         earned = HEARTBEATS_S * max(0, wall_ms - self._beaten_ms) / 1000
         self._allowance, self._beaten_ms = min(self._allowance + earned, HEARTBEATS_AT_ONCE), wall_ms

@@ -53,7 +53,10 @@ class RefusedRuns:
         return len(self._runs)
 
     def record(self, offsets: Numbers, times: Numbers, refused: NDArray[np.bool_], position: int) -> None:
-        """Record the events of the tuples record at `position`, in order, and which of them are refused."""
+        """Record the events of one tuples record, in order. `refused`: which of them are refused.
+
+        `position`: the offset of the record in the tuples topic.
+        """
         done = 0
         for place in np.flatnonzero(refused).tolist():
             self._accept(times[done:place])
@@ -98,7 +101,7 @@ class RefusedRuns:
 
     # ---- after a restart
     def known(self, offsets: Numbers) -> NDArray[np.bool_]:
-        """Return which events were refused before the restart."""
+        """Return a mask of the events that were refused before the restart. `offsets`: of the events."""
         if len(self._saved) == 0:
             return np.zeros(len(offsets), np.bool_)
         place = np.searchsorted(self._saved[:, 0], offsets, side="right") - 1

@@ -34,7 +34,7 @@ class DispatcherSettings(ClusterSettings, GroupSettings):
 
 
 class DispatcherGauges:
-    """The metrics of a dispatcher. Another thread reads its counters."""
+    """The metrics of a dispatcher. `observe` may be called from a thread other than the dispatcher's."""
 
     def __init__(self, dispatcher: Dispatcher, metrics: Metrics, context: Context[DispatcherSettings]) -> None:
         self._dispatcher, self._metrics, self._clock = dispatcher, metrics, context.clock

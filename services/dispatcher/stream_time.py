@@ -33,8 +33,7 @@ MAX_BATCH_TUPLES = 1 << 22
 
 class Refused(NamedTuple):
     """An event that was not accepted. `bound_ms`: for a late event, the watermark; otherwise, the maximum time allowed.
-
-    `limit`: the limit that its batch or stream has reached, if that is the reason.
+    `limit`: names the limit that its batch or stream has reached, if that is the reason; otherwise empty.
     """
 
     partition: int
@@ -46,7 +45,9 @@ class Refused(NamedTuple):
 
 
 class ClosedBatch(NamedTuple):
-    """Batches that close together: all before `last` are empty. `begin_ms`: set for the first batch of a stream."""
+    """Batches that close together. Only `last` may have tuples. `begin_ms`: the stream begins after this time; set for
+    its first batches only.
+    """
 
     first: int
     last: int
@@ -56,7 +57,9 @@ class ClosedBatch(NamedTuple):
 
 @dataclass(slots=True)
 class Tallies:
-    """Counters of the input. `far_advances`: rejected heartbeats. `outdated`: skipped records (ADR 45)."""
+    """Counters of the input. `far_advances`: heartbeats rejected because they are too far ahead. `outdated`: records
+    skipped because an older filter version was applied to them (ADR 45).
+    """
 
     events: int = 0
     duplicates: int = 0
@@ -74,8 +77,8 @@ class Tallies:
 
 @dataclass(slots=True)
 class SourcePartition:
-    """One partition of the stream's events. `heard_ms`: wall clock of its last record. `filter_version`: version of the
-    predicate filter of its tuples (ADR 45).
+    """One partition of the stream's events. `heard_ms`: wall clock of its last record. `filter_version`: records
+    filtered by an older version of the predicate filter are outdated (ADR 45).
     """
 
     own_ms: int = NEVER
@@ -87,8 +90,8 @@ class SourcePartition:
     refused: RefusedRuns = field(default_factory=RefusedRuns)
 
     def outdated(self, tuples: Tuples) -> bool:
-        """Whether an older filter version applied to a record. Its adaptor then writes it again before it commits (ADR
-        45).
+        """Return whether an older filter version was applied to a record. Its adaptor then writes it again before it
+        commits (ADR 45).
 
         A record of which nothing was discarded is never outdated.
         """
@@ -96,7 +99,7 @@ class SourcePartition:
 
 
 class StreamTime:
-    """Event time of one stream. `wall_ms`: the wall clock, read by the caller."""
+    """Event time of one stream. `wall_ms`: the current wall-clock time in ms, which the caller reads."""
 
     def __init__(
         self, declaration: StreamDeclaration, partitions: int, wall_ms: int, max_batch_tuples: int = MAX_BATCH_TUPLES
@@ -115,9 +118,8 @@ class StreamTime:
         self._cut: dict[int, int] = {}  # minimum filter version of an open batch's events
 
     def grow(self, partitions: int, wall_ms: int) -> None:
-        """Add new partitions of the source to the watermark.
-
-        They receive no tuples of older filter versions, so `known` is unchanged.
+        """Add new partitions of the source to the watermark. No adaptor applies an older filter version to them, so
+        `known` is unchanged.
         """
         more = range(len(self.partitions), partitions)
         self.partitions += [SourcePartition(heard_ms=wall_ms, filter_version=self.known) for _ in more]
@@ -215,7 +217,7 @@ class StreamTime:
             self.known, self.changed = known, True
 
     def demand(self, version: int) -> None:
-        """Reject tuples with filter versions older than `version`, which the control topic contains."""
+        """Skip further tuples with filter versions older than `version`. The control topic contains `version`."""
         for part in self.partitions:
             part.filter_version = max(part.filter_version, version)
         self._learn()
@@ -247,20 +249,20 @@ class StreamTime:
             self.watermark_ms = time_ms
 
     def would_close(self, time_ms: int) -> bool:
-        """Whether a watermark of `time_ms` closes a batch."""
+        """Return whether a watermark of `time_ms` closes a batch."""
         batch_ms = self.declaration.batch_ms
         return time_ms > self.watermark_ms and closed_until(time_ms, batch_ms) > (
             NEVER if self.closed is None else (self.closed + 1) * batch_ms
         )
 
     def leading(self) -> list[int]:
-        """Return the partitions that are ahead of the slowest one, and may be paused."""
+        """Return the partitions whose watermark is ahead of the slowest one's. They may be paused."""
         active = [part.own_ms for part in self.partitions if not part.idle]
         least = min(active, default=NEVER)
         return [i for i, part in enumerate(self.partitions) if not part.idle and part.own_ms > least]
 
     def close(self) -> Iterator[ClosedBatch]:
-        """Close all batches that the watermark permits. Yields consecutive empty batches as one."""
+        """Close all batches that the watermark permits. Yields empty batches together with the next batch."""
         if self.watermark_ms == NEVER:
             return
         batch_ms = self.declaration.batch_ms
@@ -310,7 +312,9 @@ class StreamTime:
         )
 
     def restore(self, state: DispatcherState) -> None:
-        """Restore the result of `state`. Call `replay` for each partition afterwards, then `replayed`."""
+        """Restore the state that `state` returned before the restart. Afterwards, call `replay` for the records from
+        `replay_positions` up to `positions` of the state, then `replayed`.
+        """
         self.watermark_ms = NEVER if state.watermark_ms is None else state.watermark_ms
         self.closed, self.begin_ms, self.follows_wall = state.closed, state.begin_ms, state.follows_wall
         for i, part in enumerate(self.partitions[: len(state.own_ms)]):
@@ -328,10 +332,10 @@ class StreamTime:
             self.partitions[number].refused = RefusedRuns(runs[state.refused_partitions == number])
 
     def begin_after(self, state: DispatcherState) -> None:
-        """Begin as a new stream with the topics of a dropped one.
+        """Begin as a new stream with the topics of a dropped one. `state`: of the dropped stream.
 
-        Records that the dropped stream has read belong to the new stream only if they follow its declaration, which the
-        dispatcher had not seen yet.
+        Records that were read for the dropped stream, but follow the new stream's declaration, are read again: they
+        belong to the new stream.
         """
         declared = self.declaration
         for i, part in enumerate(self.partitions[: len(state.positions)]):
@@ -339,16 +343,15 @@ class StreamTime:
             part.position = min((int(state.positions[i]), *declared.tuples_before[i : i + 1]))
 
     def replayed(self, state: DispatcherState) -> None:
-        """Finish the replay: restore the filter versions that were reached."""
+        """Finish the replay: set the filter versions of the partitions to those of `state`."""
         for part, filter_version in zip(self.partitions, state.filter_versions.tolist(), strict=False):
             part.filter_version = filter_version
         for part in self.partitions:
             part.refused.replayed()
 
     def replay(self, number: int, tuples: Tuples, position: int) -> None:
-        """Process a record again after a restart, for open batches only.
-
-        No decision is repeated: refused events are known by their offsets, events of closed batches by their times.
+        """Process a record again after a restart, for open batches only. Decisions are not repeated: refused events are
+        known by their offsets, events of closed batches by their times.
         """
         part = self.partitions[number]
         part.position = position + 1

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from penstock.services.query_engine.retained_state import RetainedState
 
 FENCED_MS = 50
-"""How often an engine checks whether the next engine of a bucket has opened it."""
+"""Interval in ms at which an engine checks whether the next engine of a bucket has opened it."""
 _POLL = 256  # records of a progress topic read at once
 
 
 @dataclass(slots=True)
 class Opening:
-    """A bucket whose progress is being read. The last engine continues it until `writer` is open.
+    """A bucket whose progress is being read. Its previous engine evaluates it until `writer` is open.
 
-    `epoch`: of the placement. `end`: of the progress, once the writer is open.
+    `epoch`: number of the placement when the writer was opened. `end`: end offset of the progress, None before that.
     """
 
     place: Partition
@@ -46,7 +46,7 @@ class Opening:
     end: int | None = None
 
     def read(self) -> bool:
-        """Read progress. Returns False if there was none."""
+        """Read records of progress. Returns False if there were none."""
         messages = self.reader.poll(_POLL)
         for message in messages:
             self.view.feed(message)
@@ -134,16 +134,17 @@ class BucketAssignment:
         return bool(gone) and self._commits.confirm(FENCED_MS, gone)
 
     def begin(self, number: int) -> None:
-        """Begin to read a bucket's progress. Its last engine still evaluates it."""
+        """Begin to read a bucket's progress. Its previous engine still evaluates it."""
         place = Partition(self._topics.progress, number)
         reader = self._log.reader({place: START})
         view = ProgressView(self._records, states=True)
         self.opening[number] = Opening(place, reader, LogEnd(reader, self._clock), view)
 
     def open(self, number: int) -> None:
-        """Fence the bucket's last engine. No other writer appends to its progress from now on, so it has an end.
+        """Fence the bucket's previous engine. Only this engine can append to the progress from now on, so the end is
+        final.
 
-        The progress that was read before may be outdated. The bucket is added once it is read up to this end.
+        The progress that was read before may be incomplete. The bucket is added once it is read up to this end.
         """
         opening = self.opening[number]
         if opening.writer is None:

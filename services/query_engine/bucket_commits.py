@@ -48,7 +48,8 @@ class BucketCommits:
     def commit(self) -> None:
         """Commit each bucket's results with its progress. A bucket that another engine has opened is released.
 
-        A bucket that is not enrolled waits: its progress would state that all queries stopped by now are finished.
+        A bucket whose queries are not enrolled yet is skipped: its progress would state that all queries stopped by now
+        are finished.
         """
         replica = self._replica
         for number, bucket in list(self._buckets.by_number.items()):
@@ -72,7 +73,7 @@ class BucketCommits:
             self._retained.record(number, bucket.committed, progress.step)
 
     def commit_or_wait(self) -> None:
-        """Commit before the service's step ends. After a TransientError, results stay pending until a later commit."""
+        """Commit in the middle of a service step. After a TransientError, the results wait for a later commit."""
         try:
             self.commit()
         except TransientError:
@@ -100,9 +101,9 @@ class BucketCommits:
                 return True
 
     def _passes(self, error: RecordRefusedError) -> bool:
-        """Whether to retry after a refusal that no results topic of a query explains: either the refusing topic is
-        unknown, because a topic was just deleted or created, or the cluster's results topic was deleted. The latter is
-        created again.
+        """Return whether to retry after a refusal that no results topic of a query explains: either the refusing topic
+        is unknown, because a topic was just deleted or created, or the cluster's results topic was deleted. The latter
+        is created again.
         """
         if error.topic == self._topics.names.results and isinstance(error, UnknownTopicError):
             self._log.create(self._topics.all())
@@ -110,11 +111,11 @@ class BucketCommits:
         return not error.topic
 
     def confirm(self, every_ms: int = CONFIRM_MS, numbers: Collection[int] | None = None) -> bool:
-        """Check that buckets (None: all) are still this engine's, by committing again what they have committed, at most
-        once in `every_ms`. Returns whether one was released.
+        """Check that no other engine has opened `numbers` (None: all buckets), by committing their last progress again.
+        Returns whether one was released.
 
-        An engine that waits commits nothing, so it would not notice that it was fenced. It might then wait forever for
-        a snapshot that stores no longer retain.
+        Does nothing within `every_ms` of the previous check. An engine that waits commits nothing, so it would not
+        notice that it was fenced. It might then wait forever for a snapshot that stores no longer retain.
         """
         now_ms, held = self._clock.now_ms(), len(self._buckets.by_number)
         if now_ms < self._confirmed_ms + every_ms:

@@ -1,7 +1,8 @@
 """The progress of a query group that another engine needs to continue it, committed with the results.
 
-Slices restore time windows. The state therefore consists of the last instant, the count windows, and the answers that
-ISTREAM and DSTREAM compare with. Answers are saved as terms, because term ids may be private to a process.
+Time windows are restored from slices, so the progress does not contain them. It consists of the last instant, the count
+windows, and the answers that ISTREAM and DSTREAM compare with. Answers are saved as terms, because term ids may be
+private to a process.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def progress_of(number: int, group: Group, last_ms: int | None, dictionary: nati
 
 
 def retention_floors(group: Group) -> dict[str, int]:
-    """Return the time from which the group's windows still read tuples, per stream."""
+    """Return, per stream, the time from which the group's windows still read tuples."""
     floors: dict[str, int] = {}
     for cohort in group.cohorts:
         for window in cohort.windows:
@@ -61,7 +62,7 @@ def _answers(cohort: Cohort, dictionary: native.Dictionary) -> dict[str, Any]:
 
 
 def restore_counted(cohort: Cohort, saved: GroupState) -> None:
-    """Restore the saved state of a cohort with count windows."""
+    """Restore the count windows of a cohort from its saved state. No effect on other cohorts."""
     trigger = cohort.trigger
     if not isinstance(trigger, CountTrigger):
         return
@@ -71,7 +72,7 @@ def restore_counted(cohort: Cohort, saved: GroupState) -> None:
 
 
 def catch_up_counted(cohort: Cohort) -> None:
-    """Process the batches that closed before the cohort was restored in this process."""
+    """Process, in a cohort with count windows, the batches that closed before the cohort was restored."""
     if isinstance(cohort.trigger, CountTrigger):
         for stream in cohort.group.streams:
             if stream.closed_ms is not None:

@@ -92,7 +92,9 @@ class Bucket:
         )
 
     def draining(self, incarnation: int) -> Bucket:
-        """Return a bucket for a stopped query of this one. It has the same saved progress and groups of its own."""
+        """Return a bucket in which a stopped query of this one is evaluated to its end. It has the same saved progress
+        and groups of its own.
+        """
         return Bucket(self.number, self.writer, self.progress_writer, self.saved, incarnation)
 
     # ---- members
@@ -156,7 +158,7 @@ class Bucket:
         self.derived_sinks[record.group] = derived_sink
 
     def omit(self, name: str, gap: Gap, runtime: Runtime) -> None:
-        """Omit the instants of a gap. The stream that the query publishes advances over them."""
+        """Omit the instants of a gap. The stream that the query publishes advances past them."""
         member, registration = self.members[name]
         member.gaps.append(gap)
         cohort, number = member.cohort, registration.record.group
@@ -196,16 +198,17 @@ class Bucket:
 
     # ---- results
     def report_status(self, names: TopicNames, registration: Registration) -> None:
-        """Report a query's registration point and gaps with the next commit."""
+        """Add a query's status, with its registration point and gaps, to the next commit."""
         self.pending.append(self._standing(names, registration))
         self.dirty = True
 
     def outdated(self, sinks: ResultSinks) -> bool:
-        """Whether the errors of results topics have changed since they were last reported."""
+        """Return whether the errors of results topics have changed since they were last reported."""
         return self._errors_at not in (-1, sinks.changes)
 
     def report_errors(self, names: TopicNames, sinks: ResultSinks) -> None:
-        """Report queries whose answers a topic or stream refuses, and those for which that is over, with this commit.
+        """Add the status of each query whose error has changed to the next commit. A query has an error while its
+        results topic or stream refuses its answers.
 
         The first call reports all queries with a topic or stream of their own, because the previous engine may have
         reported errors.
@@ -244,7 +247,9 @@ class Bucket:
             del self.ending[0]
 
     def progress(self, runtime: Runtime, step: int) -> BucketState:
-        """Return the progress of all groups. It is computed again for groups that have fired since the last commit."""
+        """Return the progress of all groups, as of `step`. Only groups that were evaluated since the last commit have
+        changed.
+        """
         for number in self.fired:
             last, dictionary = self.last_ms.get(number), runtime.core.dictionary
             progress = progress_of(number, self.groups[number], last, dictionary)
@@ -271,7 +276,7 @@ class BucketSet:
         return next(self._incarnations)
 
     def number_of(self, query: QueryRegistration) -> int:
-        """Return the number of a query's bucket, which this engine or another one may hold."""
+        """Return the number of a query's bucket, whether or not it is open here."""
         return query.group % self._shares
 
     def enrolled(self, query: QueryRegistration) -> Bucket | None:

@@ -1,6 +1,6 @@
-"""Catch-up: evaluates queries with many due instants in slices, between the engine's other work (ADR 57).
+"""Catch-up: evaluates queries with many due instants, for a limited time per service step (ADR 57).
 
-A slice is bounded in time and in instants, so a backlog does not delay commands, other queries or heartbeats.
+The time and the number of instants are limited, so a backlog does not delay commands, other queries or heartbeats.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from penstock.log.clock import Clock
 
 AT_ONCE = 128
-"""Instants of one query that a step evaluates immediately. A query with more due instants is evaluated in slices."""
+"""Instants of one query that a step evaluates immediately. A query with more due instants catches up."""
 SLICE_MS = 100
-"""Duration of a slice in ms. An evaluation that has started is completed."""
+"""Time for catch-up per service step, in ms. An evaluation that has started is completed."""
 SLICE_INSTANTS = 1_000
-"""Maximum instants per slice. Their results remain in memory until the commit."""
+"""Maximum number of instants per service step. Their results remain in memory until the commit."""
 TURN_INSTANTS = 32
 """Instants after which queries over other streams have their turn."""
 FINISH_MS = 200
@@ -32,7 +32,7 @@ _MEASURE_MS = 1_000
 
 
 class CatchUp:
-    """The backlog of one engine. If a method raises UnavailableError, call it again later."""
+    """Due instants that an engine has not evaluated yet. If a method raises UnavailableError, call it again later."""
 
     def __init__(self, runtime: Runtime, clock: Clock) -> None:
         self._runtime, self._clock = runtime, clock
@@ -48,7 +48,7 @@ class CatchUp:
         return self._backlog.settled and not self._runtime.schedule.unfinished
 
     def slice(self) -> bool:
-        """Evaluate one slice. Returns False if nothing is due."""
+        """Evaluate due instants for about SLICE_MS, at most SLICE_INSTANTS. Returns False if none are due."""
         if not self._backlog:
             return False
         over, left = self.slice_over(), SLICE_INSTANTS
@@ -59,21 +59,21 @@ class CatchUp:
         return True
 
     def slice_over(self) -> Callable[[], bool]:
-        """Return a function that returns whether the time of a slice that begins now is over."""
+        """Return a function that returns whether SLICE_MS have passed since this call."""
         return self._until(SLICE_MS)
 
     def finish(self, group: Group, over: Callable[[], bool]) -> bool:
-        """Evaluate the due instants of a group until `over`. Returns whether all are evaluated."""
+        """Evaluate the due instants of a group until `over` returns True. Returns whether all are evaluated."""
         done = self._backlog.finish(group, self._runtime.firing.fire, over)
         self._runtime.firing.tidy()
         return done
 
     def patience(self) -> Callable[[], bool]:
-        """Return a function that returns whether the time of stopped queries is over."""
+        """Return a function that returns whether FINISH_MS have passed since this call."""
         return self._until(FINISH_MS)
 
     def full(self) -> bool:
-        """Return whether the backlog retains too many tuples in memory to read further records."""
+        """Return whether the slices retain so many tuples for the backlog that no further records should be read."""
         if not self._backlog:
             return False
         now_ms = self._clock.now_ms()

@@ -18,7 +18,9 @@ _MAX_LATENCIES = 10_000
 
 
 class CommitMetrics:
-    """The metrics. The engine's thread writes them; any thread may read totals and call `take`."""
+    """Totals and latencies of commits. The engine's thread records them; any thread may read the totals and call
+    `take`.
+    """
 
     def __init__(self, names: TopicNames, clock: Clock) -> None:
         self._clock = clock
@@ -30,7 +32,9 @@ class CommitMetrics:
         self._latencies: deque[tuple[float, int]] = deque(maxlen=_MAX_LATENCIES)
 
     def read(self, messages: Sequence[Message]) -> None:
-        """Record the timestamp of the first of these records, unless earlier ones are not committed yet."""
+        """Begin to measure latency at the timestamp of the first of these records, unless earlier ones are not
+        committed yet.
+        """
         if messages and self._oldest_ms is None:
             self._oldest_ms = messages[0].timestamp_ms
 
@@ -51,7 +55,7 @@ class CommitMetrics:
         self._leaps.setdefault((gap.after, gap.until), []).append(query)
 
     def leaps(self) -> dict[tuple[int, int], list[str]]:
-        """Return the queries with gaps since the last call, by skipped interval."""
+        """Return the names of the queries with new gaps since the last call, by skipped interval (after, until]."""
         leaps, self._leaps = self._leaps, {}
         return leaps
 
@@ -60,7 +64,7 @@ class CommitMetrics:
         self._oldest_ms = None
 
     def take(self) -> list[tuple[float, int]]:
-        """Return (seconds, evaluations) per commit since the last call, at most 10,000."""
+        """Return (latency in s, evaluations) per commit since the last call, for at most the latest 10,000 commits."""
         taken = []
         while self._latencies:
             taken.append(self._latencies.popleft())

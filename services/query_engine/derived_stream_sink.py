@@ -36,10 +36,10 @@ _Tuples = tuple["Ids", "Ids", "Ids"]
 
 @dataclass(slots=True)
 class DerivedStreamSink:
-    """One derived stream and its progress. `until`: the query does not publish later instants.
+    """One derived stream and its progress. `until`: instants after it are not published.
 
     If the cluster rejects a term of an evaluation, the evaluation publishes nothing. `refused`: these evaluations of
-    the last call of `records`, with reasons. `last_error`: the reason, if the last evaluation was rejected.
+    the last call of `records`, with reasons. `last_error`: the reason, if the latest evaluation was rejected.
     """
 
     iri: str
@@ -60,7 +60,9 @@ class DerivedStreamSink:
 
     # ---- from evaluations
     def take(self, time: int | None, block: Block | None, following: int) -> None:
-        """Add the result of an evaluation (None: none was due), and advance the watermark to `following`."""
+        """Add the answer of an evaluation, and advance the watermark to `following`. `time` and `block` None: nothing
+        is published.
+        """
         if self.until is not None and time is not None and time > self.until:
             return
         count = len(block.columns[0]) if block is not None and block.columns else 0

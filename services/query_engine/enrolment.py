@@ -42,17 +42,19 @@ class Enrolment:
 
     # ---- queries of a bucket that was opened
     def standing_in(self, number: int) -> Iterator[QueryRegistration]:
-        """Yield the registrations of a bucket's standing queries."""
+        """Yield the registrations of a bucket's queries that are not stopped."""
         records = (each.record for each in self._replica.registrations.values() if each.stopped is None)
         return (record for record in records if self._buckets.number_of(record) == number)
 
     def enrol_waiting(self) -> None:
-        """Enrol the queries of each open bucket that waits for the replica."""
+        """Enrol the queries of each open bucket whose step this replica has reached."""
         for bucket in self._buckets:
             self.enrol_queries_of(bucket)
 
     def enrol_queries_of(self, bucket: Bucket) -> None:
-        """Enrol the queries of a bucket, once this replica has reached the step of the bucket's last engine."""
+        """Enrol the queries of a bucket, once this replica has reached the step that the bucket's committed progress
+        names.
+        """
         if not bucket.enrolled and self._replica.history.step >= bucket.waits_for:
             registrations = self._replica.registrations.values()
             mine = [r for r in registrations if self._buckets.number_of(r.record) == bucket.number]
@@ -70,8 +72,10 @@ class Enrolment:
             self._enrol(bucket, standing)
 
     def finish(self, bucket: Bucket, registration: Registration, over: Callable[[], bool]) -> None:
-        """Evaluate, once, the instants of a stopped query that were due before the stop and are not committed. When the
-        time is `over`, the remaining ones are skipped.
+        """Evaluate the instants of a stopped query that were due before the stop and are not committed. No effect if
+        the query is finished already.
+
+        Once `over` returns True, the remaining instants are skipped.
         """
         if registration.record.number in bucket.finished:
             return

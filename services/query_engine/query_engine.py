@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 class QueryEngine:
     """One engine process. `replicas` makes its replica.
 
-    `progress` is called for each evaluation; an exception that it raises ends the engine. `interrupted`: whether steps
-    should be short. `last_error`: why the last step was interrupted. `graph`: the stored graph if stores hold it, else
-    None.
+    `progress` is called for each evaluation; an exception that it raises ends the engine. `interrupted` returns whether
+    steps should be short. `last_error`: why the last step was interrupted. `graph`: the stored graph if stores hold it,
+    else None.
     """
 
     def __init__(
@@ -110,8 +110,8 @@ class QueryEngine:
     def step(self, timeout_s: float = 0.0) -> bool:
         """Perform one step. Returns False if there was nothing to do. TransientError: call again later.
 
-        After an UnavailableError, `last_error` has the reason and the next step continues. Heartbeats continue
-        meanwhile, because any other engine would wait for the same processes.
+        After an UnavailableError, `last_error` has the reason and the next step continues. Heartbeats go on, because
+        any other engine would wait for the same processes.
         """
         self._beat()
         self.last_error = None
@@ -159,7 +159,7 @@ class QueryEngine:
         self._heartbeat_sender.url = url
 
     def status(self, name: str) -> QueryStatus | None:
-        """Return what a query waits for, or None if this engine does not evaluate it. Any thread may call it."""
+        """Return what a query waits for, or None if this engine does not evaluate it. May be called from any thread."""
         for bucket in list(self.buckets.values()):
             for member, registration in list(bucket.members.values()):
                 if registration.record.name == name:
@@ -168,7 +168,7 @@ class QueryEngine:
 
     # ---- positions
     def positions(self) -> Sequence[int]:
-        """Return the offset of each partition from which a restart reads, if a checkpoint is written now."""
+        """Return, for each partition, the offset at which a restart would read if a checkpoint were written now."""
         return self.replica.sequencer.positions()
 
     def read_to(self) -> dict[Partition, int]:
@@ -176,7 +176,7 @@ class QueryEngine:
         return self._reader.positions()
 
     def caught_up(self) -> bool:
-        """Whether everything in the log has been applied and committed (as it was at the last poll)."""
+        """Return whether everything in the log has been applied and committed (as it was at the last poll)."""
         return (
             self._reader.caught_up()
             and self.last_error is None  # an engine that waits has not caught up, whatever it has read

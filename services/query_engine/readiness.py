@@ -22,8 +22,8 @@ PREPARE_MS = 100
 
 
 class Readiness:
-    """`ready`: whether the engine has once been near the end of the log with valid leases on the stores it reads. Stays
-    true.
+    """Decides when an engine may get buckets. `ready`: whether the engine has been near the end of the log at least
+    once, while it evaluated queries or held valid leases on its stores. Never reverts to False.
     """
 
     def __init__(self, reader: Reader, clock: Clock, graph: StoresGraph | None) -> None:
@@ -31,14 +31,14 @@ class Readiness:
         self.ready = False
 
     def look(self, messages: Sequence[Message], *, busy: bool) -> None:
-        """Update `ready` after the records of a poll were applied. `busy`: the engine already evaluates queries."""
+        """Update `ready`. Call after the records of a poll are applied. `busy`: the engine has open buckets."""
         if self.ready:
             return
         self._end.look(messages)
         self.ready = self._end.near and (busy or self._reaches())
 
     def _reaches(self) -> bool:
-        """Whether the engine holds leases. Requests them, because no evaluation has requested them yet."""
+        """Return whether the engine holds leases. Requests them, because no evaluation has requested them yet."""
         if self._graph is None:
             return True
         if not self._graph.links.valid:
@@ -47,7 +47,9 @@ class Readiness:
 
 
 class Preparation:
-    """Prepares the queries of buckets before they are opened, in slices. Calls `prepare` once per query."""
+    """Prepares the queries of buckets before they are opened, for a limited time per step. Calls `prepare` for each
+    query.
+    """
 
     def __init__(self, clock: Clock, prepare: Callable[[QueryRegistration], None]) -> None:
         self._clock, self._prepare = clock, prepare
@@ -55,7 +57,7 @@ class Preparation:
         self._next: dict[int, QueryRegistration] = {}  # queries whose preparation failed
 
     def step(self, bucket: int, queries: Iterable[QueryRegistration]) -> bool:
-        """Prepare remaining queries of a bucket, for `PREPARE_MS`. Returns True when all are prepared.
+        """Prepare further queries of a bucket, for about `PREPARE_MS`. Returns True when all are prepared.
 
         After an error, the next step retries the same query.
         """
@@ -73,11 +75,11 @@ class Preparation:
         return True
 
     def forget(self, bucket: int) -> None:
-        """Cancel the preparation of a bucket."""
+        """Discard the preparation of a bucket."""
         self._left.pop(bucket, None)
         self._next.pop(bucket, None)
 
     def keep(self, buckets: Iterable[int]) -> None:
-        """Cancel the preparation of all buckets except these."""
+        """Discard the preparation of all buckets except these."""
         for bucket in self._left.keys() - set(buckets):
             self.forget(bucket)

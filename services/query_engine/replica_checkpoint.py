@@ -1,7 +1,7 @@
 """Checkpoints of an engine's replica: slices, registrations, the stored graph, and the log position that they reflect.
 
-If stores have the stored graph, the checkpoint contains its snapshot number only. A restart maps the checkpoint and
-reads the log from its position. The log contains the progress of queries, so the checkpoint does not.
+If stores have the stored graph, the checkpoint contains only its snapshot number. A restart maps the checkpoint and
+reads the log from its position. The progress of queries is in the log, not in the checkpoint.
 """
 
 from __future__ import annotations

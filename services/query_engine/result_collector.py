@@ -30,7 +30,7 @@ class ResultCollector:
         self._fired[group] = max(time, self._fired.get(group, time))
 
     def published(self, cohort: Cohort, block: Block | None, following: int) -> None:
-        """Record what a cohort publishes at an instant (None: nothing), and its stream's new watermark."""
+        """Record what a cohort publishes at an instant (`block` None: nothing), and the new watermark of its stream."""
         time = None if block is None else block.reading.time
         self._published.setdefault(cohort.group, []).append((time, block, following))
 
@@ -54,8 +54,8 @@ class ResultCollector:
                     ]
 
     def drain(self, draining: Bucket, registration: Registration, member: Member) -> list[Record]:
-        """Return the records of a stopped query's last evaluations. The sink of the draining bucket receives what the
-        query has published.
+        """Return the records of a stopped query's last evaluations. What the query has published goes to the sink of
+        the draining bucket.
         """
         for given in self._published.pop(member.group, ()):
             draining.derived_sinks[registration.record.group].take(*given)
@@ -64,7 +64,7 @@ class ResultCollector:
         return records
 
     def discard(self, group: Group) -> None:
-        """Drop the recorded evaluations of a group, which is evaluated again later."""
+        """Discard the recorded evaluations of a group. The group is evaluated again later."""
         self._published.pop(group, None)
         self._fired.pop(group, None)
 

@@ -48,8 +48,8 @@ class _Refusal:
 
 
 class ResultSinks:
-    """The results topics of an engine's queries. `refused`: number of replaced answers. `changes`: number of changes of
-    `error_of`.
+    """The results topics of an engine's queries. `refused`: number of answers replaced by errors. `changes`: number of
+    changes of `error_of`.
     """
 
     def __init__(self, log: Log, topics: ClusterTopics, clock: Clock) -> None:
@@ -94,8 +94,8 @@ class ResultSinks:
 
     # ---- transactions
     def refuse(self, error: RecordRefusedError, pending: Sequence[Record]) -> bool:
-        """Process a rejected transaction. Returns False if the topic is not a results topic, or no record can be
-        replaced: the error is then the engine's.
+        """Process a rejected transaction. Returns False if the topic is not a results topic or none of its records can
+        be replaced: the caller must then handle the error.
         """
         topic = error.topic
         if not self._topics.takes_results(topic):
@@ -137,14 +137,14 @@ class ResultSinks:
         ]
 
     def committed(self, pending: Sequence[Record]) -> None:
-        """Record that records are committed. A retried topic that accepts a record is no longer restricted."""
+        """Record that records are committed. A retried topic that has accepted a record is no longer restricted."""
         for topic in self._refusals.keys() & {record.topic for record in pending}:
             if self._refusals[topic].until_ms <= self._clock.now_ms():
                 del self._refusals[topic]
                 self.changes += 1
 
     def error_of(self, query: QueryRegistration) -> str | None:
-        """Return why the topic of a query lacks answers, or None if it does not."""
+        """Return why answers are missing from a query's topic, or None if none are missing."""
         refusal = self._refusals.get(query.topic or self._topics.names.results)
         return refusal.reason if refusal is not None and refusal.met else None
 
@@ -160,7 +160,7 @@ def _error_line(line: dict[str, Any], reason: str) -> str:
 
 
 def result_line(evaluation: Evaluation, query: str) -> bytes:
-    """Return the line of an evaluation. An error replaces a line longer than `MAX_LINE_BYTES`."""
+    """Return the JSON line of an evaluation. An error replaces a line longer than `MAX_LINE_BYTES`."""
     line = json_line(evaluation, query).encode()
     if len(line) <= MAX_LINE_BYTES:
         return line

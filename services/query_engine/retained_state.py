@@ -32,12 +32,13 @@ class RetainedState:
         self._commitments.close()
 
     def ready(self, step: Step) -> bool:
-        """Whether a step may be applied: see `Commitments.ready`."""
+        """Return whether a step may be applied: see `Commitments.ready`."""
         return self._commitments.ready(self._replica, step)
 
     def learn(self, own: Iterable[int]) -> bool:
-        """Read what other engines have committed; `own` buckets are recorded here. Returns whether there was anything
-        new.
+        """Read the progress that other engines have committed. Returns whether there was any.
+
+        `own`: this engine's buckets. `record` adds their progress.
         """
         learnt = self._commitments.learn(own)
         if learnt:
@@ -50,14 +51,12 @@ class RetainedState:
         self.apply_floor()
 
     def release(self, number: int) -> None:
-        """Use the last progress in the log for a bucket that this engine has released."""
+        """Apply the last progress that was read of a released bucket: its new engine may not commit again."""
         self._commitments.release(number)
         self.apply_floor()
 
     def apply_floor(self) -> None:
-        """Keep, for each query of the cluster, what an engine that continues it from its last commit reads; release
-        the rest.
-        """
+        """Release what no query of the cluster can read, also if another engine continues it after its last commit."""
         self._commitments.forget_stopped(self._replica)
         floor, runtime = self._commitments.retention_floor(self._replica), self._replica.runtime
         for stream in runtime.streams:

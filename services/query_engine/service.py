@@ -141,13 +141,15 @@ class CheckpointedEngine:
         return worked
 
     def leave(self) -> None:
-        """Hand over the buckets."""
+        """Request the handover of the buckets to other engines."""
         self._asked = time.monotonic()
         self.engine.leave()
 
     @property
     def left(self) -> bool:
-        """Whether other engines have the buckets, or no other engine takes them."""
+        """Whether other engines have opened all buckets or, after `_ALONE_S`, the placement still assigns all of them
+        to this engine.
+        """
         alone = time.monotonic() > self._asked + _ALONE_S and self.engine.holds_all
         return self.engine.left or alone
 
@@ -162,7 +164,7 @@ class CheckpointedEngine:
             self.unsaved = None
 
     def close(self) -> None:
-        """Close the engine. The log contains what no checkpoint contains."""
+        """Close the engine. What no checkpoint contains is still in the log."""
         if self._keeper is not None:
             self._keeper.close()
         self.engine.close()
@@ -183,7 +185,7 @@ def memory_of(runtime: Runtime) -> dict[str, int]:
 
 
 class EngineGauges:
-    """The metrics of an engine. Another thread reads its counters."""
+    """The metrics of an engine. `observe` may be called from a thread other than the engine's."""
 
     def __init__(self, made: CheckpointedEngine, metrics: Metrics, context: Context[QueryEngineSettings]) -> None:
         self._made, self._engine, self._metrics, self._context = made, made.engine, metrics, context

@@ -52,8 +52,9 @@ class StepApplier:
         self._cut = False  # the last call has left steps of the log undone
 
     def read(self, timeout_s: float, interrupted: Callable[[], bool]) -> bool:
-        """Read the log and apply the steps that are complete. Returns False if there was nothing to do. While
-        `interrupted`, a call ends soon, and the next one applies the remaining steps.
+        """Read the log and apply the steps that are complete. Returns False if there was nothing to do.
+
+        While `interrupted` returns True, a call ends soon, and the next one applies the remaining steps.
         """
         waits = self._replica.held is not None or self._cut or self._catch_up.full()
         messages = [] if waits else self._reader.poll(_POLL, timeout_s)
@@ -80,8 +81,8 @@ class StepApplier:
         return moved
 
     def resume(self) -> None:
-        """Continue what an UnavailableError has interrupted. Call before a commit: in an interrupted pass, some cohorts
-        of a group are ahead of the collected results, others are not.
+        """Continue what an UnavailableError has interrupted. Call before a commit: until the evaluation of a group is
+        complete, some of its cohorts are ahead of the collected results, others are not.
         """
         runtime = self._replica.runtime
         if runtime.schedule.unfinished:  # also where a step has been applied in part: its pass may be another one
@@ -94,7 +95,7 @@ class StepApplier:
         self._enrolment.enrol_waiting()
 
     def catch_up(self) -> bool:
-        """Evaluate a slice of the due instants of queries that catch up. Returns False if there are none."""
+        """For a limited time, evaluate due instants of queries that catch up. Returns False if there are none."""
         found = self._catch_up.slice()
         if found:
             self._collector.collect(self._buckets)

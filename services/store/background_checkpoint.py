@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class BackgroundCheckpoint:
-    """The checkpoint thread of a store. Call all methods in the thread that steps the store."""
+    """The checkpoint thread of a store. Call all methods in the thread that performs the store's steps."""
 
     def __init__(self, store: Store, checkpoints: ShardCheckpoints) -> None:
         self._store, self._checkpoints = store, checkpoints
@@ -31,13 +31,15 @@ class BackgroundCheckpoint:
         return not self._due and self._writing is None
 
     def begin(self) -> None:
-        """Schedule checkpoints of all shards of the most advanced follower, unless some are in progress."""
+        """Schedule checkpoints of all shards of the most advanced follower, unless earlier ones are in progress."""
         followers = self._store.followers()
         if self.idle and followers:
             self._due = sorted(followers[0].graph.shards, reverse=True)
 
     def step(self) -> bool:
-        """Continue. Returns True after the last shard was written. StorageError if one failed; the others continue."""
+        """Continue the checkpoints. Returns True after the last shard was written. StorageError if one failed; the
+        others continue.
+        """
         if self._writing is not None:
             if not self._writing.done():
                 return False
@@ -52,5 +54,7 @@ class BackgroundCheckpoint:
         return False
 
     def close(self) -> None:
-        """Wait for the write in progress. The log contains what no checkpoint contains."""
+        """Wait for the checkpoint that is being written. The others are dropped: a restart reads their steps from the
+        log.
+        """
         self._executor.shutdown(wait=True)

@@ -30,7 +30,7 @@ READ_MS = 100
 
 
 class Follower:
-    """One follower. `positions`: offset at which to read each partition, from the shards' checkpoint."""
+    """One follower. `positions`: the offset at which to read each partition, from the shards' checkpoint."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Follower:
 
     @property
     def near_end(self) -> bool:
-        """Whether the shards have been near the end of the log."""
+        """Whether the shards have been near the end of the log at least once."""
         return self._end.near
 
     def positions(self) -> dict[Partition, int]:
@@ -73,11 +73,11 @@ class Follower:
         return self._reader.positions()
 
     def caught_up(self) -> bool:
-        """Whether all records are applied, as of the last poll."""
+        """Return whether all records are applied, as of the last poll."""
         return self._reader.caught_up() and self._all_applied
 
     def read(self, commitments: Commitments, timeout_s: float, until: int | None = None) -> bool:
-        """Apply new steps, up to `until`, for about `READ_MS`. Returns False if there were none.
+        """Apply new steps, up to step `until` (None: all), for about `READ_MS`. Returns False if there were none.
 
         TransientError: retry.
         """

@@ -68,8 +68,8 @@ class Leases:
         """Retain for `lease_ms` what `engine` needs to read `snapshot` and later ones. Replaces its previous lease.
 
         Returns the oldest readable snapshot and the epochs of the leased shards. The oldest readable snapshot is
-        `snapshot`, or an older one if all shards lag. A shard that is added later may lack it, and has another epoch.
-        StorageError if the snapshot is no longer readable; the previous lease then remains.
+        `snapshot`, or an older one if no shard has reached it. A shard that is added later may not have it, and has
+        another epoch. StorageError if the snapshot is no longer readable; the previous lease then remains.
         """
         if not 0 < lease_ms <= MAX_LEASE_MS:
             raise DataError(f"a lease lasts between 1 and {MAX_LEASE_MS} ms")
@@ -99,14 +99,16 @@ class Leases:
             del self._leases[engine]
 
     def fragments_at(self, place: int) -> Fragments:
-        """Return the executor of fragments over a shard. StorageError if the store does not have the shard."""
+        """Return the executor of fragments over shard number `place`. StorageError if the store does not have the
+        shard.
+        """
         with self._lock:
             if place not in self._shards:
                 raise StorageError(f"shard {place} is not here")
             return self._shards[place].fragments
 
     def hello(self) -> dict[str, Any]:
-        """Return the shards and the number of leases."""
+        """Return the numbers of the shards as `own`, and the number of engines with a lease as `engines`."""
         with self._lock:
             return {"own": sorted(self._shards), "engines": len(self._leases)}
 

@@ -122,17 +122,19 @@ class ServedStore:
             self._logger.warning("no checkpoint", reason=self.unsaved)
 
     def leave(self) -> None:
-        """Hand over the shards."""
+        """Request the handover of the shards to other stores."""
         self._asked = time.monotonic()
         self.store.leave()
 
     @property
     def left(self) -> bool:
-        """Whether other stores serve the shards, or no other store takes some shard."""
+        """Whether other stores serve the shards or, after `_ALONE_S`, some shard is neither served nor prepared by
+        another store.
+        """
         return self.store.left or (time.monotonic() > self._asked + _ALONE_S and self.store.alone)
 
     def close(self) -> None:
-        """Close the store. The log contains what no checkpoint contains."""
+        """Close the store. What no checkpoint contains is still in the log."""
         self.leases.close()
         if self._saving is not None:
             self._saving.close()
@@ -140,7 +142,7 @@ class ServedStore:
 
 
 class StoreGauges:
-    """The metrics of a store. Another thread reads its counters."""
+    """The metrics of a store. `observe` may be called from a thread other than the store's."""
 
     def __init__(self, store: Store, metrics: Metrics, context: Context[StoreSettings]) -> None:
         self._store, self._metrics, self._context = store, metrics, context

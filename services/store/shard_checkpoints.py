@@ -96,8 +96,8 @@ class ShardCheckpoints:
         return self._open[shard]
 
     def release(self, shard: int) -> None:
-        """Release a shard that belongs to another store. Its checkpoint remains until the other store has written
-        one.
+        """Close the checkpoint folder of a shard that this store no longer has. The checkpoint remains until the
+        shard's new store has written one.
         """
         with self._finishing:
             directory = self._open.pop(shard, None)

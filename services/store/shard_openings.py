@@ -33,7 +33,9 @@ def loading_thread() -> Executor:
 
 
 class ShardOpenings:
-    """The shards that `open_shard` is loading in `executor`. Call all methods in the thread that steps the store."""
+    """The shards that `open_shard` is loading in `executor`. Call all methods in the thread that performs the store's
+    steps.
+    """
 
     def __init__(self, open_shard: Callable[[int], Opened], executor: Executor) -> None:
         self._open_shard, self._executor = open_shard, executor
@@ -52,7 +54,7 @@ class ShardOpenings:
         self._loading[number] = self._executor.submit(self._open_shard, number)
 
     def keep(self, numbers: Collection[int]) -> None:
-        """Discard all shards except these."""
+        """Discard all shards that are being opened, except these."""
         for number in self._loading.keys() - set(numbers):
             self._unwanted.append(self._loading.pop(number))
         self._unwanted = [future for future in self._unwanted if not _discarded(future)]

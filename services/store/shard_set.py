@@ -55,7 +55,7 @@ class ShardSet:
                 shard.close(stream.number, batch)
 
     def begin(self, iri: str, point: int) -> None:
-        """Ignore the first progress of a stream: a store evaluates no queries."""
+        """Do nothing: a store evaluates no queries, so it needs no beginning of a stream."""
 
     def insert(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int, number: int) -> None:
         """Store quads."""
@@ -65,7 +65,9 @@ class ShardSet:
             shard.apply(self.snapshot, s, shard.store.number_labels(g, p), o, stream, number)
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Store sorted bins. Yields after each bin. Each shard stores its own; then all of them publish."""
+        """Store sorted bins. Yields after each bin. Each shard stores its own edges; after the last bin, all shards
+        publish them.
+        """
         self.snapshot += 1
         loads = []
         for shard in list(self.shards.values()):
@@ -86,7 +88,7 @@ class ShardSet:
         """Release append logs that no query of the cluster can read. `step`: the current step. Leases retain what is
         being read.
 
-        The commits of a dropped stream remain distinguishable until no query can read an earlier snapshot.
+        Views can exclude the commits of a dropped stream until no query can read a snapshot from before the drop.
         """
         bounds = {INSERTIONS: floor.insertions}
         for stream in self.streams:

@@ -31,7 +31,8 @@ class ShardStore:
     be called from any thread.
 
     `directory`: on a memory file system (/dev/shm), removed with the shard. `saved`: the checkpoint to begin with.
-    `epoch`: distinguishes this region from all other regions of the shard. `fragments`: executes steps of forks.
+    `epoch`: distinguishes this region from all other regions of the shard. `fragments`: executes plan fragments of
+    forks.
     """
 
     def __init__(self, number: int, shards: int, directory: Path, server: Server, saved: Path | None = None) -> None:
@@ -80,8 +81,8 @@ class ShardStore:
 
     # ---- readers
     def lease(self, snapshot: int) -> native.StoreLease:
-        """Retain what readers of `snapshot` need, or of the latest one if that is older. StorageError if it is no
-        longer readable.
+        """Retain what readers of `snapshot` and later ones need; if `snapshot` is newer than the latest one, from the
+        latest one on. StorageError if it is no longer readable.
         """
         return self.store.lease(snapshot)
 

@@ -84,7 +84,7 @@ class Store:
 
     # ---- steps
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Perform one step. Returns False if there was nothing to do. After a TransientError, `last_error` is the
+        """Perform one step. Returns False if there was nothing to do. After a TransientError, `last_error` has the
         reason, and the next step retries.
         """
         self._beat()
@@ -183,7 +183,7 @@ class Store:
             self._checkpoints.release(shard.number)
 
     def send_heartbeats(self) -> None:
-        """Send heartbeats from a thread, independently of the load."""
+        """Send heartbeats from a thread, independently of the duration of steps."""
         self._heartbeat_sender.start()
 
     def _beat(self) -> None:
@@ -215,7 +215,7 @@ class Store:
 
     # ---- state
     def prepared(self) -> tuple[int, ...]:
-        """Return the shards that have been near the end of the log."""
+        """Return the shards that have been near the end of the log at least once."""
         followers = (follower for follower in self._followers if follower.near_end)
         return tuple(sorted(number for follower in followers for number in follower.graph.shards))
 
@@ -228,7 +228,7 @@ class Store:
         return {iri: end // batch_ms - 1 for iri, end, batch_ms in closed if end is not None}
 
     def caught_up(self) -> bool:
-        """Whether all records are applied to all shards, as of the last poll."""
+        """Return whether all records are applied to all shards, as of the last poll."""
         one = len(self._followers) <= 1 and not self._openings
         return one and all(follower.caught_up() for follower in self._followers)
 
@@ -237,7 +237,7 @@ class Store:
         return list(self._followers)
 
     def close(self) -> None:
-        """Close the store. The log contains what no checkpoint contains."""
+        """Close the store. What no checkpoint contains is still in the log."""
         if self.leaving:
             self._heartbeat_sender.left()
         self._heartbeat_sender.close()

@@ -63,7 +63,7 @@ class StoredStream:
         self.open_batch = OpenBatch(batch_of(int(times[0]), self.batch_ms), s, p, o)
 
     def move(self, watermark: int) -> None:
-        """Advance the watermark: batches that end at or before it may close."""
+        """Advance the watermark. `ShardSet.moved` then closes the batches up to it."""
         self.watermark = watermark
 
 

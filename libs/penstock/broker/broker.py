@@ -145,7 +145,7 @@ class Broker:
             time.sleep(_TRY_S)
 
     def stop(self) -> None:
-        """Shut down in order. Kill the process after a timeout."""
+        """Shut the broker down in order. Kill the process if that takes too long."""
         if self._process is None:
             return
         self._process.terminate()
@@ -157,7 +157,7 @@ class Broker:
         self._process = None
 
     def kill(self) -> None:
-        """Kill the process at once, like a power failure."""
+        """Kill the process at once (SIGKILL), without an orderly shutdown."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -44,7 +44,10 @@ class TermList:
 
 
 def term_tuple(term: Mapping[str, str]) -> TermTuple:
-    """Return a term of SPARQL Results JSON (§3.2.2; older services write `typed-literal`) as a native tuple."""
+    """Return a term of SPARQL Results JSON (§3.2.2) as (kind, lexical form, datatype, language).
+
+    Older services write `typed-literal` for literals with a datatype.
+    """
     kind, value = term["type"], term["value"]
     if kind == "uri":
         return IRI, value, "", ""

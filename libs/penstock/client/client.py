@@ -282,7 +282,9 @@ class Client:
 
     # ---- results topics
     def results(self, topic: str | None = None, *, until_idle_s: float | None = None) -> Iterator[Answered]:
-        """Yield committed evaluations from the topic's start. Ends after `until_idle_s` seconds without a new one."""
+        """Yield committed evaluations from the topic's start. Ends after `until_idle_s` seconds without a new one
+        (None: never).
+        """
         heard = time.monotonic()
         for answered in self.watch(topic):
             if answered is not None:

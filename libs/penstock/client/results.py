@@ -69,7 +69,7 @@ class ClusterEvaluation:
 
     @property
     def attempt(self) -> int:
-        """Incarnation of the query's bucket: the number of engines that have owned it so far."""
+        """Attempt number of the engine: at least the number of engines that have opened the query's bucket so far."""
         return int(self.line["attempt"])
 
     @property
@@ -102,8 +102,8 @@ class Results:
     def follow(self, topic: str, query: str, *, made: bool = False) -> None:
         """Deliver a query's evaluations from now on. `made`: the query is registered, so its topic exists.
 
-        A topic that exists only now (`made`) was created for the query, so it is read from its start. A query that used
-        another topic before moves to `topic`.
+        A topic that this client has not read before is read from its end; with `made`, from its start. A registered
+        query that used another topic before moves to `topic`.
         """
         with self._lock:
             if topic not in self._readers and (partitions := partitions_of(self._log, topic)):
@@ -207,11 +207,11 @@ class ClusterQuery:
 
     @property
     def gaps(self) -> list[Gap]:
-        """Skipped instants, because event time advanced past them in one leap. Queries the coordinator."""
+        """The instants that were skipped because event time advanced past them in one leap. Queries the coordinator."""
         return self._gaps(self.name)
 
     def status(self) -> ClusterQueryStatus:
-        """Return what the query waits for, and which input would release it. Asks the coordinator and the engines.
+        """Return what the query waits for, and which input would release it. Queries the coordinator and the engines.
 
         TransientError if no coordinator responds within about 15 s.
         """

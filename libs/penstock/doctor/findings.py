@@ -1,4 +1,4 @@
-"""Findings of checks."""
+"""The findings of `penstock doctor`: result, level and remedy of each check."""
 
 from __future__ import annotations
 

@@ -77,9 +77,9 @@ class Engine:
 
     data_dir: directory for checkpoints; None = in memory only. shards: number of shards of a new stored graph.
     read_only: open a data_dir without writing to it, even while another engine uses it. limits: see `Limits`. clock:
-    wall clock in ms. seed: of RAND, UUID and similar functions.
-    durability: "checkpoint": a crash loses changes after the last checkpoint. "commit": each change is durable when its
-    call returns, by a write-ahead log. "none": like "checkpoint", for callers that make no checkpoints.
+    wall clock in ms. seed: seed of RAND, UUID and similar functions; None = random. durability: "checkpoint": a crash
+    loses changes after the last checkpoint. "commit": each change is durable when its call returns, by a write-ahead
+    log. "none": like "checkpoint", for callers that make no checkpoints.
 
     Pushes, declarations and registrations are serialised. One-shot queries run concurrently on snapshots. All errors
     are `penstock.PenstockError`s.
@@ -194,7 +194,8 @@ class Engine:
     ) -> Solutions | bool | rdflib.Graph:
         """Execute a one-shot query over the latest stable snapshot. It does not block pushes, nor do they block it.
 
-        LimitError if it exceeds the given time or memory (None = the engine's limits).
+        QueryError if the text is invalid. LimitError if the query exceeds the given time or memory (None = the engine's
+        limits).
         """
         self._opened()
         return self._one_shot.query(text, base, timeout_s, memory_mb)
@@ -300,8 +301,8 @@ class Engine:
         self._deliver()
 
     def advance(self, iri: str | None, timestamp: int, skip: Skip = False) -> None:
-        """Declare that no later tuple of the stream has a time at or before `timestamp` (ms). None: of all input
-        streams, that is, all that are not derived.
+        """Declare that no later tuple of the stream has a time at or before `timestamp` (ms). `iri` None: declare it
+        for all input streams, that is, all streams that are not derived.
 
         Evaluates what becomes due. `skip=True` skips it. `skip="leaps"` skips it only for queries that would exceed
         `max_catch_up` instants, which is a LimitError otherwise. Each query's `gaps` records skipped instants.
@@ -366,11 +367,12 @@ class Engine:
             return {name: self._handle(member) for name, member in self._runtime.registry.members.items()}
 
     def explain(self, query: str | Query, base: str | None = None) -> str:
-        """Return the plan: operators, estimates by current counts, and what the last run did. Nothing is registered
-        or run.
+        """Return the plan: operators, estimates by current counts, and what the last run did. Nothing is registered or
+        run.
 
-        Rows are of the last run. Times are of the last timed run, which is named where it is an earlier one: the first,
-        each 64th, and the next one after a call of this method. A one-shot query is timed each time.
+        Rows are of the last run. Times are of the last timed run; the text names its instant if it is an earlier one.
+        The engine times the first run of a plan, every 64th run, and the next run after a call of this method. It times
+        every run of a one-shot query.
         """
         name, text, base = (query.name, query.text, query.base) if isinstance(query, Query) else (None, query, base)
         with planning(self.limits, text):
@@ -414,15 +416,15 @@ class Engine:
         return self._runtime.core.limits
 
     def stats(self) -> dict[str, Any]:
-        """Return statistics of streams (with the events to push again after a restart), queries, the stored graph,
-        terms and the write-ahead log.
+        """Return statistics of streams, queries, the stored graph, terms and the write-ahead log. `push_again` of a
+        stream is the position from which a producer must push again after a restart.
         """
         with self._lock:
             return engine_stats(self._opened()) | {"log": self._changes.stats()}
 
     def close(self) -> None:
-        """Write a checkpoint (if there is a data_dir), stop all queries and release all files. Repeating the call has
-        no effect.
+        """Write a checkpoint (if there is a writable data_dir), stop all queries and release all files. Repeating the
+        call has no effect.
         """
         with ExitStack() as unlocked, self._lock:
             if self._closed:

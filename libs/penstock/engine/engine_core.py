@@ -54,8 +54,9 @@ class EngineCore:
 
     # ---- terms
     def term_id(self, term: Iri | Literal) -> int:
-        """Return the id of a constant, assigning one if necessary. It stays valid while a lease exists that is older,
-        or if the caller marks it as used (`Dictionary.touch`) before each collection of terms.
+        """Return the id of a constant, assigning one if necessary. The id stays valid while a lease exists that was
+        created before this call, or if the caller marks it as used (`Dictionary.touch`) before each collection of
+        terms.
         """
         if isinstance(term, Iri):
             return self.dictionary.intern(IRI, term.value)

@@ -8,7 +8,7 @@ from penstock.query.budget import PlanningLimits
 
 MAX_CATCH_UP = 1_000_000
 MOST_CATCH_UP = 1_000_000_000
-"""Default and bound of `max_catch_up`."""
+"""Default and maximum of `max_catch_up`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 Skip: TypeAlias = Literal["leaps"] | bool
-"""The due instants that `advance` skips: none, all, or those of queries that exceed `max_catch_up`."""
+"""Which due instants `advance` skips. False: none. True: all. "leaps": those of queries that exceed `max_catch_up`."""
 
 
 class Runtime:
     """The parts that a change of an engine may use. Callers hold the engine's lock.
 
-    The replica of a query engine passes the other arguments: `sink` and `as_of` (see `Firing`, `Evaluator`), `at_once`
-    (see `Backlog`), and `releases`: whether the append log of a dropped stream is released with the stream.
+    The replica of a query engine also passes the keyword arguments: `sink` and `as_of` (see `Firing`, `Evaluator`),
+    `at_once` (see `Backlog`), and `releases`: whether the append log of a dropped stream is released with the stream.
     """
 
     def __init__(
@@ -127,11 +127,11 @@ class Runtime:
 
     # ---- steps of a cluster's total order
     def moved(self, iri: str) -> None:
-        """Close batches and evaluate what a stream's watermark allows."""
+        """Close the batches that a stream's watermark allows to close, and evaluate what becomes due."""
         self.progress([self.streams.get(iri)])
 
     def begin(self, iri: str, point: int) -> None:
-        """Start queries that waited for the first progress of a stream."""
+        """Start the queries that waited for the first progress of a stream. `point`: their registration point."""
         self.registry.begin(self.streams.get(iri), point)
 
     def insert(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int, number: int) -> None:
@@ -154,7 +154,7 @@ class Runtime:
         self._drop_unread()
 
     def end(self) -> list[Member]:
-        """Stop all queries without further evaluations. Returns them."""
+        """Stop all queries without further evaluations. Returns the stopped queries."""
         members = list(self.registry.members.values())
         for member in members:
             self.registry.remove(member)

@@ -41,7 +41,7 @@ def stream_stats(stream: LiveStream, bytes_per_triple: float = 0.0) -> dict[str,
 
 
 def query_stats(query: Member) -> dict[str, Any]:
-    """Return a query's statistics."""
+    """Return a query's statistics. Times are in ms."""
     cohort = query.cohort
     trigger = None if cohort is None else cohort.trigger
     return {

@@ -36,7 +36,7 @@ class StoredGraph(Protocol):
 
     @property
     def placement(self) -> Placement | None:
-        """Where steps over the graph may be executed; None: in this process only."""
+        """Where operators over the graph may run; None: in this process only."""
 
     # ---- reading
     def view(self, bounds: Sequence[tuple[int, int]] = ()) -> native.Source:
@@ -56,8 +56,8 @@ class StoredGraph(Protocol):
         """
 
     def give_up(self, error: DataPlaneError) -> None:
-        """Handle an evaluation that was interrupted too often: raise UnavailableError if the caller shall retry it
-        later; return if it has failed for good.
+        """Handle an evaluation that was interrupted too often. Raises UnavailableError if the caller should retry it
+        later; returns if it has failed for good.
         """
 
     def latest(self) -> int:
@@ -91,13 +91,15 @@ class StoredGraph(Protocol):
 
     # ---- memory and files
     def used_bytes(self) -> int:
-        """Memory of this process used by shards, in bytes."""
+        """Return the memory of this process that shards use, in bytes."""
 
     def log_bytes(self) -> int:
-        """Memory of this process used by append logs, in bytes."""
+        """Return the memory of this process that append logs use, in bytes."""
 
     def capture(self, directory: str, previous: str = "") -> native.StoreCapture:
-        """Copy the state that a checkpoint needs in addition to the previous one."""
+        """Copy the state that a checkpoint in `directory` needs in addition to the previous one (`previous`, "" =
+        none).
+        """
 
 
 class LocalGraph:
@@ -114,7 +116,7 @@ class LocalGraph:
         self.used_bytes, self.log_bytes, self.capture = store.used_bytes, store.log_bytes, store.capture
 
     def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:
-        """Return None: all steps run in this process."""
+        """Return None: all operators run in this process."""
         del view, fragments
         return None
 

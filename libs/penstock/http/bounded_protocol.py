@@ -1,4 +1,4 @@
-"""HTTP/1.1 connections that enforce `WebLimits`. uvicorn itself limits neither deadlines nor bodies.
+"""HTTP/1.1 connections that enforce `WebLimits`. uvicorn itself has no such deadlines and does not limit bodies.
 
 A connection is *incomplete* from its opening, or from the last response, until a request has arrived completely. Only
 incomplete connections have deadlines and are closed in favour of new ones. Endpoints limit their own response times.
@@ -79,7 +79,9 @@ class BoundedProtocol(H11Protocol):
 
     # ---- connections
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept the connection. Above the limit, close the connection that has been incomplete for longest."""
+        """Accept the connection. Above the limit, close the connection that has been incomplete for longest, or refuse
+        this one if no connection is incomplete.
+        """
         super().connection_made(transport)
         if len(self.connections) > self._limits.max_connections:
             oldest = next(iter(self._shared.incomplete), None)
@@ -181,7 +183,7 @@ class BoundedProtocol(H11Protocol):
         return cycle is not None and cycle.response_started and self.conn.our_state is not h11.IDLE
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse a request on which `next_event` failed."""
+        """Refuse a malformed request: respond with an error unless a response has started, and close the connection."""
         error = self._error
         if error is None:
             self._refuse(400, msg)

@@ -35,7 +35,7 @@ _HEARTBEAT = ": heartbeat\n\n"
 
 
 class Feed:
-    """The latest evaluations of a query. Any thread may add to it."""
+    """The latest evaluations of a query. May be used from any thread."""
 
     def __init__(
         self, query: Query, max_evaluations: int = RETAINED_EVALUATIONS, max_rows: int = RETAINED_ROWS
@@ -65,14 +65,14 @@ class Feed:
         self._wake()
 
     def close(self) -> None:
-        """Disconnect the listeners: the server stops. There is no end event, because the query goes on."""
+        """Disconnect the listeners because the server stops. They get no end event: the query goes on."""
         self._unsubscribe()
         self.closed = True
         self._wake()
 
     # ---- listeners
     def add_listener(self, waker: Callable[[], None]) -> None:
-        """Call `waker`, from any thread, when there are new evaluations and when the feed ends."""
+        """Call `waker`, from any thread, when there are new evaluations, and when the feed ends or is closed."""
         self._wakers.add(waker)
 
     def remove_listener(self, waker: Callable[[], None]) -> None:
@@ -93,7 +93,7 @@ class Feed:
 
     @property
     def last(self) -> int:
-        """The number of the last evaluation, 0 before the first."""
+        """The number of the last evaluation, counted from 0; 0 also if there is none."""
         return max(self._count - 1, 0)
 
     def since(self, position: int) -> tuple[list[Evaluation], int, int]:
@@ -125,7 +125,7 @@ class _Waker:
 
 
 class Feeds:
-    """The feeds of an engine's queries, by name. Any thread may use them."""
+    """The feeds of an engine's queries, by name. May be used from any thread."""
 
     def __init__(self, queries: Iterable[Query]) -> None:
         self._by_name = {query.name: Feed(query) for query in queries}
@@ -148,7 +148,7 @@ class Feeds:
             feed.end()
 
     def close(self) -> None:
-        """Disconnect all listeners: the server stops."""
+        """Disconnect all listeners because the server stops."""
         self.closed = True
         for feed in self:
             feed.close()

@@ -55,7 +55,8 @@ class Ask(Protocol):
 def routes(ask: Ask, limits: Limits, update: Callable[[str], object] | None = None) -> list[BaseRoute]:
     """Return the route /sparql. `ask` and `update` run in worker threads.
 
-    In addition to the protocol's parameters, a query may have `base`, and `timeout_s` and `memory_mb` below the limits.
+    In addition to the protocol's parameters, a query may have `base`, and `timeout_s` and `memory_mb`, at most those of
+    `limits`.
     """
 
     async def sparql(request: Request) -> Response:

@@ -57,7 +57,7 @@ class Access:
 
     @classmethod
     def inside(cls, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> Access:
-        """Return the access of a cluster service: every host name, unless some are given."""
+        """Return the access of a cluster service: every host name is allowed, unless `hosts` are given."""
         named = frozenset(name.lower().strip("[]") for name in hosts)
         return cls(named if named and ANY not in named else None, _origins(origins), addresses=True)
 
@@ -131,7 +131,7 @@ def _with_port(authority: str, scheme: str) -> tuple[str, int | None]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only processes of this machine can reach a server that listens on `host`."""
+    """Return whether only processes of this machine can reach a server that listens on `host`."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

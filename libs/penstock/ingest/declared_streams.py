@@ -22,8 +22,8 @@ _POLL_S = 0.05
 
 
 class DeclaredStreams:
-    """Stream declarations by IRI. A declaration seen here precedes, in every shard's log, any record written from now
-    on.
+    """Declarations of the streams that have an events topic, by IRI. In each partition of the shards topic, a
+    declaration seen here precedes any record written from now on.
 
     `filters`: predicate filters by IRI, for streams that have one.
     """

@@ -39,8 +39,9 @@ MAX_TUPLES = 1_000_000
 
 
 class EventAdapter:
-    """Parses events, discards tuples that no query reads, and converts terms to global ids. `events` and `tuples` count
-    the output so far, `dead` the dead letters, `discarded` the tuples that were discarded.
+    """Parses events, discards tuples that no query reads, and converts terms to global ids.
+
+    Totals: `events` and `tuples` in the output, `dead` letters (not in `events`), `discarded` tuples (not in `tuples`).
     """
 
     def __init__(self, names: TopicNames, terms: TermEncoder) -> None:

@@ -42,7 +42,7 @@ class Event(NamedTuple):  # a NamedTuple, because there is one per event: creati
 
 
 def read_event(message: Message) -> Event:
-    """Return the event of a message. DataError if its headers are invalid."""
+    """Return the event of a message. DataError if a header is invalid or the value is missing."""
     headers = {name.lower(): value for name, value in message.headers}
     beat = headers.get(HEARTBEAT)
     if beat is not None:

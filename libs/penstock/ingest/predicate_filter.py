@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 def versions(
     streams: Mapping[str, StreamDeclaration], filters: Mapping[str, StreamPredicates], topics: Sequence[str]
 ) -> list[int]:
-    """Return the filter version of each events topic; 0 = nothing has been discarded yet."""
+    """Return the version of the predicate filter for each of the events topics that belongs to a stream; 0 = no filter
+    yet.
+    """
     records = (filters.get(streams[topic].iri) for topic in topics if topic in streams)
     return [0 if record is None else record.version for record in records]
 

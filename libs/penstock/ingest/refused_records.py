@@ -4,7 +4,7 @@
 The record keeps the original's headers, including its content type, and adds `reason`, `source`
 (topic/partition/offset, also the key), `stream`, `time` in ms if known, and `watermark` for late events.
 
-Every copy fits into a record. A value that does not fit is truncated, and `truncated` has the original's size in bytes.
+A copy never exceeds MAX_RECORD_BYTES. A longer value is truncated, and `truncated` has the original's size in bytes.
 Headers beyond `MAX_HEADERS_BYTES` are omitted, and `headers-left-out` has their number. The original remains in its
 source topic.
 """

@@ -29,7 +29,7 @@ class Faults(Protocol):
     """
 
     def at(self, point: Point, owner: str) -> None:
-        """Act at a point. `owner`: the transactional id or the group; empty if there is none."""
+        """Inject a fault at a point, or return. `owner`: the transactional id or the group; empty if there is none."""
         ...
 
     def delay_ms(self, message: Message) -> int:

@@ -88,7 +88,7 @@ class TopicNames:
 
     @property
     def quarantine(self) -> str:
-        """Positions of unreadable records of internal topics that were set aside."""
+        """The quarantine: positions of unreadable records of internal topics."""
         return f"{self.prefix}.quarantine"
 
     @property

@@ -43,7 +43,7 @@ class CompactedView:
                 raise TransientError(f"the compacted view did not reach its end within {timeout_s} s")
 
     def refresh(self, timeout_s: float = 0.0) -> list[Message]:
-        """Apply newly received records and return them in order."""
+        """Apply newly received records. Returns those that took effect, in order."""
         taken = []
         for message in self._reader.poll(_BATCH, timeout_s):
             if message.key is None:

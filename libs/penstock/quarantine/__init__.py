@@ -1,8 +1,8 @@
 """Decoding of records of internal topics, and quarantine of unreadable ones.
 
 A service that reads an unreadable record fails with `UnreadableRecordError`, which names the record and the command
-that sets it aside. `penstock quarantine` writes the record's position to the quarantine topic. A service checks that
-topic when it cannot read a record: a listed record has no effect in any service.
+that puts it into quarantine. `penstock quarantine` writes the record's position to the quarantine topic. A service
+checks that topic when it cannot read a record: a listed record has no effect in any service.
 """
 
 from penstock.quarantine.internal_records import InternalRecords

@@ -26,7 +26,7 @@ _log = logging.getLogger("penstock.quarantine")
 
 
 class InternalRecords:
-    """Decodes the records of a cluster's internal topics. Records that were set aside are skipped.
+    """Decodes the records of a cluster's internal topics. Skips records in quarantine.
 
     The quarantine is only consulted for unreadable records, because the effect of a record that other services have
     read cannot be undone. `ignored` counts the records skipped by `read_or_ignore`.
@@ -38,8 +38,8 @@ class InternalRecords:
         self._warned = -_QUIET_S
 
     def read(self, message: Message, kinds: Kinds) -> Any:
-        """Return the record, which has one of these kinds, or None if it was set aside. UnreadableRecordError if it
-        cannot be decoded and was not set aside.
+        """Return the record, which has one of these kinds, or None if it is in quarantine. UnreadableRecordError if it
+        cannot be decoded and is not in quarantine.
 
         Never raises TransientError: the caller's reader has passed the record, so that a retry would lose it.
         """
@@ -65,7 +65,7 @@ class InternalRecords:
             return None
 
     def view(self, partitions: Iterable[Partition], kinds: Kinds) -> CompactedView:
-        """Return a compacted view in which a record that was set aside does not replace the previous one of its key."""
+        """Return a compacted view in which a record in quarantine does not replace the previous one of its key."""
         return CompactedView(self._log, partitions, lambda message: self.read(message, kinds) is not None)
 
     def _set_aside(self, place: Place, why: str) -> bool:

@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
     @property
     def partition(self) -> Partition:
-        """The partition."""
+        """The record's partition."""
         return Partition(self.topic, self.number)
 
     def __str__(self) -> str:
@@ -43,7 +43,9 @@ class Place(NamedTuple):
 
 
 class UnreadableRecordError(StorageError):
-    """A record of an internal topic is unreadable. The service stops; it can restart once the record is set aside."""
+    """A record of an internal topic is unreadable. The service stops; it can continue after a restart once the record
+    is in quarantine.
+    """
 
     def __init__(self, place: Place, why: str) -> None:
         self.place = place

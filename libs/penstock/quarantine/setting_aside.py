@@ -1,4 +1,4 @@
-"""Sets records aside, for `penstock quarantine`."""
+"""Puts records into quarantine, for `penstock quarantine`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _READ_S = 60.0
 
 
 class Quarantined(NamedTuple):
-    """A record that was set aside. `fresh`: the call that returns it has set it aside, not an earlier one."""
+    """A record in quarantine. `fresh`: the call that returns it has added it, not an earlier one."""
 
     place: str
     reason: str
@@ -31,7 +31,7 @@ class Quarantined(NamedTuple):
 
 
 def listed(log: Log, names: TopicNames) -> list[Quarantined]:
-    """Return the records that were set aside, by position."""
+    """Return the records in quarantine, by position."""
     if names.quarantine not in log.topics():
         return []
     view = CompactedView(log, [Partition(names.quarantine)])
@@ -43,7 +43,7 @@ def listed(log: Log, names: TopicNames) -> list[Quarantined]:
 
 
 def set_aside(log: Log, names: TopicNames, place: Place, copy: Callable[[Message, str], Record]) -> Quarantined:
-    """Set a record aside and append the record `copy(message, reason)`, in one transaction.
+    """Put a record into quarantine and append the record `copy(message, reason)`, in one transaction.
 
     Repeating the call has no effect. DataError if the record does not exist or is readable, or its topic is not
     internal.

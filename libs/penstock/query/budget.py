@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 MOST_NESTING = 100
-"""Planning recurses over patterns: deeper ones would overflow Python's stack."""
+"""Maximum of `max_nesting`. Planning recurses over patterns: deeper ones would overflow Python's stack."""
 
 _ACCEPTED_SLACK = 2  # counts depend slightly on the join order, and therefore on the data of the planning process
 _LOOK_EVERY = 64  # units of work between clock checks; a unit takes about ten microseconds
@@ -78,7 +78,9 @@ class Budget:
         self._deadline = None if accepted or timeout_s <= 0 else thread_time() + timeout_s
 
     def spend(self, at: int = -1, work: int = 1) -> None:
-        """Record work for the construct at an offset. LimitFault if the time is up."""
+        """Record units of work (about ten microseconds each) for the construct at an offset. LimitFault if the time is
+        up.
+        """
         if at >= 0:
             self.at = at
         self._spent += work
@@ -123,7 +125,7 @@ class Budget:
         self.spend()
 
     def exceeded(self, name: str, message: str, at: int | None = None) -> None:
-        """Raise the LimitFault of a limit."""
+        """Raise a LimitFault for the limit `name`, at offset `at` (None = that of the last construct)."""
         raise LimitFault(f"{message} ({name}): split the query", self.at if at is None else at)
 
 
@@ -131,8 +133,8 @@ class planning:  # noqa: N801 - reads as a statement: with planning(limits, text
     """The block in which a text is parsed, checked or planned.
 
     Nested blocks share the budget of the outer one. With a `budget` argument, the block continues the budget of an
-    earlier block for the same text and thread. A Fault leaves the block as a QueryError; exhaustion of stack or memory
-    as a QueryLimitError.
+    earlier block for the same text and thread. The block raises a QueryError in place of a Fault, and a QueryLimitError
+    if stack or memory is exhausted.
     """
 
     __slots__ = ("_budget", "_token")

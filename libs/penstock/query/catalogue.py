@@ -29,7 +29,7 @@ class Catalogue(Protocol):
 
     @property
     def placement(self) -> Placement | None:
-        """Where steps over the stored graph may run, if stores hold it; None if it is in this process."""
+        """Where scans of the stored graph may run, if stores hold it; None: in this process only."""
 
     def is_stream(self, iri: str) -> bool:
         """Return whether a stream of that name is declared or derived."""

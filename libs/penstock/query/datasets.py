@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Part:
     """A part of a dataset. `graphs` are ids (source 0 only), or "named" for all stored named graphs. `name` is the id
-    to which a graph variable is bound that ranges over the part.
+    to which a graph variable is bound in this part.
     """
 
     source: int
@@ -27,7 +27,7 @@ class Part:
     name: int | None = None
 
     def spec(self, *, named: bool) -> dict[str, Any]:
-        """Return the part in plan format. `named`: a graph variable ranges over it."""
+        """Return the part in plan format. `named`: whether a graph variable ranges over it."""
         spec: dict[str, Any] = {"src": self.source}
         if self.source == 0:
             spec["graphs"] = self.graphs if self.graphs == "named" else list(self.graphs)

@@ -29,8 +29,8 @@ class RelationToStream(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """(t - range_ms, t], every step_ms. `range_ms` None is `[ALL]`. `now` is `[NOW]`: range and step are the stream's
-    batch interval, which the registration enters (before it, both fields are 0).
+    """A time window: (t - range_ms, t], every step_ms. `range_ms` None is `[ALL]`. `now` is `[NOW]`: the range is the
+    stream's batch interval, and so is the step without COMPUTED EVERY. `resolve` sets both fields, which are 0 before.
     """
 
     range_ms: int | None

@@ -38,8 +38,8 @@ def parse(
     """Return the checked IR of a text in any dialect: a query, or INSERT DATA.
 
     `base` resolves relative IRIs and bare names until the text has BASE. Unsupported functions are an error, unless
-    `any_function` is set: then they become calls of their IRI, which cannot be executed. QueryError; QueryLimitError
-    above `limits`. A text that was `accepted` before is not timed.
+    `any_function` is set: then they become calls of their IRI, which cannot be executed. QueryError for an invalid
+    text, QueryLimitError above `limits`. A text that was `accepted` before is not timed.
     """
     with planning(limits, text, accepted=accepted) as budget:
         syntax = parse_syntax(text, budget)

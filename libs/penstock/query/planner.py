@@ -95,7 +95,7 @@ def plan(
     grouped: bool,
     sample: Sequence[Constant] = (),
 ) -> PhysicalPlan:
-    """Plan a resolved query, or a template whose seed will be (member, parameters…).
+    """Plan a resolved query, or a template, whose seed table will have the columns (member, parameters…).
 
     `grouped` adds the member column. `sample`: a member's constants, whose exact degrees are used for all members.
     """

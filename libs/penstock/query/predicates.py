@@ -33,8 +33,8 @@ class _AnyError(Exception):
 def predicates_of(query: ContinuousQuery) -> frozenset[str] | None:
     """Return the IRIs of the predicates that the query's answers depend on; None if they may be any.
 
-    They may be any for variables as predicates, negated property sets, paths of length zero (which start at every
-    node), DESCRIBE, and count windows.
+    They may be any for variables as predicates, negated property sets, paths that may have length zero (and then match
+    every node), DESCRIBE, and count windows.
     """
     if query.form is Form.DESCRIBE or any(isinstance(window.range, CountRange) for window in query.windows):
         return None

@@ -24,7 +24,8 @@ def error_at(query: ContinuousQuery, at: int, message: str, construct: str = "")
 
 
 def resolve(query: ContinuousQuery, catalogue: Catalogue, *, stands: bool = False) -> ContinuousQuery:
-    """Return the query with `[NOW]` resolved. QueryError if it names unknown streams or graphs.
+    """Return the query with `[NOW]` resolved. QueryError if it names unknown streams or graphs, or uses `[ALL]` over a
+    stream that has timing predicates but no retention.
 
     One-shot queries may name unknown graphs, which are empty, as in SPARQL. So may a query that `stands`, i.e. was
     registered before: the stream that absorbed into the graph may have been dropped.

@@ -48,7 +48,7 @@ class Source:
 
     @property
     def total_bytes(self) -> int:
-        """Size in bytes of the file on disk (compressed for `.gz`)."""
+        """Size in bytes of the file on disk (compressed for `.gz`), or of the given bytes."""
         if self.data is not None:
             return len(self.data)
         assert self.path is not None

@@ -1,9 +1,9 @@
 """Reads of the shards of stores (ADR 15, 37, 64): by shared memory, TCP or RDMA.
 
-- data plane: `region_server` publishes regions, `connecting` opens a plane to them
+- data plane: `region_server` publishes regions, `connecting` opens connections to read them
 - control: authenticated messages (`control_connection`, `control_server`) for leases and forks
 - client, in the engine: the stored graph (`stores_graph`), its leases (`store_links`), fork-join (`fork_join`)
-- server, in the store: `fragments` executes the steps of a fork
+- server, in the store: `fragments` executes the fragments of plans
 
 The transports are native (native/src/dataplane), as is the interpretation of the bytes (native/src/remote).
 """

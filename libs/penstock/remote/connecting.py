@@ -1,4 +1,4 @@
-"""Selection of the transport to a node: shared memory, RDMA or TCP."""
+"""Selection of the transport to a process that publishes regions: shared memory, RDMA or TCP."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PlaneLimits:
-    """Limits of one plane: timeouts in ms, and bytes of outstanding reads."""
+    """Limits of one connection of the data plane: timeouts in ms, and bytes of outstanding reads."""
 
     connect_timeout_ms: int = 2_000
     read_timeout_ms: int = 10_000
@@ -36,12 +36,13 @@ def connect(
     limits: PlaneLimits = _DEFAULT_LIMITS,
     rdma_device: str = "",
 ) -> native.Plane:
-    """Open a plane to the node whose server listens at `host` and `port`. Both sides authenticate by the shared secret.
+    """Connect the data plane to the process whose `Server` listens at `host` and `port`. Both sides authenticate by the
+    shared secret.
 
-    `node` is the number by which the caller's reads refer to the node. "auto" selects shared memory if the node's
-    regions can be mapped on this machine, else RDMA if both sides have it, else TCP. "rdma" also falls back to TCP,
-    with a warning; "shm" and "tcp" do not fall back. An empty `rdma_device` selects the first usable device.
-    DataPlaneError if the node is unreachable or rejects the secret.
+    `node` is the number by which the caller's reads refer to that process. "auto" selects shared memory if the
+    process's regions can be mapped on this machine, else RDMA if both sides have it, else TCP. "rdma" also falls back
+    to TCP, with a warning; "shm" and "tcp" do not fall back. An empty `rdma_device` selects the first usable device.
+    DataPlaneError if the process is unreachable or rejects the secret.
     """
     return _Reach(node, host, port, secret, limits, rdma_device).open(transport)
 

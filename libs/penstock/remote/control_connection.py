@@ -45,7 +45,7 @@ class Address:
 
     @classmethod
     def of(cls, text: str) -> Address:
-        """Parse `host:port`."""
+        """Parse `host:port`. ValueError if the port is not a number."""
         host, _, port = text.rpartition(":")
         return cls(host, int(port))
 
@@ -56,7 +56,8 @@ class Address:
 def lease_end(asked_s: float, lease_s: float) -> float:
     """Return the time until which a lease is certainly valid, in seconds of the requester's clock.
 
-    `asked_s`: time of the request. The grantor starts to count when it responds, and uses its own clock.
+    `asked_s`: time of the request. `lease_s`: duration of the lease. The grantor starts to count when it responds, and
+    uses its own clock.
     """
     return asked_s + lease_s * (1 - _LEASE_MARGIN)
 
@@ -69,7 +70,9 @@ class ControlError(DataPlaneError):
 
 
 class Connection:
-    """One authenticated connection, used by one thread at a time. `handshake_s`: timeout of the whole handshake."""
+    """One authenticated connection, used by one thread at a time. `calling`: whether this side opened it.
+    `handshake_s`: timeout of the whole handshake.
+    """
 
     def __init__(
         self, stream: socket.socket, secret: bytes, *, calling: bool, handshake_s: float | None = None
@@ -140,7 +143,7 @@ class Connection:
         return message, {n: np.frombuffer(self._exactly(d.itemsize * count), d) for n, d, count in shapes}
 
     def ask(self, message: dict[str, Any], columns: Columns | None = None) -> dict[str, Any]:
-        """Send a message and return the fields of the response."""
+        """Send a message and return the fields of the response. ControlError if the connection fails."""
         self.send(message, columns)
         return self.receive()[0]
 

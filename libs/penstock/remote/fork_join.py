@@ -1,5 +1,5 @@
-"""The engine's side of fork-join (ADR 18): sends steps of a plan, with the rows to extend, to the stores that own their
-keys.
+"""The engine's side of fork-join (ADR 18): sends fragments of a plan, with the rows to extend, to the stores that own
+the keys of the rows.
 
 Rows are sent as Arrow IPC streams of one record batch: one uint64 column per slot, named by the slot's number.
 """

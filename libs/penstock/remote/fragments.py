@@ -1,4 +1,4 @@
-"""The store's side of fork-join: executes the steps of an engine's plan over the store's shards."""
+"""The store's side of fork-join: executes fragments of an engine's plans over the store's shards."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ class Fragments:
         self._caching = threading.Lock()
 
     def run(self, asked: dict[str, Any], excluded: NDArray[np.uint32], rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Return the rows, extended by the fragment's steps at the requested snapshot without the excluded commits.
+        """Return the rows, extended by the fragment's scans at the requested snapshot without the excluded commits.
+        `asked`: `plan` (the fragment), `snapshot`, `timeout_s` and `memory` (bytes); 0 = the maximum of this module.
 
-        DataError for an invalid fragment. StorageError if the store does not have the snapshot, not yet or no longer.
+        DataError for an invalid fragment. StorageError if the store does not have the snapshot yet, or no longer.
         LimitError if time or memory is exhausted.
         """
         plan, seed = self._plan(str(asked["plan"]))

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 class Keeper:
-    """A thread that renews an engine's leases while the engine's loop is busy."""
+    """A thread that renews an engine's leases every quarter of their duration, so that they stay valid while the
+    engine's loop is busy.
+    """
 
     def __init__(self, graph: StoresGraph, lease_ms: int = LEASE_MS) -> None:
         self._graph, self._every_s = graph, lease_ms / 4000

@@ -13,7 +13,7 @@ def missing(device: str = "") -> list[str]:
     """Return what is missing, one sentence each with its remedy; empty if RDMA can be used.
 
     `device`: name of the RDMA device; empty = any. The memory that is registered with a device is locked, so the limit
-    of locked memory counts unless the process has the capability IPC_LOCK.
+    of locked memory applies unless the process has the capability IPC_LOCK.
     """
     if not native.built_with_rdma():
         return ["this build has no RDMA: build the wheel where infiniband/verbs.h (libibverbs-dev) is installed"]
@@ -30,7 +30,7 @@ def missing(device: str = "") -> list[str]:
 
 
 def _may_lock() -> bool:
-    """Whether the process has the capability IPC_LOCK."""
+    """Return whether the process has the capability IPC_LOCK."""
     with open("/proc/self/status", encoding="ascii") as status:  # noqa: PTH123 - no file of ours
         effective = next((line.split()[1] for line in status if line.startswith("CapEff:")), "0")
     return bool(int(effective, 16) >> _CAP_IPC_LOCK & 1)

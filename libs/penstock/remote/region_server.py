@@ -1,4 +1,4 @@
-"""The regions that a node publishes, and the server for reads of them."""
+"""The regions that a process publishes, and the server through which others read them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _regions(transport: Transport, rdma_device: str) -> native.ServedRegions:
 
 
 class Server:
-    """The published regions of a node, and the native thread that serves reads of them over TCP.
+    """The published regions of a process, and the native thread that serves reads of them over TCP.
 
     A client that holds `secret` (at least 16 bytes) may read all regions; no client can write. A published file may
     grow but must not shrink. `port` 0 selects a free port. With "auto" and "rdma", stable regions can also be read by

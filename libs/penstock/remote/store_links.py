@@ -1,4 +1,5 @@
-"""An engine's links to the stores of the placement: its leases, and the planes by which it reads the shards.
+"""An engine's links to the stores of the placement: its leases, and the data-plane connections by which it reads the
+shards.
 
 A lease covers regions by epoch. A shard that moved to a store after the grant may lack the leased snapshot. An engine
 therefore attaches a shard only if the leases before and after the look-up of its location name the same epoch.
@@ -44,19 +45,21 @@ class StoreLink(Protocol):
         """Release the engine's lease."""
 
     def plane(self) -> native.Plane:
-        """Open a new plane to the store's regions."""
+        """Open a new data-plane connection to the store's regions."""
 
     def close(self) -> None:
         """Close the connection."""
 
 
 class LeasedGraph(Protocol):
-    """A graph in stores, as its leases use it. `snapshot`: the last commit that this engine has applied."""
+    """The methods of a graph in stores that `StoreLinks` calls. `snapshot`: the last commit that this engine has
+    applied.
+    """
 
     snapshot: int
 
     def attach(self, node: int, plane: native.Plane, shards: Sequence[int] | None = None) -> None:
-        """Read these shards through the plane of a store; None: all shards of the store."""
+        """Read these shards of a store through `plane`; None: all shards of the store. `node`: the store's number."""
 
     def detach(self, node: int) -> None:
         """Stop reading a store."""
@@ -76,7 +79,9 @@ class Reach(Protocol):
 
 
 class ControlLink:
-    """A link to a store in another process: its control connection and its data plane. `timeout_s`: of a request."""
+    """A link to a store in another process: its control connection and its data plane. `timeout_s`: timeout of a
+    request.
+    """
 
     def __init__(
         self,
@@ -105,7 +110,7 @@ class ControlLink:
         return answer
 
     def lease(self, engine: str, snapshot: int, lease_ms: int) -> tuple[int, dict[int, int]]:
-        """Request a lease."""
+        """Request a lease (see `StoreLink`). ControlError if the store refuses it."""
         answer = self._ask({"do": "lease", "engine": engine, "snapshot": snapshot, "lease_ms": lease_ms})
         return int(answer["snapshot"]), {int(shard): int(epoch) for shard, epoch in answer["epochs"].items()}
 
@@ -114,7 +119,7 @@ class ControlLink:
         self._ask({"do": "leave", "engine": engine})
 
     def plane(self) -> native.Plane:
-        """Open a new plane to the store's regions."""
+        """Open a new data-plane connection to the store's regions."""
         reach = (self._node, self._host, self._data_port, self._secret, self._transport)
         return connect(*reach, limits=self._limits, rdma_device=self._rdma_device)
 
@@ -140,7 +145,7 @@ class StoreLinks:
     """All links of one engine. May be used from any thread.
 
     `place` sets the placement; `mend` and `renew` update links and leases accordingly. `clock` returns seconds of a
-    monotonic clock. `secret`: enables fork-join; `execution` then decides which steps use it.
+    monotonic clock. `secret`: enables fork-join; `execution` then decides which scans use it.
     """
 
     def __init__(
@@ -172,7 +177,7 @@ class StoreLinks:
         self._placement = placement
 
     def execution(self) -> planning.Placement | None:
-        """Return where steps may be executed; None if fork-join is disabled.
+        """Return where scans of the stored graph may run; None if fork-join is disabled.
 
         The planner uses the costs of the current transports. It assumes TCP while no store is connected.
         """
@@ -192,7 +197,9 @@ class StoreLinks:
             raise DataPlaneError(self.last_error or "the leases on the stores have run out", "timed out")
 
     def mend(self, graph: LeasedGraph, *, doubtful: bool) -> None:
-        """Renew after a failed read, at most every `_MEND_EVERY_S`. `doubtful`: planes may be broken."""
+        """Call `renew` after a failed read, at most once every `_MEND_EVERY_S` seconds. `doubtful`: data-plane
+        connections may be broken, so all shards are attached again.
+        """
         self._doubtful |= doubtful
         if self._clock() >= self._mended + _MEND_EVERY_S:
             self.renew(graph)

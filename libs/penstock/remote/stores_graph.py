@@ -2,7 +2,7 @@
 
 An engine reads the snapshot that it has reached. It counts snapshots by the same rule as the stores (`Absorption`), so
 commits of a store that is ahead are invisible to it. If a store lags, a read first waits briefly, then raises
-UnavailableError to be retried between steps.
+UnavailableError. The engine retries the evaluation later.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class StoresGraph(native.RemoteStore):
         return super().number_labels(graphs, predicates)
 
     def commit(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int = 0, batch: int = 0) -> int:
-        """Count an insertion. The stores commit its quads."""
+        """Count an insertion and return its snapshot number. The stores commit its quads."""
         del s, o, stream, batch
         self.number_labels(g, p)
         self.snapshot += 1
@@ -87,7 +87,7 @@ class StoresGraph(native.RemoteStore):
 
     @property
     def placement(self) -> Placement | None:
-        """Where steps over the stores may be executed."""
+        """Where scans of the stored graph may run; None if fork-join is disabled."""
         return self.links.execution()
 
     def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:

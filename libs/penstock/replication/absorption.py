@@ -1,5 +1,5 @@
-"""Absorption: which tuples a step adds to the stored graph, and their snapshot and label numbers. Equal in all
-replicas.
+"""Absorption: which tuples a step adds to the stored graph, and their snapshot and label numbers. These are equal in
+all replicas.
 
 A commit is a batch with at least one timeless tuple, or an insertion. Commits are numbered in the total order; the
 number is the snapshot, in all stores. Edge labels are numbered in the same order. A batch first numbers the labels of
@@ -42,7 +42,9 @@ class Absorption:
 
     @classmethod
     def of(cls, declaration: Declaration, terms: TermEncoder) -> Absorption:
-        """Return the absorption of a declaration. Requests the ids of its IRIs. TransientError: retry."""
+        """Return which tuples of a declared stream are stored, and in which graph. Requests the ids of the
+        declaration's IRIs. TransientError: retry.
+        """
         if declaration.timing == "all":
             return cls(None)
         names = [*declaration.timing, *([] if declaration.absorb_into is None else [declaration.absorb_into])]
@@ -58,7 +60,7 @@ class Absorption:
 
 
 def batch_labels(graph: Labelling, absorption: Absorption, predicates: Ids) -> NDArray[np.uint32]:
-    """Number the labels of a batch. Returns the label of each tuple, 0 for tuples that are not stored."""
+    """Number the labels of a batch. Returns the label number of each tuple, 0 for tuples that are not stored."""
     distinct, places = np.unique(predicates, return_inverse=True)
     graph.number_labels(np.zeros(len(distinct), np.uint64), distinct)
     stored = absorption.stored(distinct)

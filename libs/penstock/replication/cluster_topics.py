@@ -18,7 +18,9 @@ _TAKEN_BY_KAFKA = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
 @dataclass(frozen=True, slots=True)
 class ClusterTopics:
-    """Names and partition counts of topics. `shards`: partitions of the shards topic. `buckets`: number of buckets."""
+    """Names and partition counts of topics. `shards`: partitions of the shards topic. `buckets`: number of buckets, and
+    partitions of the progress topic. `result_partitions`: partitions of the results topic.
+    """
 
     names: TopicNames
     shards: int = 4
@@ -36,8 +38,8 @@ class ClusterTopics:
         return f"{self.names.prefix}.heartbeats"
 
     def election(self, service: str) -> str:
-        """The election topic of a service. It has one partition; the group member that is assigned the partition is
-        active.
+        """Return the name of a service's election topic. It has one partition; the group member that is assigned the
+        partition is active.
         """
         return f"{self.names.prefix}.election.{service}"
 
@@ -54,7 +56,7 @@ class ClusterTopics:
             raise DataError(f"topic {topic} is the cluster's own: results can go to {results}.NAME or another prefix")
 
     def takes_results(self, topic: str) -> bool:
-        """Whether a topic accepts results. Topics with the cluster's prefix do not, except for results topics."""
+        """Return whether a topic accepts results. Among topics with the cluster's prefix, only results topics do."""
         results = self.names.results
         return not topic.startswith(f"{self.names.prefix}.") or topic == results or topic.startswith(f"{results}.")
 

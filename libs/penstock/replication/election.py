@@ -25,7 +25,9 @@ class Election:
         self._partition = Partition(topic)
 
     def leads(self, timeout_s: float = 0.0) -> bool:
-        """Whether this instance is active, to its knowledge. Waits up to `timeout_s` for a change of the assignment."""
+        """Return whether this instance is active, to its knowledge. Waits up to `timeout_s` for a change of the
+        assignment.
+        """
         self._reader.poll(1, timeout_s)
         return self._partition in self._reader.assigned()
 

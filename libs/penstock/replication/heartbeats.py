@@ -146,7 +146,9 @@ class FailureDetector:
         self._heard: dict[tuple[str, str], tuple[int, Heartbeat]] = {}
 
     def listen(self) -> None:
-        """Read new heartbeats. Unreadable records are ignored, so that they cannot stop the coordinator."""
+        """Read new heartbeats, and remove processes without one for `FORGET_AFTER_MS`. Unreadable records are ignored,
+        so that they cannot stop the coordinator.
+        """
         now_ms = self._clock.now_ms()
         while messages := self._reader.poll():
             for message in messages:

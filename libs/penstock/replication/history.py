@@ -59,7 +59,8 @@ class Track:
 
 
 class History:
-    """The tracks of all streams by IRI. The empty IRI is the track of insertions.
+    """The tracks of all streams by IRI: a track is the recorded progress of one stream. The empty IRI is the track of
+    insertions.
 
     `gone`: tracks of dropped streams. They remain until no query can read a snapshot older than their last absorption.
     """
@@ -111,9 +112,7 @@ class History:
         return [(track.number, track.batch(track.at(step))) for track in (*others, *self.gone)]
 
     def prune(self, step: int) -> list[Track]:
-        """Remove entries that look-ups at `step` or later do not need. Returns the dropped streams whose tracks were
-        removed.
-        """
+        """Remove entries that look-ups at `step` or later do not need. Returns removed tracks of dropped streams."""
         for track in (*self.tracks.values(), *self.gone):
             track.prune(step)
         over = [track for track in self.gone if track.steps[-1] <= step]
@@ -126,7 +125,7 @@ class History:
         return [[iri, t.number, t.batch_ms, list(t.steps), list(t.closed)] for iri, t in tracks]
 
     def restore(self, saved: Iterable[tuple[str | None, int, int, list[int], list[int]]], step: int) -> None:
-        """Restore the result of `save`."""
+        """Restore the result of `save`. `step`: the current step."""
         self.step = step
         tracks = [(iri, Track(number, batch_ms, steps, closed)) for iri, number, batch_ms, steps, closed in saved]
         self.tracks = {iri: track for iri, track in tracks if iri is not None}

@@ -31,7 +31,8 @@ def grid_of(record: QueryRegistration) -> Grid | None:
 
 
 def stable(streams: Iterable[str], closed: Mapping[str, int | None], ended: Mapping[str, int | None]) -> int | None:
-    """Return Stable_VTS of streams as a time in ms, or None if a stream has no progress.
+    """Return the time in ms up to which all streams are closed (Wukong+S: Stable_VTS), or None if one has no progress.
+    `closed`: the last closed time of each stream.
 
     Ended streams (`ended`: their last closed time) do not hold back the others. If all have ended, the result is the
     latest of their last closed times.

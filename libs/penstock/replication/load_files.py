@@ -1,7 +1,8 @@
 """The files of a bulk load: Parquet files in a folder that all stores and engines can read (ADR 49).
 
 The log contains the names and checksums of the files. A reader waits for a missing file, because its file system may be
-unavailable. A file with another checksum is a permanent error: neither it nor any later step can be applied.
+unavailable. A file with another checksum is a permanent error: neither the step of the load nor any later step can be
+applied.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ MAX_LABELS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class LoadFile:
-    """The file of one bin in one direction."""
+    """The file of one bin in one direction. `direction`: 0 if the bin's vertices are the subjects, 1 if they are the
+    objects. `digest`: the file's SHA-256, hexadecimal.
+    """
 
     direction: int
     bin: int
@@ -107,7 +110,7 @@ class Manifest:
                 raise DataError(f"{where}: not there for the coordinator; loads lie on shared folders")
 
     def records(self, number: int, shards: int) -> Iterator[ShardLoad]:
-        """Yield the log record of each shard."""
+        """Yield the log record of each shard. `number`: the number of the load among all insertions and loads."""
         by_shard: list[list[LoadFile]] = [[] for _ in range(shards)]
         for file in self.files:
             by_shard[file.bin // self.pieces].append(file)

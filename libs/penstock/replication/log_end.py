@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from penstock.log.clock import Clock
 
 NEAR_MS = 500
-"""Maximum age of the last record at which a reader is near the end while further records arrive continuously."""
+"""A reader is near the end of the log if its last record is at most this old, even if it has not read all records."""
 
 
 class LogEnd:
-    """`near`: whether the reader has ever been near the end. Once true, it stays true: a process that lags later
-    retains its assignment.
+    """`near`: whether the reader has been near the end at least once. It never reverts to False: a process that lags
+    later retains its assignment.
     """
 
     def __init__(self, reader: Reader, clock: Clock) -> None:

@@ -39,7 +39,7 @@ class PlacementView:
         self._lost: dict[int, int] = {}  # bucket: end of exclusion in ms
 
     def refresh(self) -> Placement | None:
-        """Return the current placement, or None before the first."""
+        """Read new records, and return the current placement, or None before the first."""
         while messages := self._reader.poll():
             for message in messages:
                 if message.key == KEY and message.value is not None:
@@ -67,7 +67,7 @@ class PlacementView:
         return _held(placement.shards, instance) | _held(placement.preparing, instance)
 
     def replaced(self, instance: str) -> bool:
-        """Whether other stores prepare every shard of this store."""
+        """Return whether other stores prepare every shard of this store. Also true if it has no shards."""
         placement = self.refresh()
         return placement is not None and _held(placement.shards, instance) <= {int(n) for n in placement.preparing}
 

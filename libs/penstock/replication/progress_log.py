@@ -77,9 +77,7 @@ class ProgressView:
         self._parts: dict[int, dict[int, ProgressPart]] = {}
 
     def feed(self, message: Message) -> bool:
-        """Apply a record. Returns True at the end of a transaction. UnreadableRecordError if it is not a progress
-        record.
-        """
+        """Apply a record. Returns whether it ends a transaction. UnreadableRecordError if it is no progress record."""
         key, self._partition = message.key or b"", f"{message.topic}[{message.partition}]"
         if message.value is None:
             self._remove(key)
@@ -102,7 +100,7 @@ class ProgressView:
 
     @property
     def step(self) -> int:
-        """The step of the last transaction."""
+        """The step of the last transaction, 0 before the first."""
         return 0 if self._last is None else self._last.step
 
     @property

@@ -99,7 +99,8 @@ class Replica(Generic[W]):
 
     # ---- duplicates
     def _stale(self, record: SequencedRecord) -> bool:
-        """Whether a record has no effect: it was applied before, or refers to a stream that was dropped (ADR 26).
+        """Return whether a record has no effect: it was applied before, or refers to a stream that was dropped (ADR
+        26).
 
         A batch applies if it ends after the last closed batch; a command or insertion applies if its number is greater
         than that of the last one. A stale record stays stale, so all replicas count the same steps, independent of how
@@ -121,8 +122,8 @@ class Replica(Generic[W]):
 
     # ---- steps
     def ready(self, step: Step) -> bool:
-        """Whether a step may be applied. A step that drops or replaces a stream waits until no query reads or publishes
-        the stream: stopped queries must have committed their evaluations.
+        """Return whether a step may be applied. A step that drops or replaces a stream waits until no query reads or
+        publishes the stream: stopped queries must have committed their evaluations.
         """
         first = step[0]
         if not isinstance(first, StreamDrop | StreamDeclaration):
@@ -130,15 +131,16 @@ class Replica(Generic[W]):
         return first.iri not in self.runtime.streams or not self._read(first.iri)
 
     def _read(self, iri: str) -> bool:
-        """Whether a registered or stopped query still reads or publishes a stream."""
+        """Return whether a registered or stopped query still reads or publishes a stream."""
         records = (registration.record for registration in self.registrations.values())
         return any(iri in record.streams or iri == record.publishes for record in records)
 
     def apply(self, step: Step, observer: StepObserver | None = None) -> Iterator[UnavailableError | None]:
-        """Apply a step. Yields None when all due evaluations are done and results may be committed.
+        """Apply a step. Yields None when results may be committed: the due evaluations are done, except those left to
+        the backlog. A bulk load also yields None after each file.
 
-        Yields an UnavailableError if an evaluation cannot read remote storage now; the next iteration retries it.
-        Without an observer, the replica does not detect leaps of event time.
+        Yields an UnavailableError if a store, the dictionary or a file of a load cannot be read now; the next iteration
+        retries. Without an observer, the replica does not detect leaps of event time.
         """
         first = step[0]
         self.history.step += 1
@@ -227,8 +229,8 @@ class Replica(Generic[W]):
         return max((end for end in (*closed, record.not_before_ms) if end is not None), default=None)
 
     def _in_force(self, batch: ShardBatch | StreamEnd) -> bool:
-        """Whether a batch belongs to the current declaration of its stream. The dispatcher may still write batches of a
-        stream after the stream was dropped.
+        """Return whether a batch belongs to the current declaration of its stream. The dispatcher may still write
+        batches of a stream after the stream was dropped.
         """
         return (
             batch.stream in self.declared
@@ -243,7 +245,7 @@ class Replica(Generic[W]):
         self.least_catch_up = min(self.least_catch_up, record.max_catch_up)
 
     def standing(self, name: str) -> Registration | None:
-        """Return the registered query of a name, or None."""
+        """Return the registration of the query with a name, None if there is none or it was stopped."""
         return next((r for r in self.registrations.values() if r.record.name == name and r.stopped is None), None)
 
     def _stopped(self, stop: QueryStop) -> None:
@@ -360,8 +362,8 @@ class EngineReplica(Replica[Runtime]):
         self.named: dict[str, int] = {}  # ids of IRIs in declarations, so that a restart needs no request
 
     def prepare(self, step: Step) -> None:
-        """Request the ids of IRIs in a step. UnavailableError if the dictionary is unavailable; nothing has changed
-        then.
+        """Request the ids of the IRIs in a stream declaration; other steps need none. UnavailableError if the
+        dictionary is unavailable; nothing has changed then.
         """
         first = step[0]
         if isinstance(first, StreamDeclaration):
@@ -379,7 +381,9 @@ class EngineReplica(Replica[Runtime]):
 
 
 def declaration_of(record: StreamDeclaration) -> Declaration:
-    """Return the declaration of a command, without `slice_mb`: the dispatcher enforces the memory budget of slices."""
+    """Return the declaration that a record of the log contains, without `slice_mb`: the dispatcher enforces the memory
+    budget of slices.
+    """
     timing = "all" if record.timing_all else record.timing
     found = Declaration.checked(
         record.iri,

@@ -37,8 +37,8 @@ class ReplicaState:
         extra: Mapping[str, Any],
         of_stream: Callable[[Any], Saved],
     ) -> ReplicaState:
-        """Copy the current state. `extra`: the state machine's own fields. `of_stream` returns its own fields of one
-        stream.
+        """Copy the current state. `extra`: the state machine's own fields. `of_stream` returns the state machine's own
+        fields of one stream.
         """
         fields = {
             "version": version,

@@ -57,8 +57,8 @@ class Commitments:
         self._reader.close()
 
     def learn(self, own: Iterable[int] = ()) -> bool:
-        """Read the commits of other processes. Commits of the process's `own` buckets are not applied: it passes them
-        to `record`. Returns whether a commit of another bucket was read.
+        """Read the commits of other processes. Commits of the process's `own` buckets are not applied, because the
+        process itself passes them to `record`. Returns whether a commit of another bucket was read.
         """
         learnt = False
         for message in self._reader.poll(_POLL):

@@ -1,6 +1,6 @@
 """The sequencer: derives the total order of the cluster from the shards topic (ADR 26).
 
-The order is that of partition 0. A writer writes every record to all partitions in one transaction, each partition gets
+The order is that of partition 0. A writer writes every record to all partitions in one transaction; each partition gets
 the part of its shard. The two writers, dispatcher and coordinator, may interleave differently in different partitions.
 The sequencer returns the next record of partition 0 as soon as its parts have arrived in all partitions. All processes
 that read all partitions therefore see the same sequence of steps.

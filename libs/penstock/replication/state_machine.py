@@ -25,29 +25,29 @@ class FollowedStream(Protocol):
 
     @property
     def declaration(self) -> Declaration:
-        """The declaration."""
+        """The stream's declaration."""
 
     @property
     def iri(self) -> str:
-        """The IRI."""
+        """The stream's IRI."""
 
     @property
     def number(self) -> int:
-        """The number in the stored graph. Never reused."""
+        """The stream's number in the stored graph, which is never reused."""
 
     @property
     def batch_ms(self) -> int:
         """The batch interval in ms."""
 
     def append(self, times: Numbers, s: Ids, p: Ids, o: Ids) -> None:
-        """Append tuples of one batch, in order of arrival."""
+        """Append the tuples of one batch, in order of arrival."""
 
     def move(self, watermark: int) -> None:
         """Advance the watermark, in ms, which permits batches up to it to close."""
 
 
 class FollowedStreams(Protocol):
-    """The declared streams. `next_number`: the number of the next one in the stored graph."""
+    """The declared streams. `next_number`: the number in the stored graph that the next declared stream gets."""
 
     next_number: int
 
@@ -82,8 +82,6 @@ class StateMachine(Protocol):
         """Store quads as one commit, identified by stream and batch number."""
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Store sorted bins as one commit, visible at the end. Yields after each bin: None, or an error if it cannot be
-        read now.
-
-        The next iteration retries it.
+        """Store sorted bins as one commit, visible at the end. Yields after each bin: None, or an UnavailableError if
+        the bin cannot be read now. The next iteration retries the bin.
         """

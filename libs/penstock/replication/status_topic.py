@@ -41,8 +41,7 @@ class Standing(NamedTuple):
     """The status of a registered query. `point_ms`: the registration point P, None until one of its streams has
     progress.
 
-    `gaps`: instants that are not evaluated, the latest `MAX_REPORTED_GAPS`. `error`: why the results topic rejects
-    answers, or None.
+    `gaps`: the latest `MAX_REPORTED_GAPS` gaps. `error`: why the results topic rejects answers, or None.
     """
 
     number: int
@@ -92,7 +91,7 @@ def accepted_record(names: TopicNames, kind: str, name: str) -> Record:
 
 
 def refused_key(kind: str, name: str) -> bytes:
-    """Return the key of a refusal."""
+    """Return the key of a refusal in the topic. `kind`: what was requested, "stream" or "query"."""
     return f"refused {kind} {name}".encode()
 
 
@@ -128,7 +127,7 @@ class StatusView:
         return Standing(document["number"], document["point"], gaps, document.get("error"))
 
     def refused(self, kind: str, name: str) -> bool:
-        """Whether the last request of that name was refused."""
+        """Return whether the last request of that name was refused."""
         return refused_key(kind, name) in self._view.latest
 
     def surplus(self) -> list[Record]:

@@ -58,7 +58,9 @@ class ClientSettings(ClusterSettings):
 
 
 def topics_of(context: Context[S]) -> ClusterTopics:
-    """Return the cluster's topics. Creates those that do not exist."""
+    """Return the cluster's topics. Creates those that do not exist. SettingsError if their numbers of partitions differ
+    from the settings.
+    """
     topics = ClusterTopics(context.names, context.settings.shards, context.settings.buckets)
     for attempt in range(_TRIES):
         try:

@@ -13,7 +13,9 @@ STALL_S = 300.0
 
 
 class Health:
-    """Health of a service. The service's loop calls `beat`, the web server's thread the other methods."""
+    """Health of a service. The service calls `check`, `beat` and `progress`; the web server's thread calls `alive` and
+    `ready`.
+    """
 
     def __init__(self, stall_s: float = STALL_S, now: Callable[[], float] = time.monotonic) -> None:
         self._stall_s = stall_s

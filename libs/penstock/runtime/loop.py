@@ -29,7 +29,7 @@ class OverdueError(Exception):
 
 
 class ServiceCore(Protocol):
-    """The core of a service, without its process."""
+    """A service core: a service without its process."""
 
     def step(self, timeout_s: float) -> bool:
         """Perform due work, waiting at most `timeout_s` for input. Returns whether there was any work."""
@@ -53,7 +53,8 @@ class Leaving(Protocol):
 
 
 class Stopping:
-    """The stop flag, set by SIGTERM or SIGINT: the current step finishes, then the service shuts down.
+    """The stop flag, set by SIGTERM or SIGINT: the current step finishes, then the service hands over its work and
+    shuts down.
 
     A long step ends early if the flag is set, and calls `check` between its parts. `leave_s`: seconds after the request
     within which the service hands over its work.
@@ -103,7 +104,7 @@ class Stopping:
 
 
 class Loop:
-    """Runs steps until a stop is requested."""
+    """Runs the steps of a service, and the handover at its end."""
 
     def __init__(
         self,
@@ -119,8 +120,8 @@ class Loop:
         self._now = now
 
     def run(self, core: ServiceCore, timeout_s: float) -> None:
-        """Run steps until a stop is requested. Raises errors that are not transient, and transient ones after
-        `give_up_s`.
+        """Run steps until a stop is requested, then until the handover is over if the service core has one (`Leaving`).
+        Raises errors that are not transient, and transient ones after `give_up_s`.
         """
         try:
             self._run(core, timeout_s)

@@ -131,13 +131,15 @@ class ServiceSettings(BaseSettings):
         return (init_settings, env_settings, *toml)
 
     def http_url(self, port: int) -> str:
-        """Return the URL of this process's HTTP for others; with the host's name if it listens on all addresses."""
+        """Return the URL at which other processes reach this one over HTTP. It has the host's name if the process
+        listens on all addresses.
+        """
         host = self.advertised_host or (socket.gethostname() if self.http_host in _EVERYWHERE else self.http_host)
         scheme = "http" if self.http_certificate is None else "https"
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     def access(self) -> Access:
-        """Return the allowed browser requests."""
+        """Return which browser requests are allowed."""
         return Access.inside(_by_comma(self.http_allow_hosts), _by_comma(self.http_allow_origins))
 
     def tokens(self) -> TokenFile | None:

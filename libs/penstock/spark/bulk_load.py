@@ -1,11 +1,11 @@
-"""The bulk load: converts files to a folder of sorted edges that an engine loads at once
+"""The bulk load: converts files to a folder of sorted edges that an engine loads as one commit
 (`penstock.engine.intake.bulk_intake`).
 
-It has four stages. Each writes a folder, and an interrupted load resumes after the last complete stage: `parse` (text
-to statements in local ids), `terms` (distinct terms, numbered), `dictionary` (new terms with their ids, in id order)
-and `edges` (bins of the shards, sorted). For a cluster, its dictionary service numbers the terms, and the edge files
-remain for stores and engines to read. The counts of earlier stages determine the partition sizes of later ones, so that
-a task's memory stays bounded.
+It has four stages, for a cluster three (without `dictionary`). Each writes a folder, and an interrupted load resumes
+after the last complete stage: `parse` (text to statements in local ids), `terms` (distinct terms, numbered),
+`dictionary` (new terms with their ids, in id order) and `edges` (bins of the shards, sorted). For a cluster, its
+dictionary service numbers the terms, and the edge files remain for stores and engines to read. The counts of earlier
+stages determine the partition sizes of later ones, so that a task's memory stays bounded.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ class BulkLoad:
         self._sources: list[SourceFile] = []
 
     def open(self) -> bool:
-        """List the files and open the remains of an earlier run of the same load. Returns whether there are any."""
+        """List the files and open the remains of an earlier run of the same load. Returns whether there are any such
+        remains.
+        """
         self._sources = list_sources(self._spark, self._settings.files, self._settings.format)
         settings = self._settings
         return self.staging.open(

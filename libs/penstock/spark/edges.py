@@ -59,9 +59,10 @@ class DealSettings:
 
 
 def deal(settings: DealSettings, batches: Iterable[Any]) -> Iterator[Any]:
-    """Translate rows (part, slots, codes) and (part, s, p, o, g), where a part's rows of the first kind come first.
+    """Translate the statements of parts to packed edges. Input rows are (part, slots, codes), the ids of a part's
+    terms, and (part, s, p, o, g), its statements in local ids; the first kind comes first in each part.
 
-    Yields packed edges. Their first column is direction times number of bins plus bin.
+    The first column of the output is direction times number of bins plus bin.
     """
     waiting: list[tuple[Ids, ...]] = []
     part, table = None, _Table()

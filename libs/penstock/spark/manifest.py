@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def manifest_of(files: HadoopFiles, folder: str, pieces: int) -> Manifest:
-    """Return the manifest of an edge folder. Reads every file once, and counts the triples in the files by subject."""
+    """Return the manifest of an edge folder. Reads every file once. `pieces`: number of bins per shard.
+
+    The number of triples is that of the edges sorted by subject.
+    """
     address, found, triples = arrow_address(folder), [], 0
     labels: set[tuple[int, int]] = set()
     for status in files.all_files(folder):
@@ -42,7 +45,7 @@ def place_of(uri: str) -> tuple[int, int]:
 
 
 def arrow_address(folder: str) -> str:
-    """Return a Hadoop folder in Arrow's notation: a local path, or an address."""
+    """Return a Hadoop folder in Arrow's notation: a local path or a URI."""
     split = urlsplit(folder)
     if split.scheme in ("", "file"):
         return str(Path(unquote(split.path) if split.scheme else folder).absolute())

@@ -68,7 +68,7 @@ def ids_of_codes(codes: Ids, first_entries: Ids, first_blanks: Ids) -> Ids:
 
 
 def number_terms(batches: Iterable[Any]) -> Iterator[Any]:
-    """Number the distinct terms of a task: rows (part, slot, kind, lexical, datatype, lang)."""
+    """Number the distinct terms of a task, given as rows (part, slot, kind, lexical, datatype, lang)."""
     numbering = _Numbering(task_number())
     for batch in batches:
         numbering.take(batch)

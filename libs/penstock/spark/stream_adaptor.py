@@ -74,8 +74,8 @@ class StreamSettings:
 
 
 class StreamAdaptor:
-    """The driver. `events`, `tuples` and `dead` count what its batches wrote, `discarded` the tuples that they
-    discarded. Those of a repeated batch count again.
+    """The driver. `events`, `tuples` and `dead` count what its batches have written, `discarded` the tuples that they
+    have discarded. A repeated batch counts again.
     """
 
     def __init__(self, spark: SparkSession, log: Log, names: TopicNames, settings: StreamSettings) -> None:
@@ -97,7 +97,7 @@ class StreamAdaptor:
         self._tidy()
 
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Monitor the query for `timeout_s`. Returns whether it finished a batch.
+        """Monitor the Spark streaming query for `timeout_s`. Returns whether it finished a batch.
 
         TransientError: the query failed; the next call restarts it. FencedError: another driver started. StorageError:
         it failed repeatedly.
@@ -259,7 +259,7 @@ class StreamAdaptor:
             self._written |= moved
 
     def close(self) -> None:
-        """Stop the query. The session stays open."""
+        """Stop the streaming query. The session stays open."""
         self._stop()
         self._writer.close()
         self._declared.close()

@@ -85,15 +85,17 @@ class TermCache:
             self._dictionary.adopt(ids[found], [part[i] for i in found])
 
     def constant(self, term: TermTuple) -> int:
-        """Return the id of a constant of a declaration or registered query. No request if `learn` has seen the
-        constant.
+        """Return the id of a constant of a declaration or registered query. Makes no request if the constant is cached
+        (see `learn`). TransientError: retry.
         """
         if not self.known(term):
             self.learn([term])
         return self._dictionary.intern(*term)
 
     def query_constant(self, term: TermTuple) -> int:
-        """Return the id of a constant of a one-shot query: a private id if the cluster has none."""
+        """Return the id of a constant of a one-shot query: a private id if the cluster's dictionary does not contain
+        it. TransientError: retry.
+        """
         if not self.known(term):
             self.look_up([term])
         return self._dictionary.intern(*term)
@@ -128,7 +130,7 @@ class OneShotCore(ClusterCore):
     """The core for one-shot queries, which assign no ids in the cluster."""
 
     def term_id(self, term: Iri | Literal) -> int:
-        """Return the id of a constant: a private id if the cluster has none."""
+        """Return the id of a constant: a private id if the cluster's dictionary does not contain it."""
         return self.terms.query_constant(term_tuple(term))
 
 
@@ -157,7 +159,7 @@ def constants_of(statement: Statement, catalogue: Catalogue) -> Iterator[TermTup
 
 
 def term_tuple(term: Iri | Literal) -> TermTuple:
-    """Return a constant as a native tuple."""
+    """Return a constant as (kind, lexical form, datatype, language)."""
     if isinstance(term, Iri):
         return (IRI, term.value, "", "")
     return (LITERAL, term.lexical, term.datatype, term.lang)

@@ -31,7 +31,7 @@ class TermEncoder(Protocol):
     """The part of the dictionary service that adaptors and stores use."""
 
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return durable ids, with a fresh node per blank node. TransientError: retry."""
+        """Return durable ids of terms. Each blank node becomes a fresh one. TransientError: retry."""
         ...
 
 
@@ -56,7 +56,9 @@ class OutgoingTerms:
         return full
 
     def cluster_ids(self, ids: Ids) -> Ids:
-        """Return the global ids of the same terms."""
+        """Return the global ids of the terms that have the local ids `ids`. Blank nodes become fresh ones.
+        TransientError: retry.
+        """
         tags = ids >> TAG_SHIFT
         entries = ((tags == _IRI) & (ids != 0)) | (tags == _LITERAL)
         blanks = tags == _BLANK

@@ -19,11 +19,11 @@ ENCODE, FIND, DECODE = "encode", "find", "decode"
 
 
 def terms_table(terms: Sequence[TermTuple]) -> pa.Table:
-    """Return terms as a table."""
+    """Return a table with one row per term and the columns of TERMS."""
     columns = list(zip(*terms, strict=True)) or [(), (), (), ()]
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, TERMS, strict=True)], schema=TERMS)
 
 
 def table_terms(table: pa.Table) -> list[TermTuple]:
-    """Return the terms in a table's rows."""
+    """Return the terms in the rows of a table of `terms_table`."""
     return list(zip(*(table.column(name).to_pylist() for name in TERMS.names), strict=True))

@@ -247,7 +247,7 @@ class NamedGraph:
 
 @dataclass(frozen=True, slots=True)
 class InsertionDone:
-    """A completed insertion. A repeated request with the same id stores nothing."""
+    """A completed insertion. A repeated request of the same name stores nothing."""
 
     number: int
     request: str

@@ -63,12 +63,12 @@ class Verdict:
 
     @property
     def complete(self) -> bool:
-        """Return whether all expected results have arrived."""
+        """Whether all expected results have arrived."""
         return self.expected.keys() <= self.counts.keys()
 
     @property
     def good(self) -> bool:
-        """Return whether no result is lost, duplicated or different."""
+        """Whether no result is lost, duplicated or different."""
         return self.complete and not self.different and max(self.counts.values(), default=0) <= 1
 
     def __str__(self) -> str:

@@ -12,7 +12,9 @@ _BEFORE_S, _DEAD_S = 0.4, 1.5
 
 
 class Kill(NamedTuple):
-    """A kill: after `event` produced events, `before_s` seconds pass until the kill, and `dead_s` until the restart."""
+    """The kill of `victim`: `before_s` seconds after `event` events are produced. The restart is `dead_s` seconds
+    later.
+    """
 
     event: int
     victim: str

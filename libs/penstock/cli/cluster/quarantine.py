@@ -1,4 +1,4 @@
-"""`penstock quarantine`: sets aside a record of an internal topic that stops services."""
+"""`penstock quarantine`: makes services skip a record of an internal topic that they cannot decode."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def quarantine(
     *,
     show: Annotated[bool, typer.Option("--list", help="List the records in quarantine.")] = False,
 ) -> None:
-    """Set aside an unreadable record of an internal topic: services skip it from their next start on."""
+    """Put an unreadable record of an internal topic into quarantine: services skip it from their next start on."""
     from penstock.log.kafka.kafka_log import KafkaLog  # noqa: PLC0415 - the cluster extra
     from penstock.log.topics import TopicNames  # noqa: PLC0415
     from penstock.runtime.settings import ServiceSettings, load  # noqa: PLC0415

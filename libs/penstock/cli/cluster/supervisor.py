@@ -1,7 +1,8 @@
 """A supervisor of service processes: starts them, restarts those that end, and reports repeated failures.
 
-A service that ends is restarted at once. After repeated failures there is a pause, which doubles up to RESTART_MAX_S.
-From the third consecutive failure on, its last log line is reported.
+A service restarts at once after its first failure, and after a pause that doubles up to RESTART_MAX_S after further
+consecutive ones. From the third consecutive failure on, the last line of its log is reported. An unchanged line is
+reported again only when the number of failures has doubled.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class Supervisor:
             self._report(service, service.due_s - now)
 
     def _report(self, service: Supervised, pause_s: float) -> None:
-        """Report a failure. An identical log line is reported again only when the failure count has doubled."""
+        """Report a failure. An unchanged log line is reported again only when the number of failures has doubled."""
         line = self.last_line(service)
         again = service.failures & (service.failures - 1) == 0
         if self.report is None or (line == service.reported and not again):

@@ -54,7 +54,9 @@ BROKER_PORT, COORDINATOR_PORT, ENGINE_PORT = 9092, 8081, 8091
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """Options of `penstock up`. A port of 0 means any free port; for several services, the port is the first one's."""
+    """Options of `penstock up`. A port of 0 means any free port. If a service has several processes, its port is that
+    of the first one; the others use the following ports.
+    """
 
     directory: Path
     bootstrap_servers: str | None = None

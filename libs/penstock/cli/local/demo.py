@@ -140,7 +140,7 @@ class LiveScreen:
         self._latest[stem] = evaluation
 
     def tick(self, t: int) -> None:
-        """Redraw the screen, with the replay's clock."""
+        """Redraw the screen if an answer has changed. `t`: the event time that the replay has reached."""
         if self._changed:
             self._changed = False
             self._live.update(Group(_line(f"{clock(t)}  Ctrl-C to stop", "bold"), *self._sections()))

@@ -164,7 +164,7 @@ def _run(bulk: BulkLoad, intake: Any, stages: Stages, scratch: Path, options: Sp
 
 
 def set_aside(bulk: BulkLoad, options: SparkOptions, stages: Stages) -> str:
-    """Write bad lines to the requested file. Returns a summary."""
+    """Write the bad lines to the file that the options name. Returns a summary."""
     parsed = bulk.staging.found("parse")
     if parsed is None or not parsed["bad"]:
         return ""

@@ -39,13 +39,13 @@ class Decoder(Protocol):
         """Return the term of each id, None for 0."""
 
     def publish(self, ids: Ids) -> Ids:
-        """Return the ids, with ids of computed terms replaced by dictionary ids: those are valid outside of the
-        evaluation. Computed blank nodes become fresh ones.
+        """Return the ids with those of computed terms replaced by dictionary ids, which are also valid outside of the
+        evaluation. Each computed blank node becomes a fresh one.
         """
 
 
 class Answer:
-    """Columns of ids with their decoder, and a lease that retains their terms.
+    """Columns of ids, their decoder, and a lease that retains their terms.
 
     `columns` may be `Pairs`, the cross product of several parts. Whole columns are then created on access.
     """
@@ -82,8 +82,8 @@ class Answer:
 
     @cached_property
     def _decoded(self) -> tuple[list[TermTuple | None], list[_Places]]:
-        """Return decoded terms, and for each held column the position of each row's term among them. In a small answer
-        the same term may occur several times.
+        """The decoded terms, and for each held column the position of each row's term among them. In a small answer the
+        same term may occur several times.
         """
         if sum(map(len, self._held)) <= _FEW:  # sorting costs more than decoding duplicates
             terms: list[TermTuple | None] = []
@@ -150,7 +150,7 @@ class Solutions(Answer):
 
     @property
     def ids(self) -> dict[str, Ids]:
-        """Columns of term ids (0 = unbound), valid for `Engine.decode` as long as this object exists."""
+        """Columns of term ids by variable name (0 = unbound), valid for `Engine.decode` while this object exists."""
         return dict(zip(self.variables, self.published, strict=True))
 
     def to_json(self) -> str:

@@ -50,7 +50,7 @@ class Product:
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """The first row of each present member, followed by the number of rows."""
+        """The first row of each present member, followed by the total number of rows."""
         return np.concatenate((np.zeros(1, np.int64), np.cumsum(np.prod(self._counts, axis=0))))
 
     def spans(self) -> tuple[Ids, NDArray[np.int64]]:
@@ -58,7 +58,7 @@ class Product:
         return self.present, self.starts
 
     def bytes(self) -> float:
-        """Size in bytes of all rows as columns, including the member column."""
+        """Return the size in bytes of all rows as columns, including the member column."""
         return float(np.prod(self._counts, axis=0, dtype=np.float64).sum()) * 8 * (1 + len(self.places))
 
     @cached_property
@@ -74,7 +74,7 @@ class Product:
         return int(self.starts[-1])
 
     def of(self, member: int) -> Pairs:
-        """Return a member's rows."""
+        """Return a member's rows as a cross product of its rows in each factor."""
         parts, counts = [], []
         for rows in self.parts:
             low = int(np.searchsorted(rows.member, member, side="left"))

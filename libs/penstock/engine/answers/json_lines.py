@@ -15,8 +15,8 @@ _LINE_ENDS = (("\u0085", r"\u0085"), ("\u2028", r"\u2028"), ("\u2029", r"\u2029"
 
 
 def json_line(evaluation: Evaluation, query: str | None = None, error: str | None = None) -> str:
-    """Return the line. `query` overrides the evaluation's query name. `error`: why the answer is missing or
-    withheld.
+    """Return an evaluation as one line of JSON, without a line end. `query` overrides the evaluation's query name.
+    `error`: why the answer is missing or withheld; None = the evaluation's own error, if any.
     """
     line: dict[str, Any] = {
         "query": query or evaluation.query,

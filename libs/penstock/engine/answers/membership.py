@@ -51,5 +51,7 @@ class Membership:
         return self._numbers.get(member)
 
     def renumbering(self, earlier: Membership) -> Ids:
-        """Return, for each number of an earlier membership, the member's current number (0 if removed, and for 0)."""
+        """Return an array that maps the numbers of `earlier` to the members' current numbers. It has 0 for removed
+        members and at index 0.
+        """
         return np.array([0, *(self._numbers.get(m, 0) if m is not None else 0 for m in earlier.all)], np.uint64)

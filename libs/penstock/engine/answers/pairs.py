@@ -51,7 +51,7 @@ class Pairs:
         return tuple(self._whole(part, held[self._first(part) + column]) for part, column in self.places)
 
     def rows(self, held: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]]:
-        """Yield the same values by row, without creating whole columns."""
+        """Yield the rows of the columns that `expand` would return, without creating these columns."""
         columns = iter(held)
         parts = [
             list(zip(*islice(columns, len(part)), strict=True)) if part else [()] * count

@@ -128,7 +128,7 @@ class Evaluation:
 
     @property
     def windows(self) -> dict[str, Bounds]:
-        """Nominal bounds of each window, by IRI."""
+        """Nominal bounds of each window by IRI: (start exclusive, end inclusive), ms."""
         return dict(self._block.reading.windows)
 
     @property
@@ -138,12 +138,14 @@ class Evaluation:
 
     @property
     def vts(self) -> dict[str, int]:
-        """Vector timestamp: the last batch of each stream that the evaluation read."""
+        """Vector timestamp: for each stream, the number of the last batch that the evaluation could read."""
         return dict(self._block.reading.vts)
 
     @property
     def attempt(self) -> int:
-        """1, plus one for each restart after a crash."""
+        """1, plus one for each restart after a crash. In a cluster, also plus one for each engine that took over the
+        query.
+        """
         return self._block.reading.attempt
 
     @property
@@ -161,7 +163,7 @@ class Evaluation:
 
     @property
     def raw(self) -> Solutions | bool | Triples:
-        """The answer in columns: like `answer`, but Triples instead of a graph."""
+        """The answer in columns: like `answer`, but Triples in place of a graph. Raises `error` if it is not None."""
         if self.error is not None:
             raise self.error
         block = self._block
@@ -216,7 +218,7 @@ class BlockLog:
                 yield number, block
 
     def taken(self, number: int) -> None:
-        """Record that one more member has consumed its part of a block."""
+        """Record that one more member has consumed its part of a block. After the last member, removes the block."""
         with self._lock:
             block = self._blocks.get(number)
             if block is None:

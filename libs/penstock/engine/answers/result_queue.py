@@ -20,7 +20,9 @@ _log = logging.getLogger("penstock.engine")
 
 @dataclass(slots=True)
 class Segment:
-    """A range of a block log still to consume: from `next` to `end` (None = also future blocks)."""
+    """The blocks of a log that a member has still to consume: from number `next` up to `end`, exclusive. `end` None:
+    also all future blocks.
+    """
 
     log: BlockLog
     next: int
@@ -28,7 +30,7 @@ class Segment:
 
     @property
     def until(self) -> int:
-        """The current end of the range."""
+        """The current exclusive end of the range: `end`, or the log's current end if `end` is None."""
         return self.log.next if self.end is None else self.end
 
 
@@ -56,7 +58,7 @@ class ResultQueue:
 
     # ---- polling
     def take(self, limit: int | None = None) -> list[Evaluation]:
-        """Return new evaluations in time order, at most `limit`."""
+        """Remove and return pending evaluations in time order, at most `limit` (None = all)."""
         with self._taking:
             taken: list[Evaluation] = []
             while self._left and (limit is None or len(taken) < limit):
@@ -112,7 +114,9 @@ class ResultQueue:
         return unsubscribe
 
     def wake(self, waker: Callable[[], object]) -> Callable[[], None]:
-        """Call `waker` when there may be new evaluations, or the query has ended. Returns a function that ends this."""
+        """Call `waker` when there may be new evaluations, or the query has ended. Returns a function that removes the
+        waker.
+        """
         self._wakers.append(waker)
         self._listeners.add(self)
         return lambda: self._wakers.remove(waker)

@@ -28,12 +28,12 @@ class Rows:
     decoder: Decoder | None
 
     def take(self, rows: np.ndarray) -> Rows:
-        """Return some of the rows, in the order given."""
+        """Return the rows at the positions `rows`, in that order."""
         return Rows(self.member[rows], tuple(column[rows] for column in self.columns), self.decoder)
 
     def spans(self) -> tuple[Ids, NDArray[np.int64]]:
-        """Return the members that have rows, ascending, and their offsets: member i has the rows from offsets[i] to
-        offsets[i + 1].
+        """Return the members that have rows, ascending, and offsets: the i-th of them has the rows from offsets[i] up
+        to offsets[i + 1], exclusive.
         """
         return native.runs(self.member)
 
@@ -51,8 +51,8 @@ class Rows:
         return Rows(self.member, publish(self.columns, self.decoder), self.decoder)
 
     def settled(self, dictionary: native.Dictionary) -> Rows:
-        """Return rows with dictionary ids (`published`), with private ids replaced where the cluster's dictionary
-        contains the term by now.
+        """Return the rows with the cluster's ids in place of private ids, for terms that its dictionary contains by
+        now. The rows must be `published`.
 
         A term that was computed at one instant may be in the data of the next.
         """

@@ -6,13 +6,13 @@ from threading import Lock
 
 
 class Unpolled:
-    """Size in bytes of the blocks in all logs of an engine. Polling threads subtract while evaluations add."""
+    """Size in bytes of the blocks in all block logs of an engine. Polling threads subtract while evaluations add."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self.bytes = 0
 
     def add(self, size: int) -> None:
-        """Add pending bytes, or subtract (negative)."""
+        """Add `size` bytes. A negative size subtracts."""
         with self._lock:
             self.bytes += size

@@ -20,14 +20,14 @@ class ArrayWriter:
         self._length = 0
 
     def add(self, array: NDArray[Any]) -> tuple[int, int]:
-        """Append an array. Returns its address."""
+        """Append an array. Returns its address: (offset, length) in numbers of 64 bits."""
         place = self._length, len(array)
         self._file.write(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
         self._length += len(array)
         return place
 
     def close(self) -> None:
-        """Finish the file."""
+        """Close the file."""
         self._file.close()
 
 
@@ -38,9 +38,9 @@ class ArrayReader:
         self._words = np.fromfile(path, np.dtype("<u8")).astype(np.uint64, copy=False)
 
     def ids(self, place: list[int]) -> NDArray[np.uint64]:
-        """Return an array of ids."""
+        """Return the array at an address as ids (uint64)."""
         return self._words[place[0] : place[0] + place[1]]
 
     def numbers(self, place: list[int]) -> NDArray[np.int64]:
-        """Return an array of signed numbers."""
+        """Return the array at an address as signed numbers (int64)."""
         return self.ids(place).view(np.int64)

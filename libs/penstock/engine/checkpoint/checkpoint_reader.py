@@ -31,7 +31,9 @@ _ERRORS: dict[str, type[PenstockError]] = {"LimitError": LimitError, "DataError"
 
 
 def read_into(runtime: Runtime, folder: Path) -> None:
-    """Restore the state of a folder into an empty runtime, whose store and dictionary are already restored."""
+    """Restore the state of a folder into an empty runtime, whose store and dictionary are already restored.
+    StorageError if a file is unreadable or corrupt, or has another format version.
+    """
     path = folder / "engine.json"
     state = read_json(path)
     if state.get("version") != VERSION:

@@ -27,7 +27,9 @@ class Capturing(Protocol):
     """The checkpoint interface of a stored graph or a shard."""
 
     def capture(self, directory: str, previous: str = "") -> native.StoreCapture:
-        """Capture what a checkpoint needs in addition to the previous one."""
+        """Capture what a checkpoint in `directory` needs in addition to the previous one, whose directory is `previous`
+        ("" = none).
+        """
 
 
 VERSION = 1

@@ -65,14 +65,12 @@ class DataDirectory:
             raise StorageError(f"{self.path}: cannot be used as a data directory: {error}") from error
 
     def running(self, attempt: int) -> None:
-        """Record the current attempt, so that the next one after a crash has a higher number even without a
-        checkpoint.
-        """
+        """Record the current attempt. The attempt after a crash then has a higher number even without a checkpoint."""
         with suppress(OSError):  # on a full disk, the next attempt may get the same number
             write_durably(self.path / "RUNNING", str(attempt).encode())
 
     def close(self, *, clean: bool) -> None:
-        """Close the directory. `clean`: the last checkpoint is complete."""
+        """Close the directory. `clean`: the current checkpoint contains every change."""
         if self._descriptor is not None:
             if clean:
                 (self.path / "RUNNING").unlink(missing_ok=True)
@@ -86,7 +84,9 @@ class DataDirectory:
         return _read(path) if path.exists() else b""
 
     def current(self) -> Path | None:
-        """Return the folder of the current checkpoint after verifying every file; None if there is none."""
+        """Return the folder of the current checkpoint after verifying every file; None if there is none. StorageError
+        if it is corrupt.
+        """
         pointer = self.path / "CURRENT"
         if not pointer.exists():
             return None
@@ -116,9 +116,9 @@ class DataDirectory:
         return make_directory(folder, exist_ok=False)
 
     def publish(self, folder: Path) -> None:
-        """Make a written checkpoint durable and activate it. Removes the others.
+        """Make a written checkpoint durable and activate it. Removes the other checkpoints.
 
-        Links to files of the previous checkpoint are already durable, and their checksums are known.
+        Files that are links to files of the previous checkpoint are already durable, and their checksums are known.
         """
         known = self._known()
         files = [file for file in sorted(folder.rglob("*")) if file.is_file()]

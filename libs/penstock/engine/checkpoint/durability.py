@@ -28,7 +28,7 @@ _log = logging.getLogger("penstock.engine")
 
 
 def checked_durability(found: str, *, writable: bool) -> Durability:
-    """Return the setting. DataError if it is invalid or needs a writable directory."""
+    """Return `found` as a durability setting. DataError if it is invalid or needs a writable directory."""
     for known in get_args(Durability):
         if found == known:
             if known == "commit" and not writable:
@@ -46,7 +46,9 @@ class ChangeLog:
         self._limit = self._due = 0
 
     def open(self, directory: DataDirectory, recovered: Recovered, limit: int) -> None:
-        """Start logging to a new file, after recovery. StorageError if it cannot be created."""
+        """Start logging to a new file, after recovery. `limit`: size in bytes above which a checkpoint is due.
+        StorageError if the file cannot be created.
+        """
         number = max([recovered.file, *log_numbers(directory.path)]) + 1
         try:
             self._wal = WriteAheadLog(directory.path, number, recovered.last + 1)
@@ -60,7 +62,7 @@ class ChangeLog:
         return self._wal is not None
 
     def stats(self) -> dict[str, int] | None:
-        """Return the log's statistics; None if there is no log."""
+        """Return the log's file number, size in bytes, last entry and number of flushes; None if there is no log."""
         wal = self._wal
         return (
             None if wal is None else {"file": wal.number, "bytes": wal.bytes, "entry": wal.last, "flushes": wal.flushes}
@@ -68,7 +70,9 @@ class ChangeLog:
 
     # ---- a change
     def begin(self, entry: Callable[[], LogEntry] | None) -> int | None:
-        """Log a change that is about to be applied. On StorageError, the caller must not apply it."""
+        """Log a change that is about to be applied. Returns the entry's number, None if changes are not logged. On
+        StorageError, the caller must not apply the change.
+        """
         if self._wal is None or entry is None:
             return None
         return self._wal.append(entry().encode())
@@ -91,7 +95,9 @@ class ChangeLog:
 
     # ---- checkpoints
     def save(self, runtime: Runtime, directory: DataDirectory) -> None:
-        """Make a checkpoint and remove the earlier log. On StorageError nothing changes."""
+        """Make a checkpoint and remove the earlier log. On StorageError the earlier checkpoint and log remain. If the
+        new checkpoint is active, but possibly not durable, further changes are refused until a checkpoint succeeds.
+        """
         wal = self._wal
         if wal is None:
             number = max(log_numbers(directory.path), default=0) + 1

@@ -52,7 +52,8 @@ def save(runtime: Runtime, directory: DataDirectory, position: Position) -> None
 def restored(
     directory: DataDirectory | None, make_core: Callable[[Path | None], EngineCore]
 ) -> tuple[Runtime, Position]:
-    """Return a runtime restored from the current checkpoint, or an empty one, and the log's position.
+    """Return a runtime, restored from the current checkpoint if there is one and otherwise empty, and the position in
+    the write-ahead log.
 
     `make_core` creates the engine core from the checkpoint's folder; None = an empty one.
     """

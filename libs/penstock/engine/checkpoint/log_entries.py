@@ -41,7 +41,7 @@ class Operations(Protocol):
         """Drop a stream."""
 
     def advance(self, iri: str | None, timestamp: int, skip: Any = False) -> object:
-        """Advance streams."""
+        """Advance the watermark of a stream, or (None) of all input streams."""
 
     def register(self, text: str, name: str | None = None, base: str | None = None) -> object:
         """Register a standing query."""
@@ -61,12 +61,14 @@ class Stoppable(Protocol):
     """A standing query."""
 
     def stop(self) -> None:
-        """Stop it."""
+        """Stop the query."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """An operation, its arguments, and binary data. `wall_ms` is the wall clock time of its application."""
+    """An operation, its arguments, and the bytes of its events or document. `wall_ms` is the wall clock time of its
+    application.
+    """
 
     verb: str
     wall_ms: int
@@ -74,13 +76,13 @@ class LogEntry:
     data: bytes = field(default=b"", repr=False)
 
     def encode(self) -> bytes:
-        """Return the entry as bytes."""
+        """Return a line of JSON with operation, wall clock and arguments, followed by `data`."""
         head = json.dumps([self.verb, self.wall_ms, self.arguments], separators=(",", ":"))
         return b"%b\n%b" % (head.encode(), self.data)
 
     @classmethod
     def decode(cls, payload: bytes) -> LogEntry:
-        """Decode the bytes of `encode`."""
+        """Return the entry that `encode` wrote. StorageError if it is corrupt."""
         head, _, data = payload.partition(b"\n")
         try:
             verb, wall_ms, arguments = json.loads(head)

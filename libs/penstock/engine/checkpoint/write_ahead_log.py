@@ -133,7 +133,7 @@ class WriteAheadLog:
         remove_before(self._folder, self.number)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file. The log accepts no further entries."""
         with self._group:
             while self._flushing:
                 self._group.wait()
@@ -142,7 +142,7 @@ class WriteAheadLog:
 
 
 def remove_before(folder: Path, number: int) -> None:
-    """Remove log files that a checkpoint has superseded."""
+    """Remove the log files with numbers below `number`, which a checkpoint has superseded."""
     for older in log_numbers(folder):
         if older < number:
             log_path(folder, older).unlink(missing_ok=True)

@@ -121,7 +121,7 @@ class Intake:
 
 def as_column(values: ArrayLike, dtype: type[np.int64 | np.uint64]) -> NDArray[Any]:
     """Return the values as a contiguous column of `dtype`. DataError if they are not a one-dimensional array of
-    integers, or one of them is out of its range.
+    integers, or one of them is out of the range of `dtype`.
     """
     if type(values) is np.ndarray and values.dtype == dtype and values.ndim == 1 and values.flags.c_contiguous:
         return values  # the common case

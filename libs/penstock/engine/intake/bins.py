@@ -48,15 +48,15 @@ class Bins(Protocol):
 
     @property
     def labels(self) -> tuple[Ids, Ids]:
-        """Graphs and predicates of the edge labels, in label order."""
+        """The ids of the graphs and of the predicates of the edge labels, in the order of the label numbers."""
 
     def files(self, shard: int | None = None) -> Iterable[BinFile]:
         """Return the bins of a shard, or all."""
 
 
 def appended(load: native.BulkLoad, files: Iterable[BinFile]) -> Iterator[UnavailableError | None]:
-    """Append the bins to `load`. Yields None after each, or the error of a bin that is unreadable now and that the next
-    step retries.
+    """Append the bins to `load`. Yields None after each bin, or the error of a bin that is unreadable now. The next
+    iteration retries that bin.
     """
     for file in files:
         columns = None

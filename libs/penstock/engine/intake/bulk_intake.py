@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from penstock.engine.intake.bins import BinColumns
 
 KNOWN_PART = -1
-"""Value of column `part` for known terms; otherwise the column numbers the load's tasks."""
+"""The value of column `part` for terms that the dictionary already contains. For other terms, `part` is the number of a
+task of the load.
+"""
 
 _TERMS_PER_PART = 262_144
 _BYTES_PER_PART = 64 << 20
@@ -130,7 +132,7 @@ class BulkIntake:
         return self._core.last_load
 
     def known_terms(self, file: Path) -> KnownTerms:
-        """Write the dictionary's terms to a Parquet file, and return its description."""
+        """Write the dictionary's terms to a Parquet file, and return the description of the dictionary."""
         dictionary = self._core.dictionary
         end, blanks = native.next_slot(dictionary), dictionary.blank_count()
         digest = hashlib.sha256(f"{end} {blanks}".encode())
@@ -148,8 +150,8 @@ class BulkIntake:
     def take(self, known: KnownTerms, prepared: Prepared) -> LoadReport:
         """Store a prepared load as one snapshot. `known` is the dictionary that it extends.
 
-        DataError, without effect, if the dictionary has grown since, or the files are not those of a load. LimitError
-        if the store is full.
+        DataError if the dictionary has grown since, or the files are not those of a load; no triple is stored then.
+        LimitError if the store is full.
         """
         began, core = time.perf_counter(), self._core
         with self._writing:

@@ -17,10 +17,12 @@ Timing: TypeAlias = tuple[str, ...] | Literal["all"]
 class Declaration:
     """A stream's declaration. Times are in milliseconds.
 
-    timing: predicates whose tuples are not stored, or "all". absorb_into: graph that absorbs the other tuples (None =
-    the default graph). slice_mb: memory limit of the stream's open batches and live slices (None = no limit).
-    idle_timeout_ms: a stream that is idle longer than this no longer holds back the watermark. Its next event may
-    therefore be late.
+    batch_ms: batch interval. lateness_ms: how far behind the latest event an event may be. timing: predicates whose
+    tuples are not stored, or "all". absorb_into: graph that absorbs the other tuples (None = the default graph).
+    retention_ms: how long slices are retained even if no window needs them; also the range of `[ALL]` if there are
+    timing predicates. idle_timeout_ms: a stream that is idle longer than this no longer holds back the watermark. Its
+    next event may therefore be late. max_ahead_ms: how far ahead of both watermark and wall clock an event may be.
+    slice_mb: memory limit of the stream's open batches and live slices (None = no limit).
     """
 
     iri: str
@@ -65,7 +67,7 @@ class Declaration:
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Declaration:
-        """Return the declaration that `as_json` returned."""
+        """Return the declaration whose `as_json` is `saved`."""
         timing = saved["timing"]
         return cls(**{**saved, "timing": timing if timing == "all" else tuple(timing)})
 

@@ -69,7 +69,7 @@ class Document:
         return cls(quads, np.where(quads.graphs == 0, name, quads.graphs), lease, terms, began)
 
     def commit(self, core: EngineCore) -> LoadReport:
-        """Store the document as one snapshot. The caller holds the writer's lock."""
+        """Store the document as one snapshot. The caller holds the engine's lock."""
         triples = core.store.edge_count()
         columns = self.quads.subjects, self.quads.predicates, self.quads.objects, self.graphs
         for column in columns:

@@ -9,8 +9,8 @@ from typing import Generic, Protocol, TypeVar
 
 @dataclass(frozen=True, slots=True)
 class LateEvent:
-    """An event whose time τ was at or before the stream's watermark on its arrival (ms). It had no effect (semantics.md
-    §2).
+    """An event whose time τ was at or before the stream's watermark when it arrived (both in ms). It had no effect
+    (semantics.md §2).
     """
 
     stream: str
@@ -20,13 +20,13 @@ class LateEvent:
 
     @property
     def reason(self) -> str:
-        """The reason as text."""
+        """Why the event was late, as text."""
         return f"late: its time {self.timestamp} is not after the watermark {self.watermark}"
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """Rejected input: invalid, over a limit, or for an unknown stream. `data` has the original bytes."""
+    """Rejected input: invalid, too far ahead, over a limit, or for an unknown stream. `data` has the original bytes."""
 
     stream: str
     timestamp: int | None

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 class LiveStream:
     """A stream and its progress. All access is under the engine's lock.
 
-    `watermark`, and `target_ms`, the end of the last batch that it closes, are None before the first progress; `move`
-    changes them. `closed_ms` is the end of the last closed batch; the target is ahead of it only while the schedule
-    runs.
+    `watermark` and `target_ms` are None before the first progress; `move` changes them. `target_ms` is the end of the
+    last batch that the watermark allows to close. `closed_ms` is the end of the last closed batch; `target_ms` is ahead
+    of it only while the schedule runs.
     """
 
     def __init__(self, declaration: Declaration, number: int, core: native.Stream, limits: Limits) -> None:
@@ -85,7 +85,7 @@ class LiveStream:
         self.closed_ms = closed_ms
 
     def first_open(self) -> int | None:
-        """Return the end of the first open batch with tuples."""
+        """Return the end of the first open batch with tuples, ms; None if there is none."""
         first = self.core.first_open()
         return None if first is None else (first + 1) * self.batch_ms
 
@@ -132,8 +132,8 @@ class LiveStream:
     def take(self, times: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike) -> bool:
         """Append single-tuple events in one call of the native module, if all are accepted and no batch closes.
 
-        Otherwise returns False, without effect. Here `max_ahead_ms` counts from the watermark only. The slower path
-        also counts from the wall clock, which can only admit more events.
+        Otherwise returns False, without effect; the caller then uses the slower `append`. Here `max_ahead_ms` counts
+        from the watermark only. The slower path also counts from the wall clock, so it may accept more events.
         """
         core, before, closed = self.core, self.watermark, self.closed_ms
         if before is None or closed is None or self.publisher is not None:
@@ -163,8 +163,8 @@ class LiveStream:
         self.tuples += len(times)
 
     def record(self, times: np.ndarray) -> None:
-        """Count accepted events, and record the times of those after the watermark: a producer that pushes again after
-        a restart skips them (`push_again` of `stream_stats`).
+        """Count accepted events, and record the times of those after the watermark. A producer that pushes again after
+        a restart skips these events (`push_again` of `stream_stats`).
         """
         self.events += len(times)
         self._beyond.add(times, self._passed)
@@ -191,7 +191,7 @@ class LiveStream:
 
     @property
     def beyond(self) -> dict[int, int]:
-        """The numbers of events after the watermark that have arrived, accepted or refused, by time (ms)."""
+        """For each time (ms) after the watermark, the number of events that have arrived, accepted or refused."""
         times, counts = np.unique(self._after_watermark(), return_counts=True)
         return dict(zip(times.tolist(), counts.tolist(), strict=True))
 
@@ -237,7 +237,7 @@ class Streams:
         return len(self._by_iri)
 
     def closed_batches(self) -> dict[str, int]:
-        """Return the last closed batch of each stream with one: the engine's vector timestamp."""
+        """Return the number of the last closed batch of each stream that has one: the engine's vector timestamp."""
         if self._closed is None:
             known = ((s.iri, s.closed_ms, s.batch_ms) for s in self._by_iri.values())
             self._closed = {iri: closed // batch_ms - 1 for iri, closed, batch_ms in known if closed is not None}
@@ -273,7 +273,9 @@ class Streams:
         return stream
 
     def publish(self, declaration: Declaration, publisher: str, batch_ms: int) -> LiveStream:
-        """Return the stream that a query publishes: an existing one, with its batch interval changed, or a new one."""
+        """Return the stream that a query publishes: an existing one, with its batch interval and lateness changed, or a
+        new one.
+        """
         known = self._by_iri.get(declaration.iri)
         required = replace(known.declaration if known else declaration, batch_ms=batch_ms, lateness_ms=0)
         if known is None:

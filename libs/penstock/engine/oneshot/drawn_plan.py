@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def drawn(fresh: PhysicalPlan, ran: PhysicalPlan, rows: Mapping[int, int], nanos: Mapping[int, int]) -> str:
-    """Return the plan for the current statistics, `fresh`, as text, with the rows and times (ns) of the last run by
-    node id.
+    """Return `fresh`, the plan for the current statistics, as text. `rows` and `nanos` are the rows and times (ns) of
+    the last run by node id.
 
     If the last run had another plan, the text has both: the last run's plan with its figures and the estimates by which
-    it was chosen, and the one for the current statistics.
+    it was chosen, and `fresh`.
     """
     if (ran.spec, ran.factors) == (fresh.spec, fresh.factors):
         return fresh.render(rows, nanos)

@@ -63,7 +63,7 @@ class EngineCatalogue:
 
     @property
     def placement(self) -> Placement | None:
-        """Where steps over the stored graph may be executed."""
+        """Where operators over the stored graph may run; None: in this process only."""
         return self._core.store.placement
 
     def is_stream(self, iri: str) -> bool:
@@ -96,7 +96,8 @@ class EngineCatalogue:
         return self.constants[term]
 
     def label_stats(self, source: int, graph: int, predicate: int) -> tuple[int, int, int]:
-        """Return (edges, distinct subjects, distinct objects) of a label; zeros if the window does not exist yet.
+        """Return (edges, distinct subjects, distinct objects) of a label; zeros if the label or the window does not
+        exist yet, or the stored graph is unavailable.
 
         For ANY_PREDICATE, the sums over all labels of the graph, which are extrapolated from the first 64 labels.
         """

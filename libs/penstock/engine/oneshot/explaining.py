@@ -25,9 +25,9 @@ def explain(
     runtime: Runtime, one_shot: OneShot, statement: Statement, base: str | None, name: str | None = None
 ) -> str:
     """Return the plan of a text with estimates by current statistics, and what the last run did, if there was one. With
-    `name`, this is the last run of that standing query; otherwise, of any query of the text's group.
+    `name`, this is the last run of that standing query; otherwise, the last run of any query of the text's group.
 
-    The next run of that query or text is timed. QueryError for an update.
+    The next run is timed. QueryError for an update.
     """
     if not isinstance(statement, ContinuousQuery):
         raise QueryError("an update has no plan", 1, 1, "INSERT DATA", statement.text)

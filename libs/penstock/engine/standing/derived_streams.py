@@ -82,8 +82,8 @@ def set_depths(group: Group, readers: Readers) -> None:
 
 
 def publish(cohort: Cohort, block: Block, begin: Callable[[LiveStream, int], None]) -> None:
-    """Add the rows of an execution to the stream that the cohort publishes, and advance its watermark to just before
-    the next instant.
+    """Add the rows of an execution to the stream that the cohort publishes, and advance its watermark to
+    `following_of`.
 
     `begin` sets the registration point of readers that waited for the stream's first progress.
     """
@@ -110,11 +110,11 @@ def move_on(cohort: Cohort, begin: Callable[[LiveStream, int], None]) -> None:
 
 
 def following_of(cohort: Cohort) -> int:
-    """Return the latest time at or before which no further report can occur, ms.
+    """Return the latest time (ms) up to which, inclusive, the cohort reports nothing more.
 
     With count windows, this is the smallest end of the streams' last closed batches, or the time before the next report
-    if that is earlier. A stream without progress may still have tuples after P, so P counts; ended streams do not
-    count.
+    if that is earlier. For a stream without closed batches, P takes the place of that end. Streams that have ended
+    count only if all have ended: then it is the greatest end.
     """
     trigger = cohort.trigger
     if isinstance(trigger, GridTrigger):

@@ -44,7 +44,9 @@ class Evaluator:
         self._as_of = as_of
 
     def evaluate(self, cohort: Cohort, time: int) -> Block:
-        """Return the cohort's block at an instant whose batches are all closed."""
+        """Evaluate a cohort at an instant whose batches are all closed. Returns the cohort's block. UnavailableError if
+        the stored graph or the dictionary cannot be read now; the caller retries the evaluation.
+        """
         group, query = cohort.group, cohort.group.query
         bounds = [window.move(time) for window in cohort.windows]
         reading = self._reading(cohort, time, dict(zip(group.window_names, bounds, strict=True)))

@@ -30,7 +30,8 @@ _LEAST_S = 1e-9  # expires at the first clock check; 0 would mean no limit
 
 
 class Execution:
-    """The native execution of a plan at one instant. If it exceeds a limit, it is split to find the members that do.
+    """The native execution of a plan at one instant. If it exceeds a limit, it is split to find the members that exceed
+    the limit.
 
     `reopen` returns new sources after the failure of a store. `bounds` are the (start, end] of the windows in ms.
     """
@@ -185,5 +186,5 @@ class Execution:
 
 
 def native_start(start: int | None) -> int:
-    """Return a window's start for the native module: its kNever if the window has none."""
+    """Return a window's start for the native module: the smallest 64-bit integer if the window has none."""
     return -(1 << 63) if start is None else start

@@ -97,15 +97,15 @@ class Firing:
         cohort.group.settle(self._registry.pool)
 
     def counted(self, cohort: Cohort) -> None:
-        """Advance the stream that a cohort publishes, as far as no further report can occur."""
+        """Advance the stream that a cohort publishes, up to the time until which the cohort reports nothing more."""
         if self._sink is not None:
             self._sink.published(cohort, None, following_of(cohort))
         else:
             move_on(cohort, self._registry.begin)
 
     def closed(self, stream: LiveStream, batches: int) -> None:
-        """Record that a stream has closed batches, `batches` of them with tuples. Releases unused state now and then
-        during a long pass.
+        """Record that a stream has closed batches, `batches` of them with tuples. During a long pass, releases unused
+        state each time that `_RELEASE_EVERY` batches with tuples have closed.
         """
         self._touched[stream] = None
         self._streams.progressed()

@@ -247,8 +247,9 @@ class Group:
         return self.plan
 
     def current_plan(self, cohort: Cohort, core: EngineCore, streams: Streams, stored: native.Source) -> Planned:
-        """Return the plan. Replans first if the statistics have left the range for which it was chosen (ADR 6), or were
-        unavailable then. `stored`: the view that the execution reads.
+        """Return the plan. Replans first if the plan was made without statistics, or if a check (at some executions
+        only) finds that they have left the range for which it was chosen (ADR 6). `stored`: the view that the execution
+        reads.
         """
         assert self.plan is not None
         executions = cohort.executions
@@ -259,7 +260,7 @@ class Group:
         return self.plan
 
     def plan_now(self, cohort: Cohort, core: EngineCore, streams: Streams) -> Planned:
-        """Return a plan for the current statistics, without a change of the group's own plan."""
+        """Return a plan for the current statistics without changing the group's own plan."""
         catalogue = EngineCatalogue(core, streams, [window.made for window in cohort.windows])
         return make_plan(self.template, catalogue, grouped=True, sample=cohort.first.constants, accepted=True)
 
@@ -285,7 +286,9 @@ class Group:
         cohort.start(point, pool)
 
     def settle(self, pool: WindowPool) -> None:
-        """Merge cohorts whose registration point no longer cuts a window into the main one."""
+        """Merge cohorts whose registration point no longer cuts a window into the main one, if they have the same next
+        instant.
+        """
         for point, cohort in list(self.apart.items()):
             if point is None or cohort.next is None or cohort.still_cut():
                 continue

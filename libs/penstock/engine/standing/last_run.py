@@ -15,7 +15,7 @@ class LastRun:
 
     The native core fills one profile per native plan: one, or one per factor (ADR 47). `product` is the number of rows
     of the factors' product. If the run was split to find the members that exceed a limit (ADR 6), `parts` replaces
-    both.
+    `profiles` and `product`.
     """
 
     __slots__ = ("failed", "parts", "planned", "product", "profiles", "time", "timed")
@@ -48,7 +48,7 @@ class LastRun:
         return self.profiles[0].timed_at_ms
 
     def rows(self) -> dict[int, int]:
-        """Rows by node id, summed over the parts of a run that was split."""
+        """Return the rows by node id, summed over the parts of a run that was split."""
         parts = self.parts if self.parts is not None else [(self.profiles, self.product)]
         total: dict[int, int] = {}
         for profiles, product in parts:
@@ -57,7 +57,7 @@ class LastRun:
         return total
 
     def nanos(self) -> dict[int, int]:
-        """Own time by node id, ns, in the last timed run."""
+        """Return the own time by node id, ns, in the last timed run."""
         return {node: nanos for profile in self.profiles for node, nanos in profile.nanos().items()}
 
     def _rows_of(self, profiles: list[native.Profile], product: int | None) -> dict[int, int]:
@@ -68,5 +68,5 @@ class LastRun:
 
 
 def profiles_of(planned: Planned) -> list[native.Profile]:
-    """Return an empty profile for each native plan of a plan."""
+    """Return an empty profile for each native plan of a compiled plan."""
     return [native.Profile() for _ in planned.factors or (planned.native,)]

@@ -31,8 +31,9 @@ class StreamWait:
 
 @dataclass(frozen=True, slots=True)
 class QueryStatus:
-    """The status of a query. `next`: the instant that it will report next, ms; None if unknown (a count window's next
-    report, or no registration point). `waits_for`: the streams that have not reached it.
+    """The status of a query. `last`: the last evaluated instant, ms; None if there is none. `next`: the instant that it
+    reports next, ms; None if unknown (a count window's next report, or no registration point). `waits_for`: the streams
+    that have not reached `next`.
     """
 
     name: str

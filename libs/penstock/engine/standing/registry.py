@@ -50,7 +50,9 @@ class Registry:
         return self._groups.values()
 
     def group_of(self, template: Template) -> Group | None:
-        """Return the group of a template, None if it has no members."""
+        """Return the group of a template, None if it has no members. Only groups of the current incarnation and with
+        the engine's own `max_catch_up` count.
+        """
         return self._groups.get((self.incarnation, None, template))
 
     @property
@@ -69,7 +71,8 @@ class Registry:
         *,
         stands: bool = False,
     ) -> Member:
-        """Add a standing query. QueryError, without effect, if it is invalid. `stands`: the query existed before.
+        """Add a standing query. QueryError, without effect, if it is invalid. `stands`: the query was registered
+        before.
 
         `max_catch_up`: the query's own limit; None = that of the engine. Queries with different limits skip different
         instants, so they are in different groups.
@@ -116,7 +119,9 @@ class Registry:
             return self._enrol(ir, name, base, max_catch_up, restored=True)
 
     def restore_cohort(self, members: Sequence[Member], point: int | None, last: int | None, *, main: bool) -> Cohort:
-        """Add queries of a group to a cohort of a checkpoint."""
+        """Recreate a cohort of a checkpoint from queries of one group. `point`: its registration point. `last`: its
+        last evaluated instant. `main`: whether it is the group's main cohort.
+        """
         group = members[0].group
         cohort = Cohort(group, next(self._cohorts))
         cohort.add(members)

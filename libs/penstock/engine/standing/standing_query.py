@@ -58,7 +58,7 @@ class Query:
 
     @property
     def gaps(self) -> list[Gap]:
-        """The ranges of instants that were skipped."""
+        """The ranges of instants that were skipped, at most the latest `MAX_GAPS` (10,000)."""
         return list(self._member.gaps)
 
     def status(self) -> QueryStatus:
@@ -71,7 +71,7 @@ class Query:
         return self._member.result_queue.ended
 
     def poll(self, limit: int | None = None) -> list[Evaluation]:
-        """Return new evaluations in time order, at most `limit`."""
+        """Remove and return pending evaluations in time order, at most `limit` (None = all)."""
         return self._member.result_queue.take(limit)
 
     def unpolled(self) -> int:

@@ -24,7 +24,7 @@ class Predecessor:
     rows: Rows
 
     def ids(self) -> tuple[Ids, ...]:
-        """Return every column of term ids, so that the dictionary retains their terms."""
+        """Return all columns of term ids. The dictionary must retain their terms."""
         return self.rows.columns
 
     def renumbered(self, members: Membership) -> Rows:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Readers:
-    """The readers of every stream of one engine. Callers hold the engine's lock."""
+    """The query groups that read each stream of an engine. Callers hold the engine's lock."""
 
     def __init__(self) -> None:
         self._groups: dict[LiveStream, dict[Group, None]] = {}

@@ -1,8 +1,8 @@
-"""Groups with more due instants than one pass evaluates: they are evaluated in slices (docs/adr/0057).
+"""Groups with more due instants than one pass evaluates: they are evaluated in turns (docs/adr/0057).
 
-Groups over the same streams share windows, so they form a lane and advance together in time order. Lanes take turns. A
-slice ends between two instants of a lane: then all cohorts of a group have evaluated the same instants, which the
-group's progress records.
+Groups over the same streams share windows, so they form a lane and advance together in time order. Each turn evaluates
+instants of one lane, and the next turn belongs to the next lane. A turn ends between two instants of its lane: then all
+cohorts of a group have evaluated the same instants, which the group's progress records.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class Backlog:
                 self._open = None
 
     def turn(self, fire: Callable[[Cohort], None], stop: Callable[[], bool]) -> None:
-        """Evaluate instants of the next lane until `stop` returns true or nothing is due.
+        """Evaluate instants of one lane until `stop` returns true or nothing is due in it. The next call evaluates the
+        next lane.
 
         After an error, the next call continues with the same instant.
         """

@@ -40,7 +40,7 @@ class Work(Protocol):
 
     def counted(self, cohort: Cohort) -> None:
         """Handle closed batches that a cohort's count windows have received: advance the stream that the cohort
-        publishes, as far as no further report can occur.
+        publishes, up to the time until which the cohort reports nothing more.
         """
 
 
@@ -71,8 +71,8 @@ class Schedule:
     def check(self, moved: Collection[LiveStream], watermark: int, point: int, *, leaps: bool = False) -> None:
         """Raise LimitError if the change would exceed `max_catch_up`, `max_unpolled` or `unpolled_mb`.
 
-        `watermark` would be the streams' new watermark, `point` the registration point of waiting cohorts. `leaps`: the
-        caller skips the instants of queries that would exceed the limit.
+        `watermark`: the new watermark of the `moved` streams. `point`: the registration point that waiting cohorts
+        would get. `leaps`: the caller skips the instants of queries that would exceed the limit.
         """
         if not any(self.readers.of(stream) for stream in moved):
             return
@@ -201,7 +201,7 @@ class Schedule:
 
 def reach(group: Group, targets: dict[LiveStream, int] | None = None) -> int | None:
     """Return the time up to which a group's instants are due (Wukong+S: Stable_VTS): the smallest `target_ms` of its
-    streams. None: nothing is due. `targets` has streams with a greater target to assume.
+    streams. None: nothing is due. `targets`: for some streams, a `target_ms` to assume instead if it is greater.
 
     Streams that have ended do not count. If all have ended, the result is the greatest `target_ms`.
     """

@@ -50,8 +50,8 @@ class Forgetting:
             self._dictionary.set_tick(self._dictionary.tick() + batches)
 
     def sweep_if_due(self) -> None:
-        """Drop unreferenced terms if enough batches have closed since the last time; of a partial dictionary, if it is
-        too large. Must not run during an evaluation.
+        """Drop unreferenced terms if enough batches have closed since the last time. A partial dictionary drops them
+        only if it is too large. Must not run during an evaluation.
         """
         if self._dictionary.partial:
             self._trim()
@@ -82,7 +82,7 @@ class Forgetting:
         return gone
 
     def sweep(self) -> int:
-        """Drop every unreferenced term. Returns their number."""
+        """Drop all unreferenced terms. Returns their number."""
         for ids in self._roots():
             self._dictionary.touch(ids)
         tick = self._dictionary.tick()

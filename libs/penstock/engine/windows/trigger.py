@@ -107,8 +107,9 @@ class CountSource:
 class CountTrigger:
     """The reports of count windows, each known once its batch has closed (docs/semantics.md §3).
 
-    Each window has a queue of reports (time, position). The next instant is the earliest time at the head of a queue.
-    It may be evaluated only when every stream has closed the batch that contains it: no earlier report can follow then.
+    Each window has a queue of reports (time, position); the position is the number of tuples since P. The next instant
+    is the earliest time at the head of a queue. It may be evaluated only when every stream has closed the batch that
+    contains it: no earlier report can follow then.
     """
 
     def __init__(self, sources: list[CountSource], last: int) -> None:
@@ -139,8 +140,8 @@ class CountTrigger:
         return self.last
 
     def reached(self, window: int, time: int) -> tuple[int, int] | None:
-        """Return (time, position) of a window's latest report at or before `time`, which is the next or last
-        instant.
+        """Return (time, position) of a window's latest report at or before `time`, None if there is none. `time` must
+        be the next or the last instant.
         """
         latest = self._reached[window]
         for report in self._reports[window]:

@@ -149,7 +149,9 @@ Window: TypeAlias = SlidingWindow | CountedWindow
 
 
 class WindowPool:
-    """The time windows in use, without duplicates. Windows with different triggers start with shared content."""
+    """The time windows in use, without duplicates. Windows that differ only in their triggers start with shared
+    content.
+    """
 
     def __init__(self) -> None:
         self._windows: dict[WindowKey, SlidingWindow] = {}
@@ -237,7 +239,9 @@ def counted_windows(
 
 
 def cuts(windows: Sequence[Window], time: int, point: int) -> bool:
-    """Return whether a registration point cuts any of the windows at an instant. It always cuts count windows."""
+    """Return whether any of the windows would, without the registration point, begin before it. Always true for count
+    windows.
+    """
     for window in windows:
         if isinstance(window, CountedWindow):
             return True

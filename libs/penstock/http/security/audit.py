@@ -1,4 +1,4 @@
-"""The audit log of a process without structured logs: JSON lines in a file that only its owner reads."""
+"""The audit log of a process without structured logs: JSON lines in a file that is created with mode 0600."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ class _JsonLines(logging.Formatter):
 
 
 def write_to(path: Path) -> None:
-    """Write the audit log, one line for each change by an HTTP request, to the end of a file of mode 0600. StorageError
-    if the file cannot be written.
+    """Append the audit log, one line for each change by an HTTP request, to a file. Creates it with mode 0600.
+
+    StorageError if the file cannot be written.
     """
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))

@@ -41,14 +41,14 @@ class Certificates:
         return made
 
     def load(self, context: ssl.SSLContext) -> None:
-        """Load the files into a context: new connections use them. StorageError if they cannot be used."""
+        """Load certificate chain and key into a context, for new connections. StorageError if they cannot be used."""
         try:
             context.load_cert_chain(self.certificate, self.key)
         except (OSError, ssl.SSLError) as error:
             raise StorageError(f"{self.certificate} and {self.key}: {error}") from error
 
     def stamp(self) -> tuple[int, ...]:
-        """Return numbers that differ after a change of the files. Empty while a file is missing."""
+        """Return numbers that differ after a change of the certificate chain or the key. Empty while one is missing."""
         try:
             status = [path.stat() for path in (self.certificate, self.key)]
         except OSError:
@@ -57,7 +57,9 @@ class Certificates:
 
 
 class Renewal:
-    """Watches certificates in a thread and loads changed ones. The former stay in use while new ones are invalid."""
+    """Watches certificates in a thread and loads changed ones. While the new ones are invalid, the old ones stay in
+    use.
+    """
 
     def __init__(self, certificates: Certificates, context: ssl.SSLContext, logger: logging.Logger) -> None:
         self._certificates, self._context, self._logger = certificates, context, logger

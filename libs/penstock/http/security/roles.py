@@ -40,7 +40,7 @@ class Identity:
 
 
 def role_of(method: str, path: str) -> Role | None:
-    """Return the role that a request needs; None if it needs no token. An unknown change needs the highest role."""
+    """Return the role that a request needs; None if it needs no token. Changes by unlisted paths need ADMIN."""
     if path in OPEN_PATHS:
         return None
     if method in _READING or path in _READ_BY_POST:

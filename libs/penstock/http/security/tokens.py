@@ -43,7 +43,8 @@ def new_token(name: str, role: Role) -> tuple[str, str]:
 
 
 class TokenFile:
-    """The tokens of a file. A changed file takes effect within `CHECK_S`.
+    """The tokens of a file. When a token is checked, the file is read again if it has changed, at most once in
+    `CHECK_S`.
 
     A change that is malformed is not applied: the former tokens stay valid, and `last_error` gives the reason.
     """

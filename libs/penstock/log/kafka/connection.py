@@ -58,8 +58,8 @@ class Client(Protocol):
 class KafkaConnection:
     """A Kafka cluster as the log's readers and writers see it. May be used from any thread.
 
-    `give_up_s`: how long a transaction may take while no broker answers. `interrupt` is called while one waits; what it
-    raises ends the transaction, with an unknown outcome.
+    `give_up_s`: how long a transaction may take while no broker answers. `interrupt` is called while a transaction
+    waits; an exception that it raises ends the transaction, with an unknown outcome.
     """
 
     interrupt: Callable[[], None] = staticmethod(lambda: None)

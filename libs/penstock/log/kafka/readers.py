@@ -130,7 +130,7 @@ class KafkaReader:
         return dict(self._positions)
 
     def caught_up(self) -> bool:
-        """Whether each partition has been polled up to its end."""
+        """Return whether each partition has been polled up to its end."""
         return self._at_end >= self._positions.keys()
 
     def close(self) -> None:

@@ -24,8 +24,8 @@ def open_client(settings: Mapping[str, Any], give_up_at: float) -> Producer:
     succeed by `give_up_at` (monotonic clock).
 
     The brokers refuse this while they abort the open transaction of the previous client. librdkafka 2.16 retries such a
-    refusal, and a missing connection, after 500 ms, in which no client may be able to commit. A new client retries at
-    once.
+    refusal, and a missing connection, after 500 ms. During this time, no client may be able to commit. A new client
+    retries at once.
     """
     for tries in count():
         left_s = give_up_at - time.monotonic()

@@ -186,7 +186,9 @@ class MemoryBroker:
         progress: Mapping[Partition, int],
         group: str,
     ) -> list[int]:
-        """Append all records and store the progress atomically."""
+        """Append all records and store the group's offsets atomically. Returns the records' offsets. FencedError if
+        `epoch` is not the latest.
+        """
         self.faults.at(Point.COMMIT, transactional_id)
         with self.changed:
             if self._epochs[transactional_id] != epoch:
@@ -210,7 +212,7 @@ class MemoryBroker:
         return self._groups.setdefault(name, Group())
 
     def reshare(self) -> None:
-        """Reassign the partitions of every group."""
+        """Assign the partitions of every group to its members again."""
         every = [partition.name for _, partitions in self._topics.values() for partition in partitions]
         for group in self._groups.values():
             group.share(every)

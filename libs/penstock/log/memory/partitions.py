@@ -73,7 +73,9 @@ class PartitionLog:
         return self._keep(range(bisect_left(self._offsets, self.start), len(self._offsets)))
 
     def compact(self, deleted_before_ms: int) -> int:
-        """Keep the last record of each key, and later deletion markers. Returns the bytes freed."""
+        """Keep the last record of each key, but no deletion marker older than `deleted_before_ms`. Returns the bytes
+        freed.
+        """
         last: dict[bytes, int] = {m.key: i for i, m in enumerate(self._messages) if m.key is not None}
 
         def stays(i: int, message: Message) -> bool:

@@ -119,7 +119,7 @@ def visible(node: Node) -> Names:
 
 @_memoised
 def certain(node: Node) -> Names:
-    """Return the variables bound in every solution of the pattern (a lower bound)."""
+    """Return variables that are bound in every solution of the pattern, possibly not all of them."""
     match node:
         case Join():
             return certain(node.left) | certain(node.right)
@@ -194,7 +194,9 @@ def binding_variables(node: Node) -> Names:
 
 
 def correlatable(node: Node, outer: Names) -> bool:
-    """Return whether evaluating `node` on rows that already bind `outer` equals the join (see the module docstring)."""
+    """Return whether evaluating `node` with the bindings of `outer` certainly gives the same rows as joining
+    independent results (see the module docstring).
+    """
     spend()
     match node:
         case Bgp() | Values():

@@ -122,7 +122,7 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """`name`: count, sum, avg, min, max, sample, group_concat; `expr` is None for COUNT(*)."""
+    """An aggregate. `name`: count, sum, avg, min, max, sample, group_concat. `expr` is None for COUNT(*)."""
 
     name: str
     expr: Expr | None

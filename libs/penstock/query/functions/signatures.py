@@ -21,7 +21,7 @@ class Signature:
     most: int
 
     def expectation(self) -> str:
-        """Describe the number of arguments."""
+        """Return the permitted number of arguments as text, such as "2 to 3 arguments"."""
         if self.most == _MANY:
             return f"at least {_count(self.least)}"
         if self.least == self.most:
@@ -51,7 +51,7 @@ BUILT_INS: dict[str, Signature] = {
     "URI": Signature("iri", 1, 1),
     "ISURI": Signature("isiri", 1, 1),
 }
-"""By upper-case name."""
+"""The built-in functions by upper-case name."""
 
 _CASTS = """
     string boolean integer decimal float double dateTime date

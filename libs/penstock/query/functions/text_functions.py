@@ -33,8 +33,8 @@ _PROBE_SECONDS = 0.1
 def call(name: str, args: Sequence[TermTuple | None], seconds_left: float = 0.0) -> TermTuple | None:
     """Return the function's result, or None for an expression error (also for unknown functions).
 
-    `seconds_left`: the remaining time of the evaluation; 0 = no limit. A search ends with it, and after MATCH_SECONDS
-    of processor time. LimitError if a pattern, a search or a result exceeds its limit.
+    `seconds_left`: the remaining time of the evaluation; 0 = no limit. A search ends when this time is over, and after
+    MATCH_SECONDS of processor time. LimitError if a pattern, a search or a result exceeds its limit.
     """
     function = _FUNCTIONS.get(name)
     terms = [term for term in args if term is not None and term[0] == _LITERAL]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def expression(context: PlanContext, expr: Expr, rows: Relation, scope: Scope) -> Spec:
-    """Return an expression over `rows`. Its EXISTS patterns become sub-plans."""
+    """Return an expression over `rows` in plan format. Its EXISTS patterns become sub-plans."""
 
     def sub_plan(call: Exists) -> Spec:
         inner, row = plan_exists(context, call, rows, scope)

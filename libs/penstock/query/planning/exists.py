@@ -24,8 +24,8 @@ MAX_EXISTS_OPTIONALS = 6
 
 
 def plan_exists(context: PlanContext, call: Exists, rows: Relation, scope: Scope) -> tuple[Relation, int]:
-    """Plan an EXISTS for each of `rows`. Returns the plan that yields the numbers of matching rows, and the number's
-    slot.
+    """Plan an EXISTS for each of `rows`. Returns the plan that yields the numbers of the matching rows, and the slot of
+    the row number.
 
     QueryLimitError at the EXISTS if too many of its variables need separate plans.
     """

@@ -70,7 +70,7 @@ def graph_scope(node: Graph | WindowGraph, dataset: QueryDataset) -> Scope:
 
 
 def conjuncts(expr: Expr) -> list[Expr]:
-    """Split `a && b && c`: a filter keeps a row iff every conjunct does."""
+    """Return the conjuncts of `a && b && c`. A filter keeps a row iff every conjunct is true."""
     if isinstance(expr, Call) and expr.name == "and":
         return [part for argument in expr.args for part in conjuncts(argument)]
     return [expr]

@@ -24,7 +24,9 @@ def scan_node(
     label: str,
     rows: float,
 ) -> Spec:
-    """Return the node of a scan: separate, in a fork of its own, or as a further step of the fork on its left."""
+    """Return the node of a scan: a scan in place, a new fork with the scan, or the fork on its left with the scan
+    added.
+    """
     terms = [pattern.subject, pattern.predicate, pattern.object]
     if scope.variable is not None:
         terms.append(Variable(scope.variable))

@@ -1,7 +1,7 @@
 """Joins of a relation with a pattern: correlated with its rows, or computed independently and joined by hash.
 
-A pattern is *correlated* (starts from the left's rows) whenever that equals the independent join, because its look-ups
-are then bound. Otherwise it is computed from the seed and joined by hash.
+A pattern is *correlated* (evaluated from the rows on its left) whenever this gives the result of the independent join:
+its look-ups then have bound keys. Otherwise it is computed from the seed and joined by hash.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def independent(context: PlanContext, node: Node, scope: Scope) -> Relation:
 
 
 def start(context: PlanContext, node: Node, scope: Scope, *, by_row: bool = False) -> Relation:
-    """Return the start of an independent pattern: the seed, crossed with the graphs if nothing inside binds their
-    variable.
+    """Return the relation from which an independent pattern starts: the seed. Inside GRAPH ?g, it is crossed with the
+    graphs, unless the seed or a scan of every solution binds ?g.
     """
     seed = base(context, node, by_row=by_row)
     if scope.variable is None or scope.variable in seed.names or binds_graph(node):
@@ -45,8 +45,8 @@ def start(context: PlanContext, node: Node, scope: Scope, *, by_row: bool = Fals
 
 
 def base(context: PlanContext, node: Node, *, by_row: bool = False) -> Relation:
-    """Return the seed. Inside EXISTS, return the substituted values with their row numbers instead if a join with the
-    pattern's own solutions would give another result (see `joinable`), or with `by_row`.
+    """Return the seed. Inside EXISTS, return the substituted values with their row numbers instead if `by_row` is set,
+    or if a join of the outer rows with the pattern's own solutions would give another result (see `joinable`).
     """
     given = context.substitution
     if given is None or (is_sub_select(node) and not by_row):
@@ -73,7 +73,7 @@ def _in_its_graph(context: PlanContext, node: Node, left: Relation, scope: Scope
 
 
 def may_correlate(context: PlanContext, node: Node, left: Relation, scope: Scope) -> bool:
-    """Return whether the pattern may start from the rows of `left`: this equals the independent join."""
+    """Return whether the pattern may start from the rows of `left`: the result is then that of the independent join."""
     fixed = frozenset(context.hidden) | context.substituted
     outer = left.names - fixed
     touched = binding_variables(node) | (frozenset((scope.variable,)) if scope.variable is not None else frozenset())
@@ -81,7 +81,7 @@ def may_correlate(context: PlanContext, node: Node, left: Relation, scope: Scope
 
 
 def hash_join(context: PlanContext, left: Relation, right: Relation) -> Relation:
-    """Join two relations by hash on their shared names, or cross them."""
+    """Join two relations by hash on their shared names; without shared names, return all pairs of rows."""
     if left.pure_seed and not left.names:  # the unit table (a test of constants has no names either, but may be empty)
         return right
     shared = sorted(left.names & right.names - frozenset(context.hidden))

@@ -62,7 +62,7 @@ class PlanContext:
     _depths: list[int] = field(default_factory=list)  # by node: operators on its longest path to a leaf
 
     def slot(self, name: str) -> int:
-        """Return the slot of a variable, a new one for a new name. LimitFault if the plan has too many variables."""
+        """Return the slot of a variable; a new name gets a new slot. LimitFault if the plan has too many variables."""
         slots = self._slots
         found = slots.get(name)
         if found is None:

@@ -15,9 +15,11 @@ _MAX_STEPS = 64  # deeper operators keep all columns: the sets of used columns w
 
 
 def prune_columns(root: Spec, shown: frozenset[int]) -> Spec:
-    """Return a plan's root that yields only the slots `shown`, if it starts with a projection.
+    """Return the root of a plan that yields only the slots `shown`. A plan that does not start with a projection stays
+    unchanged.
 
-    The other columns of that projection are parameters, which the member implies. Nodes are not modified.
+    The other columns of the projection are parameters, whose values follow from the member. Existing nodes are not
+    modified.
     """
     if root["op"] in _HANDING_ON:
         return {**root, "in": prune_columns(root["in"], shown)}

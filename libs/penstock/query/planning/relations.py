@@ -57,7 +57,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Scans that look up `key`, over the rows of `left`."""
+    """Consecutive scans from the rows of `left` that all look up the variable `key`: the content of a fork."""
 
     left: Relation
     key: str

@@ -190,7 +190,7 @@ class StreamPattern:
 
 @dataclass(frozen=True, slots=True)
 class ServicePattern:
-    """SERVICE. The grammar accepts it so that the error names it."""
+    """SERVICE. It is not supported; the grammar accepts it so that the error names it."""
 
     at: int = _AT
 
@@ -238,7 +238,7 @@ Element: TypeAlias = (
 # ---- queries
 @dataclass(frozen=True, slots=True)
 class SelectClause:
-    """`items` is empty for `SELECT *`; `modifier` is "", "DISTINCT" or "REDUCED"."""
+    """A SELECT clause. `items` is empty for `SELECT *`; `modifier` is "", "DISTINCT" or "REDUCED"."""
 
     items: tuple[Token | AsVariable, ...]
     modifier: str = ""

@@ -65,8 +65,8 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A hint. `back`: number of characters between the start of the error and the stop. `word`: the text at that
-    position.
+    """A hint for an error message. `back`: characters from the start of the error to where the parser stopped. `word`:
+    the text at the error.
     """
 
     text: str
@@ -84,7 +84,7 @@ def hint(stop: Stop) -> Hint | None:
 
 
 def known_function(name: str) -> str:
-    """Return a hint for an unknown function; empty if no known function has a similar name."""
+    """Return ": did you mean NAME?" with the known function of the most similar name, or "" if none is similar."""
     upper = name.upper()
     meant = _OTHER_LANGUAGES.get(upper) or next(iter(get_close_matches(upper, _CALLABLE, 1, 0.75)), "")
     return f": did you mean {meant}?" if meant else ""

@@ -34,7 +34,9 @@ PlainRun: TypeAlias = tuple["Token | None", tuple[PlainTriple, ...]]
 
 
 class PlainReader:
-    """Reads the plain triples of an update between tokens of the parser. `operations`: the runs of each INSERT DATA."""
+    """Reads the plain triples of an update between tokens of the parser. `operations`: for each INSERT DATA, its runs
+    of triples with one graph.
+    """
 
     def __init__(self, text: str) -> None:
         self.operations: list[list[PlainRun]] = []
@@ -44,7 +46,7 @@ class PlainReader:
         self._graph: Token | None = None
 
     def starts(self, token: Token) -> bool:
-        """Follow a token that the parser has accepted. Returns whether a triple may start after it."""
+        """Record a token that the parser has accepted. Returns whether a triple may start after it."""
         kind, previous = token.type, self._previous
         self._previous = token
         if kind == "INSERT":

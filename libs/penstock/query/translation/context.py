@@ -27,7 +27,7 @@ class Pattern:
 
     @property
     def filtered(self) -> Node:
-        """Return the group as a complete pattern."""
+        """The group as a complete pattern."""
         return self.node if self.condition is None else Filter(self.node, self.condition, self.condition.at)
 
 
@@ -49,7 +49,9 @@ class Context:
     _fresh: dict[str, int] = field(default_factory=dict)
 
     def enter(self, weight: int, at: int) -> None:
-        """Enter `weight` levels. LimitFault if the nesting is too deep. The caller leaves by subtracting from depth."""
+        """Enter `weight` levels. LimitFault if the nesting is too deep. The caller leaves by subtracting `weight` from
+        `depth`.
+        """
         self.depth += weight
         budget = self.budget
         budget.spend(at)

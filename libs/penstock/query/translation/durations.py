@@ -30,7 +30,7 @@ _MAX_DIGITS = 30
 
 
 def duration_ms(text: str) -> int:
-    """Parse a duration such as `10s`, `0.5 h`, `1h30m` or `PT1M30S` to milliseconds. ValueError describes invalid text.
+    """Parse a duration such as `10s`, `0.5 h`, `1h30m` or `PT1M30S` to milliseconds. ValueError for invalid text.
 
     Nanoseconds, which CQELS supports, are rounded up to milliseconds.
     """

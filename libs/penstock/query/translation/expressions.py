@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class GroupTranslator(Protocol):
-    """Translates the group of an EXISTS: breaks the cycle between patterns and expressions."""
+    """Translates the group of an EXISTS. It breaks the import cycle between patterns and expressions."""
 
     def __call__(self, context: Context, group: GroupPattern) -> Node:
         """Translate the group of an EXISTS."""

@@ -61,7 +61,9 @@ class Names:
         self._resolved.clear()
 
     def iri(self, token: Token) -> Iri:
-        """Return the IRI for an `iri` of the grammar (or `a`)."""
+        """Return the IRI for an `iri` of the grammar (or `a`). Fault if its prefix is undeclared, or a bare name has no
+        base.
+        """
         key = str(token)
         value = self._resolved.get(key)
         if value is None:
@@ -102,7 +104,7 @@ class Names:
 
 
 def literal(syntax: Token | LiteralSyntax, names: Names) -> Literal:
-    """Return a literal: typed, tagged, plain, numeric or boolean."""
+    """Return the literal that a token, or a string with a datatype or language tag, denotes."""
     if isinstance(syntax, LiteralSyntax):
         text = string_value(syntax.string)
         if syntax.lang is not None:
@@ -117,7 +119,7 @@ def literal(syntax: Token | LiteralSyntax, names: Names) -> Literal:
 
 
 def constant(syntax: Token | LiteralSyntax, names: Names) -> Iri | Literal:
-    """Return an IRI or a literal."""
+    """Return the IRI or literal that the syntax denotes."""
     if not isinstance(syntax, LiteralSyntax) and syntax.type in IRI_TOKENS:
         return names.iri(syntax)
     return literal(syntax, names)

@@ -32,7 +32,7 @@ _CLOSURES: dict[str, type[ZeroOrMore | OneOrMore | ZeroOrOne]] = {"*": ZeroOrMor
 
 
 def path(context: Context, syntax: VerbSyntax) -> Path:
-    """Return the path in a predicate position."""
+    """Translate a predicate or property path."""
     if isinstance(syntax, Token):
         return Link(context.names.iri(syntax))
     if syntax.operator == "!":

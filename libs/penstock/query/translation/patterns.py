@@ -72,7 +72,7 @@ def conjunction(conditions: list[Expr]) -> Expr:
 
 
 def inline_data(context: Context, syntax: InlineData) -> Values:
-    """Translate VALUES (§10.2)."""
+    """Translate VALUES (§10.2). Fault if a variable occurs twice or a row has the wrong length."""
     names: set[str] = set()
     for token in syntax.variables:
         if token[1:] in names:
@@ -102,7 +102,7 @@ class PatternTranslator:
         self.expression = ExpressionTranslator(lambda context, group: self(context, group).filtered)
 
     def __call__(self, context: Context, group: GroupPattern) -> Pattern:
-        """Return the group's pattern."""
+        """Translate a group. Fault for an invalid element; LimitFault if the nesting is too deep."""
         context.enter(2, group.at)
         reading = _GroupReader(self, context, self._sub_select)
         for element in group.elements:

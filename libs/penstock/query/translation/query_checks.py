@@ -35,13 +35,15 @@ def check_operator(query: QuerySyntax, operator: Token) -> None:
 
 
 def check_windows(query: ContinuousQuery) -> None:
-    """Check that a registered query has a window: nothing would trigger it otherwise."""
+    """Raise Fault for a registered query without a window, because nothing would trigger it."""
     if query.registered and not query.windows:
         raise Fault("a registered query needs a window: FROM STREAM <s> [RANGE …]", query.at, "REGISTER")
 
 
 def check_depth(root: Node, budget: Budget) -> None:
-    """Check the depth of the algebra, because all later steps are recursive (long chains of OPTIONAL are deep)."""
+    """Raise LimitFault if the algebra is too deep, because all later steps are recursive (long chains of OPTIONAL are
+    deep).
+    """
     most = 2 * budget.limits.max_nesting
     stack: list[tuple[Node, int, int]] = [(root, 1, 0)]
     while stack:

@@ -113,7 +113,7 @@ class _Solution:
 
     @cached_property
     def _held(self) -> frozenset[str]:
-        """Return the names of the aggregates' variables, once all clauses are translated."""
+        """The names of the aggregates' variables, once all clauses are translated."""
         return frozenset(variable.name for variable in self._aggregates.values())
 
     @property

@@ -36,7 +36,7 @@ _SPEND_EVERY = 64  # plain triples between checks of the budget
 
 
 class TripleReader:
-    """Reads the triples of a CONSTRUCT template. Blank nodes remain blank nodes; predicates are terms."""
+    """Reads the triples of a CONSTRUCT template. Blank nodes remain blank nodes; predicates cannot be paths."""
 
     where = "a CONSTRUCT template"
 
@@ -121,7 +121,7 @@ class DataReader(TripleReader):
     where = "INSERT DATA"
 
     def plain_triples(self, triples: Sequence[PlainTriple]) -> Iterator[Triple]:
-        """Translate plain triples."""
+        """Yield the triples that `PlainReader` has read."""
         for index, (subject, subject_at, verb, verb_at, match) in enumerate(triples):
             if index % _SPEND_EVERY == 0:
                 self.context.budget.spend(subject_at)

@@ -48,7 +48,9 @@ def starting_instant(syntax: Token | LiteralSyntax) -> int:
 
 
 def read_dataset(clauses: tuple[DatasetClause, ...], context: Context) -> Dataset:
-    """Return the stored graphs of the clauses, in order. The windows of the clauses are added to the context."""
+    """Return the stored graphs of the clauses, in order. The windows of the clauses are added to the context. Fault for
+    an invalid window.
+    """
     default: list[Iri] = []
     named: list[Iri] = []
     for clause in clauses:

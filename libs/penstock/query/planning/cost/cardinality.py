@@ -28,7 +28,7 @@ CountKey = tuple[int, int, int]  # source, graph, predicate
 
 
 class Estimator:
-    """Estimates for a plan. Records the statistics that were used."""
+    """Estimates the matches of patterns for one plan. `counts` has the statistics that it used."""
 
     def __init__(self, catalogue: Catalogue, sample: Mapping[str, Iri | Literal]) -> None:
         """`sample`: a member's constants by parameter name, used for all members."""

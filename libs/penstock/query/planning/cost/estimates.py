@@ -36,7 +36,7 @@ _INDEPENDENT_ROWS = 1000.0
 
 
 def fanout(context: PlanContext, element: Element, bound: Names) -> tuple[float, float]:
-    """Return (rows per row that binds `bound`, one-time cost) of joining an element of a group."""
+    """Return (expected rows per row that binds `bound`, one-time cost in rows) of joining an element of a group."""
     pattern = element.pattern
     if isinstance(pattern, (Triple, PathTriple)):
         context.budget.spend(pattern.at, len(element.scope.parts) // 4)
@@ -45,7 +45,7 @@ def fanout(context: PlanContext, element: Element, bound: Names) -> tuple[float,
 
 
 def estimate(context: PlanContext, node: Node, bound: Names, scope: Scope) -> tuple[float, float]:
-    """Return (matches per row that binds `bound`, one-time cost) of joining a whole pattern."""
+    """Return (expected rows per row that binds `bound`, one-time cost in rows) of joining a whole pattern."""
     context.budget.spend()
     shared = bool(visible(node) & bound)
     match node:

@@ -1,4 +1,4 @@
-"""The choice between execution in place and fork-join, for steps over a stored graph that stores hold (ADR 18).
+"""The choice between execution in place and fork-join, for scans of a stored graph that stores hold (ADR 18).
 
 In place, the engine reads the lists of a morsel's keys from the stores in three rounds, as Wukong (OSDI'16 §5) does for
 few rows. By fork-join, it sends the rows to the stores that own their keys, which return them extended. `python -m
@@ -34,7 +34,7 @@ class ReadCosts:
 
 @dataclass(frozen=True, slots=True)
 class ForkCosts:
-    """Costs of a fork in µs: per part, per transferred cell, and per row of a step on the store."""
+    """Costs of a fork in µs: per part, per transferred cell, and per row that enters a scan on the store."""
 
     part_us: float
     cell_us: float
@@ -52,7 +52,7 @@ FORK = ForkCosts(part_us=1000.0, cell_us=0.006, step_us=0.045)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of a fork, per row that enters the fork: estimated rows that enter and leave the step."""
+    """A scan of a fork: the estimated rows that enter and leave it, per row that enters the fork."""
 
     rows_in: float
     rows_out: float
@@ -60,8 +60,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where steps may run. `transports`: for each store, the transport of reads from it; all stores are assumed to own
-    equally many keys. `parts`: the number of parts into which a fork divides its rows.
+    """Where scans of the stored graph may run. `execution`: "in-place", "fork-join", or "auto" for the cheaper one.
+    `transports`: for each store, the transport of reads from it; all stores are assumed to own equally many keys.
+    `parts`: the number of parts into which a fork divides its rows.
     """
 
     execution: Execution
@@ -69,7 +70,7 @@ class Placement:
     parts: int
 
     def in_place_us(self, rows: float, steps: tuple[Step, ...]) -> float:
-        """Return the cost in µs of running the steps in place, for that many rows."""
+        """Return the cost in µs of running the scans `steps` in place, if `rows` rows enter the first."""
         return sum(self._step_us(rows * step.rows_in) for step in steps)
 
     def _step_us(self, keys: float) -> float:
@@ -80,7 +81,9 @@ class Placement:
         return rounds + (warm + cold) / len(reads)
 
     def forked_us(self, rows: float, steps: tuple[Step, ...], width_in: int, width_out: int) -> float:
-        """Return the cost in µs of a fork for that many rows. `width_in`, `width_out`: columns sent and returned."""
+        """Return the cost in µs of a fork with the scans `steps`, if `rows` rows enter it. `width_in`, `width_out`:
+        columns sent and returned.
+        """
         cells = rows * width_in + rows * steps[-1].rows_out * width_out
         worked = rows * sum(step.rows_in for step in steps)
         return self.parts * FORK.part_us + cells * FORK.cell_us + worked * FORK.step_us
