@@ -19,6 +19,7 @@ pyspark = pytest.importorskip("pyspark", reason="the extra `spark` is not instal
 ROOT = Path(__file__).parents[2]
 BOUND_S = 600.0
 TRIPLES = 20_000
+PARSER = "statement_parsing"  # a module that only workers import
 _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
 
 
@@ -96,7 +97,8 @@ def test_a_load_on_a_worker_that_has_the_package_from_an_archive(tmp_path, maste
     assert done.returncode == 0, (tmp_path / "submit").read_text()[-4_000:]
     *_, last = done.stdout.splitlines()  # spark-submit joins both outputs of a driver
     assert last.startswith(f"{TRIPLES:,} triples")
-    compiled = (tmp_path / "work").glob("*/*/penstock-package/penstock/spark/__pycache__/parsing.*")
+    assert (Path(penstock.__file__).parent / "spark" / f"{PARSER}.py").is_file()
+    compiled = (tmp_path / "work").glob(f"*/*/penstock-package/penstock/spark/__pycache__/{PARSER}.*")
     assert list(compiled), "the worker took the package from elsewhere"
     with penstock.Engine(data_dir=tmp_path / "data", read_only=True) as engine:
         (row,) = engine.query("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }")
