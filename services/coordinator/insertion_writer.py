@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _PART_ROWS = 16_384  # triples of one insertion's part: a record stays well below the broker's limit
 RETAINED_DONE = 4_096
-"""Maximum number of completed requests that are retained: at least the named ones of as many latest insertions."""
+"""Maximum number of completed named requests that are retained."""
 
 
 class CompletedRequests:
@@ -43,14 +43,20 @@ class CompletedRequests:
         done = None if request is None else self._done.get(request)
         return None if done is None else done.triples
 
-    def add(self, done: InsertionDone) -> bytes:
-        """Add a request and return its key in the control topic. Beyond RETAINED_DONE requests, the oldest one is
-        removed.
+    def add(self, done: InsertionDone) -> dict[bytes, InsertionDone | None]:
+        """Add a request. Returns the changes of the control topic by key; None deletes a key.
+
+        Beyond RETAINED_DONE requests, the oldest ones are removed, here and in the topic.
         """
         self._done[done.request] = done
+        changes: dict[bytes, InsertionDone | None] = {_key(done): done}
         while len(self._done) > RETAINED_DONE:
-            del self._done[next(iter(self._done))]
-        return f"done:{done.number % RETAINED_DONE}".encode()
+            changes[_key(self._done.pop(next(iter(self._done))))] = None
+        return changes
+
+
+def _key(done: InsertionDone) -> bytes:
+    return f"done:{done.number}".encode()
 
 
 class InsertionWriter:
@@ -98,8 +104,9 @@ class InsertionWriter:
     def _completed(self, number: int, request: str | None, rows: int) -> list[Record]:
         if request is None:
             return []
-        done = InsertionDone(number, request, rows)
-        return [Record(self._topics.names.control, encode(done), self.completed.add(done))]
+        changes = self.completed.add(InsertionDone(number, request, rows))
+        control = self._topics.names.control
+        return [Record(control, None if done is None else encode(done), key) for key, done in changes.items()]
 
     def load(self, manifest: Manifest, terms: TermService) -> int:
         """Store the triples of a prepared load's files and return their number. `terms` decodes the graphs' IRIs."""

@@ -66,6 +66,20 @@ def _fail(*_: object) -> None:
     raise TransientError("the broker is unavailable")
 
 
+def test_requests_between_which_others_have_no_name_are_retained(
+    cluster: SmallCluster, monkeypatch: pytest.MonkeyPatch
+):
+    """Their numbers were keys modulo the maximum: "two" replaced "one" in the topic, and its retry was stored again."""
+    monkeypatch.setattr(insertion_writer, "RETAINED_DONE", 2)
+    for request in ("one", None, "two"):
+        cluster.coordinator.update(TEXT, request=request)
+    take_over(cluster)
+    assert cluster.coordinator._active is not None
+    assert cluster.coordinator._active.insertions.completed.names() == ["one", "two"]
+    assert cluster.coordinator.update(TEXT, request="one") == 2
+    assert stored(cluster) == 6
+
+
 def test_only_the_latest_requests_are_retained(cluster: SmallCluster, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(insertion_writer, "RETAINED_DONE", 3)
     for i in range(5):
