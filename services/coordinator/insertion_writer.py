@@ -109,7 +109,9 @@ class InsertionWriter:
         return [Record(control, None if done is None else encode(done), key) for key, done in changes.items()]
 
     def load(self, manifest: Manifest, terms: TermService) -> int:
-        """Store the triples of a prepared load's files and return their number. `terms` decodes the graphs' IRIs."""
+        """Commit the load records of a bulk load, one per shard, to the shards topic; return the number of its triples.
+        `terms` decodes the graphs' IRIs.
+        """
         manifest.check(self._topics.shards)
         graphs = np.unique(manifest.graphs)
         for term in terms.decode(graphs[(graphs != 0) & (graphs >> TAG_SHIFT == TAG_IRI)]):

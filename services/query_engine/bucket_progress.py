@@ -1,8 +1,8 @@
 """The progress of a query group that another engine needs to continue it, committed with the results.
 
-Time windows are restored from slices, so the progress does not contain them. It consists of the last instant, the count
-windows, and the answers that ISTREAM and DSTREAM compare with. Answers are saved as terms, because term ids may be
-private to a process.
+Time windows are restored from slices, so the progress does not contain them. It consists of the last instant, the time
+from which each stream's tuples are still read, the count windows, and the answers that ISTREAM and DSTREAM compare
+with. Answers are saved as terms, because term ids may be private to a process.
 """
 
 from __future__ import annotations

@@ -128,8 +128,8 @@ class ServedStore:
 
     @property
     def left(self) -> bool:
-        """Whether other stores serve the shards or, after `_ALONE_S`, some shard is neither served nor prepared by
-        another store.
+        """Whether the handover is over: other stores serve the shards, or `_ALONE_S` after the request no other store
+        serves or prepares one of them.
         """
         return self.store.left or (time.monotonic() > self._asked + _ALONE_S and self.store.alone)
 

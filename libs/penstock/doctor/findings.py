@@ -40,7 +40,7 @@ def skipped(check: str, text: str) -> Finding:
 
 
 def warning(check: str, text: str, remedy: str) -> Finding:
-    """Return a warning."""
+    """Return the finding of a check that found a possible problem, with its remedy."""
     return Finding(check, Level.warning, text, remedy)
 
 

@@ -85,8 +85,8 @@ class StoredGraph(Protocol):
         """
 
     def release(self, stream: int, batch: int) -> None:
-        """Declare that views no longer exclude batches of `stream` before `batch`, so that their append logs can be
-        released.
+        """Declare that no later view excludes a batch of `stream` up to and including `batch`, so that the append logs
+        of these commits can be released.
         """
 
     # ---- memory and files

@@ -1,6 +1,6 @@
 """Conversion of events to tuples, shared by all adaptors (ADR 23).
 
-The records of a source partition are in the order of the partition's events. Each covers a contiguous range of events.
+The records made from a source partition are in the order of its events. Each covers a contiguous range of events.
 """
 
 from __future__ import annotations

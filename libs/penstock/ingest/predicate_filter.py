@@ -47,7 +47,7 @@ def marker(stream: StreamDeclaration, partition: int, version: int) -> Tuples:
 
 
 class PredicateFilter:
-    """Selects the tuples of one stream that pass, in the ids of a dictionary. `version`: 0 = all pass."""
+    """The filter of one stream, for tuples whose predicates are ids of `dictionary`. `version`: 0 = all pass."""
 
     def __init__(
         self, dictionary: native.Dictionary, stream: StreamDeclaration, passed: StreamPredicates | None

@@ -127,8 +127,8 @@ class TransactionalWriter(Protocol):
 
         consumed: the next offset to read of each partition, stored as the group's progress (`Log.committed`).
         TransientError: the transaction was aborted and has no effect. RecordRefusedError: likewise, and the same
-        records would be refused again; the error names the topic. FencedError: this writer is closed.
-        LogError: the outcome is unknown. Stop, reopen the id and read what is there.
+        records would be refused again; the error names the topic. FencedError: a newer writer of this id exists, and
+        this one must stop. LogError: the outcome is unknown. Stop, reopen the id and read what is there.
         """
         ...
 

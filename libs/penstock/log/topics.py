@@ -78,7 +78,7 @@ class TopicNames:
 
     @property
     def dead_letter(self) -> str:
-        """Dead letters: rejected events with the reason."""
+        """Dead letters: rejected events and quarantined records, with the reason."""
         return f"{self.prefix}.dead-letter"
 
     @property

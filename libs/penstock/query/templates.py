@@ -1,4 +1,5 @@
-"""Templates: queries that differ only in constants at vertices form a group with one execution (ADR 6).
+"""Templates: queries that are equal up to constants at vertices and literals in comparisons have the same template, and
+can share a group (ADR 6).
 
 Constants in subject and object position of triple patterns, and literals compared in expressions, become parameters.
 Predicates, graphs, windows, paths and LIMIT stay, so that all members of a group share a plan.

@@ -52,7 +52,7 @@ class StoreLink(Protocol):
 
 
 class LeasedGraph(Protocol):
-    """The methods of a graph in stores that `StoreLinks` calls. `snapshot`: the last commit that this engine has
+    """The methods of `StoresGraph` that `StoreLinks` calls. `snapshot`: the last commit that this engine has
     applied.
     """
 

@@ -362,8 +362,8 @@ class EngineReplica(Replica[Runtime]):
         self.named: dict[str, int] = {}  # ids of IRIs in declarations, so that a restart needs no request
 
     def prepare(self, step: Step) -> None:
-        """Request the ids of the IRIs in a stream declaration; other steps need none. UnavailableError if the
-        dictionary is unavailable; nothing has changed then.
+        """Request the ids of a declaration's timing predicates and of its graph (`absorb_into`); other steps need none.
+        UnavailableError if the dictionary is unavailable; nothing has changed then.
         """
         first = step[0]
         if isinstance(first, StreamDeclaration):

@@ -160,7 +160,9 @@ def escaped(path: str) -> str:
 
 
 def literal(uri: str) -> str:
-    """Return a file's address (as in `FileStatus`) for Spark's readers."""
+    """Return a file's address (as in `FileStatus`) with pattern characters escaped, so that Spark's readers take it
+    literally.
+    """
     split = urlsplit(uri)
     return f"{split.scheme}://{split.netloc}{escaped(unquote(split.path))}"
 

@@ -51,7 +51,7 @@ def demo_cluster(
     seed: Annotated[int | None, typer.Option(help="Seed of the kill schedule; default: random.")] = None,
     adaptor: Annotated[AdaptorKind, typer.Option(help="Which adaptor converts events to tuples.")] = AdaptorKind.plain,
 ) -> int:
-    """Replay a recorded day through Kafka and a cluster while killing processes, and verify every result."""
+    """Replay hours of a recorded day through Kafka and a cluster while killing processes, and verify every result."""
     check_extra("cluster")
     check_broker()
     from penstock.cli.cluster.demo_cluster import demo_cluster as run_demo  # noqa: PLC0415 - needs the cluster extra

@@ -1,8 +1,8 @@
 """The data directory with an engine's checkpoints.
 
-It contains `LOCK`, `CURRENT` (the name of the current checkpoint and its manifest's checksum), `RUNNING` while an
-engine has it open, and one folder per checkpoint: `checkpoint-<n>`. A new checkpoint is written next to the old one,
-made durable, and activated by one rename. Only then is the old one deleted.
+It contains `LOCK`, `CURRENT` (the name of the current checkpoint and its manifest's checksum), `RUNNING` from an
+engine's opening until its clean close, and one folder per checkpoint: `checkpoint-<n>`. A new checkpoint is written
+next to the old one, made durable, and activated by one rename. Only then is the old one deleted.
 """
 
 from __future__ import annotations

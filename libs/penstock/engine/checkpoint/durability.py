@@ -28,7 +28,9 @@ _log = logging.getLogger("penstock.engine")
 
 
 def checked_durability(found: str, *, writable: bool) -> Durability:
-    """Return `found` as a durability setting. DataError if it is invalid or needs a writable directory."""
+    """Return `found` as a durability setting. DataError if it is invalid, or needs a writable directory and there is
+    none.
+    """
     for known in get_args(Durability):
         if found == known:
             if known == "commit" and not writable:

@@ -122,7 +122,7 @@ class WriteAheadLog:
         log_path(self._folder, self.number + 1).unlink(missing_ok=True)
 
     def turn(self) -> None:
-        """Switch to the file of `prepare_next`: a checkpoint contains everything before it."""
+        """Switch to the file of `prepare_next`, and remove the earlier files: a checkpoint contains their entries."""
         with self._group:
             while self._flushing:
                 self._group.wait()

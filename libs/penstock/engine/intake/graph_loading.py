@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """The result of a load: new statements, new dictionary terms, total seconds."""
+    """The result of a load: statements, terms, total seconds. The embedded engine counts only new statements and terms;
+    a cluster counts all of the document's.
+    """
 
     triples: int
     terms: int

@@ -119,7 +119,7 @@ def visible(node: Node) -> Names:
 
 @_memoised
 def certain(node: Node) -> Names:
-    """Return variables that are bound in every solution of the pattern, possibly not all of them."""
+    """Return variables that every solution of the pattern binds. Some such variables may be missing."""
     match node:
         case Join():
             return certain(node.left) | certain(node.right)
@@ -253,7 +253,7 @@ def _own_variables(node: Node) -> Names:
 
 @_memoised
 def size(part: Triple | PathTriple | Node) -> int:
-    """Return the number of nodes and triples of a pattern, without those of EXISTS."""
+    """Return the number of triples, and of nodes other than Bgp, of a pattern, without those of EXISTS."""
     if isinstance(part, (Triple, PathTriple)):
         return 1
     own = len(part.patterns) if isinstance(part, Bgp) else 1
