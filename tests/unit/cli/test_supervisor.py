@@ -120,6 +120,15 @@ time.sleep(600)
         time.sleep(0.01)
 
 
+@pytest.mark.skipif(not dies_with_parent(), reason="no setpriv here")
+def test_a_command_whose_parent_has_ended_does_not_start():
+    *prefix, parent = dies_with_parent()
+    assert parent == str(os.getpid())
+    assert subprocess.check_output([*prefix, parent, "echo", "started"], text=True) == "started\n"
+    orphan = subprocess.run([*prefix, "0", "echo", "started"], capture_output=True, text=True, check=False)
+    assert (orphan.returncode, orphan.stdout) == (1, "")
+
+
 def running(pid: int) -> bool:
     with suppress(OSError, IndexError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
