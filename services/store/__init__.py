@@ -1,1 +1,1 @@
-"""The store: serves shards of the stored graph to engines. Run: `python -m penstock.services.store`."""
+"""The store: holds shards of the stored graph, which query engines read. Run: `python -m penstock.services.store`."""

@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 
 _POLL = 256  # maximum number of records per poll
 READ_MS = 100
-"""Duration of one `read` in ms. It completes the record that it has begun; the next `read` continues."""
+"""Time in ms after which `read` begins no further step. The next call continues."""
 
 
 class Follower:
-    """One follower. `positions`: the offset at which to read each partition, from the shards' checkpoint."""
+    """Applies the steps of the log to the shards of one replica. `positions`: for each partition of the shards topic,
+    the offset at which to begin, from the shards' checkpoint.
+    """
 
     def __init__(
         self,
@@ -48,14 +50,14 @@ class Follower:
         partitions = [Partition(topics.names.shards, i) for i in range(topics.shards)]
         self._clock = clock
         self._reader = log.reader(dict(zip(partitions, positions, strict=True)))
-        self._polled: Sequence[Message] = ()  # the last records that were polled
-        self._unread: deque[Message] = deque()  # of these, the ones that are not read yet
-        self._cut = False  # the last `read` has ended before it had applied all complete steps
+        self._polled: Sequence[Message] = ()  # the records of the last poll
+        self._unread: deque[Message] = deque()  # those records that the sequencer has not received yet
+        self._cut = False  # the last `read` reached its time limit; complete steps may remain
         self._end = LogEnd(self._reader, clock)
 
     @property
     def graph(self) -> ShardSet:
-        """The shards and the streams."""
+        """The replica's state machine: its shards and streams."""
         return self.replica.runtime
 
     @property
@@ -69,17 +71,18 @@ class Follower:
         return self._end.near
 
     def positions(self) -> dict[Partition, int]:
-        """Return the next offset of each partition."""
+        """Return, for each partition, the offset of the next record to poll."""
         return self._reader.positions()
 
     def caught_up(self) -> bool:
-        """Return whether all records are applied, as of the last poll."""
+        """Return whether every record that the log contained at the last poll is applied."""
         return self._reader.caught_up() and self._all_applied
 
     def read(self, commitments: Commitments, timeout_s: float, until: int | None = None) -> bool:
-        """Apply new steps, up to step `until` (None: all), for about `READ_MS`. Returns False if there were none.
+        """Read records and apply steps for about `READ_MS`, at most up to step `until` (None: no limit). Waits up to
+        `timeout_s` seconds for records. Returns False if there was nothing to read or apply.
 
-        TransientError: retry.
+        TransientError if the log, the dictionary or a file of a bulk load is unavailable; call again.
         """
         if self._all_applied:
             self._polled = self._reader.poll(_POLL, timeout_s)
@@ -126,8 +129,8 @@ class Follower:
 
     @staticmethod
     def _apply(step: Step, applying: Iterator[UnavailableError | None]) -> bool:
-        """Apply a step; of a load, one file, so that the loop reports progress in between. Returns whether the step is
-        complete.
+        """Apply a step, or one file of a bulk load, so that the service's loop reports progress between files. Returns
+        whether the step is complete.
         """
         for error in applying:
             if error is not None:
@@ -141,15 +144,15 @@ class Follower:
             self.graph.streams.learn(declaration_of(step[0]), self._terms)
 
     def apply_retention_floor(self, commitments: Commitments) -> None:
-        """Release what no query of the cluster can read."""
-        self.replica.news.clear()  # engines report registration points
+        """Release what no query of the cluster can read any more."""
+        self.replica.news.clear()  # query engines report registration points
         commitments.forget_stopped(self.replica)
         floor = commitments.retention_floor(self.replica)
         self.graph.release(floor, self.step)
         self.replica.history.prune(floor.step)
 
     def take(self, shard: ShardStore) -> None:
-        """Add a shard that is at the same step."""
+        """Add a shard that has applied the same steps as this follower's shards."""
         self.graph.shards[shard.number] = shard
 
     def close(self) -> None:
@@ -158,5 +161,5 @@ class Follower:
 
 
 def empty_replica(partitions: int) -> Replica[ShardSet]:
-    """Return the replica at step 0."""
+    """Return a store's replica at step 0. `partitions`: number of partitions of the shards topic."""
     return Replica(ShardSet(), partitions)

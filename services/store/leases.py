@@ -1,7 +1,8 @@
-"""Leases of engines on a store's shards. A lease retains the append logs and replaced tables that its engine may read.
+"""Leases of query engines on a store's shards. A lease retains the append logs and replaced tables that its engine may
+read.
 
-An engine requests a lease over the control connection (`penstock.remote.control_connection`) and renews it while it
-runs. The lease expires after `lease_ms` without renewal, so a store never waits for an engine (ADR 16).
+An engine requests a lease over the control connection (`penstock.remote.control_connection`) and renews the lease while
+it runs. The lease expires after `lease_ms` without renewal, so a store never waits for an engine (ADR 16).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 MAX_LEASE_MS = 600_000
 MAX_ENGINES = 1_024
 NEWEST = (1 << 32) - 1
-"""A snapshot number that requests the latest one."""
+"""As a snapshot number: the latest snapshot."""
 
 
 @dataclass(slots=True)
@@ -65,11 +66,15 @@ class Leases:
 
     # ---- engines
     def grant(self, engine: str, snapshot: int, lease_ms: int) -> tuple[int, dict[int, int]]:
-        """Retain for `lease_ms` what `engine` needs to read `snapshot` and later ones. Replaces its previous lease.
+        """Retain for `lease_ms` what `engine` needs to read snapshot `snapshot` and later ones. The new lease replaces
+        the previous one of the engine.
 
-        Returns the oldest readable snapshot and the epochs of the leased shards. The oldest readable snapshot is
-        `snapshot`, or an older one if no shard has reached it. A shard that is added later may not have it, and has
-        another epoch. StorageError if the snapshot is no longer readable; the previous lease then remains.
+        Returns the oldest snapshot that the engine can now read, and the epoch of each leased shard. That snapshot is
+        `snapshot`, or the newest one of any shard if no shard has reached `snapshot`. A shard that the store adds later
+        joins the lease; the engine may be unable to read that snapshot in it.
+
+        DataError if `lease_ms` is out of range, or if `MAX_ENGINES` other engines have leases. StorageError if
+        `snapshot` is no longer readable; the previous lease then remains.
         """
         if not 0 < lease_ms <= MAX_LEASE_MS:
             raise DataError(f"a lease lasts between 1 and {MAX_LEASE_MS} ms")
@@ -99,7 +104,7 @@ class Leases:
             del self._leases[engine]
 
     def fragments_at(self, place: int) -> Fragments:
-        """Return the executor of fragments over shard number `place`. StorageError if the store does not have the
+        """Return the executor of plan fragments over shard number `place`. StorageError if the store does not have the
         shard.
         """
         with self._lock:
@@ -114,7 +119,7 @@ class Leases:
 
 
 class LeaseServer(ControlServer[Leases]):
-    """Serves requests of engines: shards, leases and forks (ADR 18). Runs in its own thread."""
+    """Serves the requests of query engines: the list of shards, leases, and forks (ADR 18). Runs in its own thread."""
 
     _thread: threading.Thread | None = None
 

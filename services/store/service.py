@@ -54,7 +54,7 @@ class StoreSettings(ClientSettings):
         return read_secret(self.secret_file)
 
 
-_ALONE_S = 1.0  # time after which a store that shuts down ends, if no other store takes its shards
+_ALONE_S = 1.0  # s that a stopping store waits for other stores to prepare its shards
 
 
 class ServedStore:
@@ -98,7 +98,7 @@ class ServedStore:
         self.store.send_heartbeats()
 
     def step(self, timeout_s: float) -> bool:
-        """Perform one step, and write a checkpoint if one is due."""
+        """Perform one step of the store, and continue its checkpoints. Returns whether the store did anything."""
         worked = self.store.step(timeout_s)
         if self.store.last_error != self._logged_error:
             self._logged_error = self.store.last_error
@@ -110,7 +110,9 @@ class ServedStore:
         return worked
 
     def _save(self, saving: BackgroundCheckpoint) -> None:
-        """Continue checkpoints. After a failure, the previous one remains, and a restart reads more of the log."""
+        """Begin checkpoints that are due, and continue those in progress. If one fails, the shard's previous checkpoint
+        remains, and a restart reads more of the log.
+        """
         if time.monotonic() >= self._due:
             saving.begin()
             self._due = time.monotonic() + self._every_s
@@ -122,19 +124,19 @@ class ServedStore:
             self._logger.warning("no checkpoint", reason=self.unsaved)
 
     def leave(self) -> None:
-        """Request the handover of the shards to other stores."""
+        """Request that other stores take over the shards."""
         self._asked = time.monotonic()
         self.store.leave()
 
     @property
     def left(self) -> bool:
-        """Whether the handover is over: other stores serve the shards, or `_ALONE_S` after the request no other store
-        serves or prepares one of them.
+        """Whether the store may stop: it has no shards any more, or `_ALONE_S` have passed since `leave` and no other
+        store prepares some of its shards.
         """
         return self.store.left or (time.monotonic() > self._asked + _ALONE_S and self.store.alone)
 
     def close(self) -> None:
-        """Close the store. What no checkpoint contains is still in the log."""
+        """Close the store. The log still has the steps that no checkpoint contains."""
         self.leases.close()
         if self._saving is not None:
             self._saving.close()

@@ -1,7 +1,8 @@
 """Checkpoints of shards: a shard of the stored graph, and the log position that it reflects (ADR 17, 38).
 
-Each shard has a folder `shard-<k>/<instance>` per store, a `DataDirectory`. If stores share the root (one machine, or a
-network file system), a shard that moves continues from the checkpoint of its previous store.
+Each store keeps its checkpoint of shard k in the folder `shard-<k>/<instance>`, a `DataDirectory`. If stores share the
+root folder (on one machine or a network file system), a shard that moves to another store continues from the checkpoint
+of its previous store.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class ShardCheckpoints:
         self._finishing = threading.Lock()  # serialises publication and release
 
     def save(self, replica: Replica[ShardSet]) -> bool:
-        """Write a checkpoint of every shard. Returns False if a step is partially applied."""
+        """Write a checkpoint of every shard of `replica`. Returns False, and writes nothing, if a step is partially
+        applied. StorageError if a checkpoint cannot be written.
+        """
         if not replica.whole:
             return False
         for shard in replica.runtime.shards.values():
@@ -54,8 +57,8 @@ class ShardCheckpoints:
         return True
 
     def capture(self, replica: Replica[ShardSet], shard: ShardStore) -> ShardCapture:
-        """Copy the changes of a shard since its last checkpoint. The replica must be `whole`. StorageError if the
-        folder cannot be written.
+        """Copy what has changed in a shard since its last checkpoint. No step may be partially applied
+        (`replica.whole`). StorageError if the folder cannot be written.
         """
         state = ReplicaState.of(replica, VERSION, _extra(replica.runtime), _of_stream)
         try:
@@ -67,8 +70,8 @@ class ShardCheckpoints:
         return ShardCapture(self, directory, folder, state, copied)
 
     def finish(self, capture: ShardCapture) -> None:
-        """Write and publish a captured checkpoint, unless the shard was released. May be called from any thread.
-        StorageError if it cannot be written.
+        """Write and publish a captured checkpoint; do nothing if the shard was released meanwhile. May be called from
+        any thread. StorageError if the checkpoint cannot be written.
         """
         with self._finishing:
             if capture.directory not in self._open.values():
@@ -87,7 +90,9 @@ class ShardCheckpoints:
         return StorageError(f"{self._root}: no checkpoint could be written: {error}")
 
     def _directory(self, shard: int) -> DataDirectory:
-        """Return this store's folder of a shard. Creates it again if a store that is ahead has removed it."""
+        """Return this store's folder of a shard. Creates it again if another store, with a newer checkpoint, has
+        removed it.
+        """
         known = self._open.get(shard)
         if known is not None and not (known.path / "LOCK").exists():
             self.release(shard)
@@ -97,7 +102,7 @@ class ShardCheckpoints:
 
     def release(self, shard: int) -> None:
         """Close the checkpoint folder of a shard that this store no longer has. The checkpoint remains until the
-        shard's new store has written one.
+        shard's new store has written a newer one.
         """
         with self._finishing:
             directory = self._open.pop(shard, None)
@@ -110,10 +115,10 @@ class ShardCheckpoints:
             self.release(shard)
 
     def last(self, shard: int) -> tuple[Path, Replica[ShardSet], Sequence[int]] | None:
-        """Return the newest checkpoint of a shard by any store: its stored part, a replica in its state, and the
-        offsets at which to read the log.
+        """Return the newest checkpoint of a shard, by any store: the folder of the stored graph, a replica in the saved
+        state, and for each partition the offset at which to continue.
 
-        None if there is none. StorageError if none of the existing checkpoints can be read.
+        None if the shard has no checkpoint. StorageError if no existing checkpoint can be read.
         """
         folders = self._root.glob(f"shard-{shard}/*")
         states = []
@@ -144,7 +149,7 @@ def _step_of(path: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ShardCapture:
-    """A captured checkpoint of a shard that is not written yet."""
+    """A checkpoint of a shard that is captured and not yet written."""
 
     checkpoints: ShardCheckpoints
     directory: DataDirectory
@@ -153,7 +158,9 @@ class ShardCapture:
     copied: native.StoreCapture
 
     def write(self) -> None:
-        """Write and publish the checkpoint, once, from any thread. After a StorageError, the previous one remains."""
+        """Write and publish the checkpoint. Call once, from any thread. StorageError if it cannot be written; the
+        previous checkpoint then remains.
+        """
         self.checkpoints.finish(self)
 
 

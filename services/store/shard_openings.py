@@ -18,11 +18,11 @@ class Immediate(Executor):
     """An executor that runs each call at once, in the thread of its caller."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run the call. Its exception is raised by the future."""
+        """Run the call. If it raises an exception, the future contains it."""
         future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001 - as executors with threads do
+        except Exception as error:  # noqa: BLE001 - as in other executors, the future raises it
             future.set_exception(error)
         return future
 
@@ -33,8 +33,8 @@ def loading_thread() -> Executor:
 
 
 class ShardOpenings:
-    """The shards that `open_shard` is loading in `executor`. Call all methods in the thread that performs the store's
-    steps.
+    """The shards that are being opened: `executor` calls `open_shard` for each. Call all methods in the thread that
+    performs the store's steps.
     """
 
     def __init__(self, open_shard: Callable[[int], Opened], executor: Executor) -> None:
@@ -46,7 +46,7 @@ class ShardOpenings:
         return bool(self._loading)
 
     def numbers(self) -> set[int]:
-        """Return the shards that are being opened."""
+        """Return the numbers of the shards that are being opened."""
         return set(self._loading)
 
     def begin(self, number: int) -> None:
@@ -54,20 +54,22 @@ class ShardOpenings:
         self._loading[number] = self._executor.submit(self._open_shard, number)
 
     def keep(self, numbers: Collection[int]) -> None:
-        """Discard all shards that are being opened, except these."""
+        """Discard the shards that are being opened, except those in `numbers`."""
         for number in self._loading.keys() - set(numbers):
             self._unwanted.append(self._loading.pop(number))
         self._unwanted = [future for future in self._unwanted if not _discarded(future)]
 
     def take(self) -> Iterator[Opened]:
-        """Yield the shards that are open now, once each. Raises what the opening of a shard has raised."""
+        """Yield each shard that has been opened since the last call, with its follower. Raises the exception of a shard
+        that could not be opened.
+        """
         for number, future in list(self._loading.items()):
             if future.done():
                 del self._loading[number]
                 yield future.result()
 
     def close(self) -> None:
-        """Discard all shards. Waits for one that is being loaded."""
+        """Discard all shards. Waits for the shard that is being loaded."""
         self.keep(())
         self._executor.shutdown(cancel_futures=True)
         for future in self._unwanted:
@@ -76,7 +78,9 @@ class ShardOpenings:
 
 
 def _discarded(future: Future[Opened]) -> bool:
-    """Withdraw a shard that is open or was never begun. Returns False if it is being loaded."""
+    """Discard a shard: cancel its opening if it has not begun, or withdraw the opened shard. Returns False, without
+    effect, while the shard is being loaded.
+    """
     if not future.cancel() and not future.done():
         return False
     if not future.cancelled() and future.exception() is None:

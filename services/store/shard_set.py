@@ -33,7 +33,7 @@ class ShardSet:
         self.streams = StoredStreams()
         self.shards: dict[int, ShardStore] = {}
         self.snapshot = 0
-        # (step, number, batch) of dropped streams that views may still bound
+        # dropped streams whose commits views may still exclude: step of the drop, stream number, last batch
         self.gone: list[tuple[int, int, int]] = []
         self.tuples = 0
         self.batches = 0
@@ -55,18 +55,19 @@ class ShardSet:
                 shard.close(stream.number, batch)
 
     def begin(self, iri: str, point: int) -> None:
-        """Do nothing: a store evaluates no queries, so it needs no beginning of a stream."""
+        """Do nothing. Only query engines, which evaluate queries, need the beginning of a stream."""
 
     def insert(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int, number: int) -> None:
-        """Store quads."""
+        """Commit quads, given as columns of term ids, to all shards as one snapshot."""
         self.snapshot += 1
         self.tuples += len(s)
         for shard in self.shards.values():
             shard.apply(self.snapshot, s, shard.store.number_labels(g, p), o, stream, number)
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Store sorted bins. Yields after each bin. Each shard stores its own edges; after the last bin, all shards
-        publish them.
+        """Append sorted bins to the shards as one snapshot. Each shard appends its own bins, and after the last bin all
+        shards publish theirs. Yields after each bin: None, or an UnavailableError if the bin cannot be read now; the
+        next iteration retries.
         """
         self.snapshot += 1
         loads = []
@@ -85,10 +86,10 @@ class ShardSet:
             shard.batch(self.snapshot if commits else None, stream, waiting.batch, waiting.s, waiting.p, waiting.o)
 
     def release(self, floor: RetentionFloor, step: int) -> None:
-        """Release append logs that no query of the cluster can read. `step`: the current step. Leases retain what is
-        being read.
+        """Release append logs that no query of the cluster can read. `step`: the current step. Append logs that a lease
+        covers remain.
 
-        Views can exclude the commits of a dropped stream until no query can read a snapshot from before the drop.
+        Views can exclude the commits of a dropped stream as long as a query can read a snapshot from before the drop.
         """
         bounds = {INSERTIONS: floor.insertions}
         for stream in self.streams:

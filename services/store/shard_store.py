@@ -1,4 +1,4 @@
-"""One shard of the stored graph in a store: its region, published on the data plane, and its readers."""
+"""One shard of a store: its region, which the data plane publishes, and leases for readers."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class ShardStore:
     """A native store with one shard, so that shards can be added and removed separately. One thread writes; `lease` may
     be called from any thread.
 
-    `directory`: on a memory file system (/dev/shm), removed with the shard. `saved`: the checkpoint to begin with.
-    `epoch`: distinguishes this region from all other regions of the shard. `fragments`: executes plan fragments of
-    forks.
+    `directory`: the region's folder, on a memory file system such as /dev/shm; it is removed with the shard. `saved`:
+    the checkpoint to begin with; None: an empty shard. `epoch`: distinguishes this region from all other regions of the
+    shard. `fragments`: executes the plan fragments of forks (ADR 18).
     """
 
     def __init__(self, number: int, shards: int, directory: Path, server: Server, saved: Path | None = None) -> None:
@@ -54,12 +54,12 @@ class ShardStore:
 
     # ---- steps
     def apply(self, snapshot: int, s: Ids, labels: NDArray[np.uint32], o: Ids, stream: int, batch: int) -> None:
-        """Commit edges. The shard stores those that it owns."""
+        """Commit the edges among the given ones that the shard owns."""
         self.store.apply(snapshot, s, labels, o, stream, batch)
 
     def batch(self, snapshot: int | None, stream: StoredStream, batch: int, s: Ids, p: Ids, o: Ids) -> None:
-        """Store a batch's timeless tuples as snapshot `snapshot`. None: the batch has none; only its labels are
-        numbered.
+        """Store a batch's timeless tuples as snapshot `snapshot`. None: the batch has no timeless tuples; only its
+        labels are numbered.
         """
         labels = batch_labels(self.store, stream.absorption, p)
         if snapshot is not None:
@@ -67,12 +67,12 @@ class ShardStore:
             self.apply(snapshot, s[rows], labels[rows], o[rows], stream.number, batch)
 
     def close(self, stream: int, batch: int) -> None:
-        """Record in the shard's header that a stream has closed its batches up to `batch`: Local_VTS."""
+        """Record in the shard's header that the stream has closed its batches up to `batch` (Local_VTS)."""
         self.store.set_vts(stream, batch)
 
     def release(self, bounds: Mapping[int, int]) -> None:
-        """Release append logs, by stream and batch. Afterwards, views cannot exclude commits of a stream up to its
-        batch.
+        """Release append logs. `bounds`: by stream number, the batch up to which to release. Afterwards, no view can
+        exclude the commits of these batches.
         """
         for stream, batch in bounds.items():
             if batch > self._released.get(stream, batch - 1):
@@ -81,13 +81,13 @@ class ShardStore:
 
     # ---- readers
     def lease(self, snapshot: int) -> native.StoreLease:
-        """Retain what readers of `snapshot` and later ones need; if `snapshot` is newer than the latest one, from the
-        latest one on. StorageError if it is no longer readable.
+        """Retain what readers of `snapshot` and later snapshots need. If the shard has not reached `snapshot`, the
+        lease begins at its latest snapshot. StorageError if `snapshot` is no longer readable.
         """
         return self.store.lease(snapshot)
 
     def withdraw(self) -> None:
-        """Withdraw the region and free its memory. Open views of readers fail with "retired"."""
+        """Withdraw the region and free its memory. Reads through open views then fail with the fault "retired"."""
         self.store.retire()
         self._server.withdraw(self._region)
         shutil.rmtree(self._directory, ignore_errors=True)

@@ -1,9 +1,12 @@
-"""The store service: some shards of the stored graph, which follow the log and serve engines (ADR 38).
+"""The store service: holds some shards of the stored graph, applies the log to them, and serves them to query engines
+(ADR 38).
 
-The placement lists the shards to serve and to prepare. A thread loads a new shard from its newest checkpoint by any
-store. The shard then follows the log separately until it has reached the step of the others. Heartbeats list a shard
-when it has been near the end of the log. A store writes only heartbeats to the log. Two stores with the same shard are
-therefore harmless: both contain what the log determines.
+The placement lists the shards to serve and to prepare. A thread loads a new shard from its newest checkpoint, by
+whichever store wrote it. The shard then follows the log separately until it has reached the step of the store's other
+shards. Heartbeats list a shard once it has been near the end of the log.
+
+A store writes only heartbeats to the log. Two stores may therefore hold the same shard: the log determines the content
+of both.
 """
 
 from __future__ import annotations
@@ -37,15 +40,15 @@ if TYPE_CHECKING:
     from penstock.services.store.shard_set import ShardSet
     from penstock.term_ids.outgoing_terms import TermEncoder
 
-_TRIES = 3  # attempts to read a checkpoint that another store replaces meanwhile
+_TRIES = 3  # attempts to read a checkpoint, which another store may replace meanwhile
 
 
 class Store:
     """One store process without its sockets.
 
-    `directory`: on a memory file system, for the regions; it is cleared first. `server`: publishes them. `address`:
-    where engines request leases (`Leases`). `checkpoints` None: a restart reads the whole log. `loader` loads shards;
-    None: the step that begins to load a shard waits for it.
+    `directory`: folder for the regions, on a memory file system; the constructor clears it. `server`: publishes the
+    regions. `address`: where query engines request leases (`Leases`). `checkpoints` None: a restart reads the whole
+    log. `loader`: loads shards; None: the step that begins to load a shard waits for it.
     """
 
     shard_type = ShardStore
@@ -73,7 +76,7 @@ class Store:
         self._checkpoints = checkpoints
         self._followers: list[Follower] = []  # the most advanced first
         self._openings = ShardOpenings(self._open_shard, loader or Immediate())
-        self._made, self._token = 0, secrets.token_hex(4)  # a region never has the path of an earlier one
+        self._made, self._token = 0, secrets.token_hex(4)  # no region gets the path of an earlier one
         self._clock = clock
         self._commitments = Commitments(log, topics)
         self._placement = PlacementView(log, topics, clock)
@@ -111,7 +114,7 @@ class Store:
         return moved
 
     def _join(self) -> None:
-        """Join followers that have reached the same step."""
+        """Merge followers that have reached the same step."""
         for follower in list(self._followers):
             for other in self._followers:
                 if other is follower:
@@ -127,7 +130,7 @@ class Store:
     # ---- shards
     @property
     def shards(self) -> dict[int, ShardStore]:
-        """All shards of this store. May be read from any thread."""
+        """All shards of this store, by number. May be read from any thread."""
         return {n: shard for follower in self.followers() for n, shard in list(follower.graph.shards.items())}
 
     def _placed(self) -> bool:
@@ -150,7 +153,9 @@ class Store:
         return opened
 
     def _open_shard(self, number: int) -> tuple[ShardStore, Follower]:
-        """Create a shard from its newest checkpoint, or empty, and its follower. Any thread."""
+        """Create a shard and its follower, from the shard's newest checkpoint if there is one. May be called from any
+        thread.
+        """
         self._made += 1
         directory = self._directory / f"{number}-{self._made}-{self._token}"
         for attempt in range(_TRIES):
@@ -197,12 +202,12 @@ class Store:
 
     @property
     def left(self) -> bool:
-        """Whether this store has no shards any longer."""
+        """Whether this store has no shards any more."""
         return not self._followers
 
     @property
     def alone(self) -> bool:
-        """Whether some shard of this store is neither served nor prepared by another store."""
+        """Whether no other store prepares some shard that the placement assigns to this store."""
         return not self._placement.replaced(self._instance)
 
     def checkpoint(self) -> bool:
@@ -215,12 +220,12 @@ class Store:
 
     # ---- state
     def prepared(self) -> tuple[int, ...]:
-        """Return the shards that have been near the end of the log at least once."""
+        """Return the numbers of the shards that have been near the end of the log at least once."""
         followers = (follower for follower in self._followers if follower.near_end)
         return tuple(sorted(number for follower in followers for number in follower.graph.shards))
 
     def local_vts(self) -> dict[str, int]:
-        """Return, per stream, the last batch that all shards of this store have closed."""
+        """Return, by stream IRI, the number of the last batch that all shards of this store have closed."""
         if not self._followers:
             return {}
         last = self._followers[-1]  # the least advanced
@@ -228,7 +233,7 @@ class Store:
         return {iri: end // batch_ms - 1 for iri, end, batch_ms in closed if end is not None}
 
     def caught_up(self) -> bool:
-        """Return whether all records are applied to all shards, as of the last poll."""
+        """Return whether every record that the log contained at the last poll is applied to all shards."""
         one = len(self._followers) <= 1 and not self._openings
         return one and all(follower.caught_up() for follower in self._followers)
 
@@ -237,7 +242,7 @@ class Store:
         return list(self._followers)
 
     def close(self) -> None:
-        """Close the store. What no checkpoint contains is still in the log."""
+        """Close the store. The log still has the steps that no checkpoint contains."""
         if self.leaving:
             self._heartbeat_sender.left()
         self._heartbeat_sender.close()

@@ -1,4 +1,4 @@
-"""Streams as a store sees them: without windows or slices, only what their batches add to the stored graph."""
+"""The streams of a store: no windows or slices, only what their batches add to the stored graph."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OpenBatch:
 
 
 class StoredStream:
-    """A stream as the stored graph sees it: its declaration, its watermark, and the open batch."""
+    """A stream of a store: its declaration, its watermark, and its open batch."""
 
     def __init__(self, declaration: Declaration, number: int, absorption: Absorption) -> None:
         self.declaration = declaration
@@ -59,11 +59,11 @@ class StoredStream:
         return self.declaration.batch_ms
 
     def append(self, times: Numbers, s: Ids, p: Ids, o: Ids) -> None:
-        """Add the tuples of one batch, in order of arrival."""
+        """Add the tuples of one batch, in order of arrival. `times` in ms; `s`, `p`, `o`: term ids."""
         self.open_batch = OpenBatch(batch_of(int(times[0]), self.batch_ms), s, p, o)
 
     def move(self, watermark: int) -> None:
-        """Advance the watermark. `ShardSet.moved` then closes the batches up to it."""
+        """Advance the watermark to `watermark`, in ms. `ShardSet.moved` then closes the batches up to it."""
         self.watermark = watermark
 
 
@@ -74,7 +74,7 @@ class StoredStreams:
         self._by_iri: dict[str, StoredStream] = {}
         self._learnt: tuple[Declaration, Absorption] | None = None
         self.next_number = 1
-        self.dropped: list[StoredStream] = []  # since `ShardSet` last released them
+        self.dropped: list[StoredStream] = []  # since the last `ShardSet.release`
 
     def __contains__(self, iri: object) -> bool:
         return iri in self._by_iri
@@ -89,11 +89,15 @@ class StoredStreams:
         return self._by_iri[iri]
 
     def learn(self, declaration: Declaration, terms: TermEncoder) -> None:
-        """Resolve the terms of a declaration before it is applied. TransientError: nothing has changed; call again."""
+        """Request the ids of a declaration's terms, before the declaration is applied. TransientError if the dictionary
+        is unavailable: nothing has changed; call again.
+        """
         self._learnt = declaration, Absorption.of(declaration, terms)
 
     def declare(self, declaration: Declaration) -> StoredStream:
-        """Add a stream whose terms `learn` has resolved. LimitError if there are already `MAX_STREAMS`."""
+        """Add a stream. The previous call of `learn` must have been for the same declaration. LimitError if there are
+        already `MAX_STREAMS`.
+        """
         if len(self._by_iri) >= MAX_STREAMS:
             raise LimitError(f"there are already {MAX_STREAMS} streams")
         assert self._learnt is not None, declaration.iri
@@ -107,5 +111,5 @@ class StoredStreams:
         return stream
 
     def drop(self, iri: str) -> None:
-        """Remove a stream. The triples that it absorbed stay stored."""
+        """Remove a stream. Its absorbed tuples remain in the stored graph."""
         self.dropped.append(self._by_iri.pop(iri))

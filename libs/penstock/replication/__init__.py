@@ -1,3 +1,3 @@
-"""Replication: from a totally ordered log to a replica. Sequencer, state machine, history, retention, cluster
-membership.
+"""Replication: how a process builds its replica from the totally ordered log. Sequencer, state machine, history,
+retention and cluster membership.
 """

@@ -1,10 +1,11 @@
-"""Absorption: which tuples a step adds to the stored graph, and their snapshot and label numbers. These are equal in
-all replicas.
+"""Absorption: which tuples a step adds to the stored graph, and which snapshot and label numbers they get. All replicas
+compute the same numbers.
 
-A commit is a batch with at least one timeless tuple, or an insertion. Commits are numbered in the total order; the
-number is the snapshot, in all stores. Edge labels are numbered in the same order. A batch first numbers the labels of
-its windows, then the labels of its stored tuples, each in order of predicate ids. An insertion numbers its labels in
-order of arrival. A step that stores nothing uses no number, because there are only 2³² of them (ADR 38).
+A commit is a batch with at least one timeless tuple, or an insertion. Commits are numbered in the total order; this
+number is the snapshot number in all stores. Edge labels are numbered in the same order. A batch first numbers the
+labels of its windows, then the labels of its stored tuples, each in order of predicate ids. An insertion numbers its
+labels in order of arrival. A step that stores nothing gets no snapshot number, because there are only 2³² of them (ADR
+38).
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ class Labelling(Protocol):
     """The edge labels of a stored graph (`native.Labelled`)."""
 
     def number_labels(self, graphs: Ids, predicates: Ids) -> NDArray[np.uint32]:
-        """Return the number of the edge label of each (graph, predicate) pair. A new label gets the next number."""
+        """Return the edge-label number of each (graph, predicate) pair of term ids. A new label gets the next
+        number.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class Absorption:
     @classmethod
     def of(cls, declaration: Declaration, terms: TermEncoder) -> Absorption:
         """Return which tuples of a declared stream are stored, and in which graph. Requests the ids of the
-        declaration's IRIs. TransientError: retry.
+        declaration's IRIs from `terms`. TransientError if they are unavailable; retry.
         """
         if declaration.timing == "all":
             return cls(None)
@@ -60,7 +63,9 @@ class Absorption:
 
 
 def batch_labels(graph: Labelling, absorption: Absorption, predicates: Ids) -> NDArray[np.uint32]:
-    """Number the labels of a batch. Returns the label number of each tuple, 0 for tuples that are not stored."""
+    """Number the labels of a batch. `predicates`: the predicate of each tuple. Returns the label number of each tuple,
+    0 for tuples that are not stored.
+    """
     distinct, places = np.unique(predicates, return_inverse=True)
     graph.number_labels(np.zeros(len(distinct), np.uint64), distinct)
     stored = absorption.stored(distinct)

@@ -18,8 +18,8 @@ _TAKEN_BY_KAFKA = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
 @dataclass(frozen=True, slots=True)
 class ClusterTopics:
-    """Names and partition counts of topics. `shards`: partitions of the shards topic. `buckets`: number of buckets, and
-    partitions of the progress topic. `result_partitions`: partitions of the results topic.
+    """The names and partition counts of the topics. `shards`: partitions of the shards topic. `buckets`: number of
+    buckets, and partitions of the progress topic. `result_partitions`: partitions of the results topic.
     """
 
     names: TopicNames
@@ -29,23 +29,23 @@ class ClusterTopics:
 
     @property
     def progress(self) -> str:
-        """The progress topic: committed progress, one partition per bucket."""
+        """The name of the progress topic, which has one partition per bucket (`progress_log`)."""
         return f"{self.names.prefix}.progress"
 
     @property
     def heartbeats(self) -> str:
-        """The heartbeats topic: heartbeats of all processes."""
+        """The name of the heartbeats topic, to which all processes write."""
         return f"{self.names.prefix}.heartbeats"
 
     def election(self, service: str) -> str:
-        """Return the name of a service's election topic. It has one partition; the group member that is assigned the
+        """Return the name of a service's election topic. It has one partition; the instance to which Kafka assigns the
         partition is active.
         """
         return f"{self.names.prefix}.election.{service}"
 
     def check_results(self, topic: str) -> None:
-        """Check that a query may write its results to a topic. DataError if Kafka rejects the name or reserves the
-        topic, or if the topic has the cluster's prefix and is not a results topic.
+        """Check that a query may write its results to a topic. DataError if the topic's name is invalid in Kafka or
+        reserved, or if it has the cluster's prefix and is not that of a results topic.
         """
         if not _TAKEN_BY_KAFKA.fullmatch(topic):
             raise DataError(f"{topic!r} is no name of a topic: 1 to 249 of A-Z, a-z, 0-9, '.', '_' and '-'")
@@ -56,12 +56,14 @@ class ClusterTopics:
             raise DataError(f"topic {topic} is the cluster's own: results can go to {results}.NAME or another prefix")
 
     def takes_results(self, topic: str) -> bool:
-        """Return whether a topic accepts results. Among topics with the cluster's prefix, only results topics do."""
+        """Return whether queries may write results to a topic. Of the topics with the cluster's prefix, only results
+        topics are permitted.
+        """
         results = self.names.results
         return not topic.startswith(f"{self.names.prefix}.") or topic == results or topic.startswith(f"{results}.")
 
     def all(self) -> list[Topic]:
-        """Return all topics that the services need."""
+        """Return the topics that exist in every cluster; the topics of streams are created with them."""
         names = self.names
         return [
             Topic(names.shards, self.shards),

@@ -1,8 +1,8 @@
 """Leader election among the instances of a service.
 
 The active instance is the member of the service's consumer group that is assigned the election partition. Kafka's group
-protocol detects failed members, with a delay: a deposed instance may still consider itself active. Its transactional id
-is fenced, so it cannot write.
+protocol detects failed members with a delay, so a deposed instance may still consider itself active. It cannot write,
+because the new instance has fenced its transactional id.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Election:
         self._partition = Partition(topic)
 
     def leads(self, timeout_s: float = 0.0) -> bool:
-        """Return whether this instance is active, to its knowledge. Waits up to `timeout_s` for a change of the
-        assignment.
+        """Return whether this instance is active, as far as it knows. Waits up to `timeout_s` seconds for a change of
+        the assignment.
         """
         self._reader.poll(1, timeout_s)
         return self._partition in self._reader.assigned()

@@ -1,8 +1,8 @@
 """Heartbeats and failure detection. Every process writes heartbeats to the log; the coordinator reads them.
 
-A thread sends the heartbeats, so their rate does not depend on the load. They stop when the service's loop makes no
-progress. A process that shuts down gracefully announces it, and the coordinator reassigns its shards and buckets at
-once.
+A thread sends the heartbeats, so their rate does not depend on the load. It stops sending while the service's loop
+makes no progress. A process that shuts down gracefully announces the shutdown, and the coordinator reassigns its shards
+and buckets at once.
 """
 
 from __future__ import annotations
@@ -25,15 +25,19 @@ if TYPE_CHECKING:
 
 BEAT_MS = 500
 FORGET_AFTER_MS = 3_000
-"""A process without heartbeats for this long is considered failed."""
+"""Time in ms after which a process without heartbeats is considered failed."""
 STALL_S = 30.0
-"""A process whose loop makes no progress for this long stops its heartbeats. Longer than any evaluation may take."""
+"""Time in s after which a process whose loop makes no progress stops its heartbeats. Longer than any evaluation may
+take.
+"""
 
 
 class HeartbeatSender:
-    """Sends the heartbeats of this process. After `start`, a thread sends them; otherwise `beat` does, when one is due.
+    """Sends the heartbeats of this process. After `start`, a thread sends them. Without `start`, `beat` sends one if it
+    is due.
 
-    `ready`: whether the process accepts shards or buckets before its first `beat`.
+    `url`: the address of the process, if it has one. `ready`: whether the process accepts shards or buckets before its
+    first `beat`.
     """
 
     def __init__(
@@ -58,15 +62,17 @@ class HeartbeatSender:
         self._vts: dict[str, int] = {}
         self._leaves, self._ready = False, ready
         self._progressed = time.monotonic()
-        self._due = threading.Event()  # set: the thread sends immediately
+        self._due = threading.Event()  # set: the thread sends at once
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
     def beat(self, holds: tuple[int, ...] = (), vts: dict[str, int] | None = None, *, ready: bool = True) -> None:
-        """Set the served shards or buckets (`holds`), the VTS, and whether the process accepts more (`ready`).
+        """Set the content of the next heartbeats, and record that the loop makes progress. `holds`: numbers of the
+        served shards or buckets. `vts`: the last closed batch, by stream. `ready`: whether the process accepts more
+        shards or buckets.
 
-        Sends a heartbeat if one is due and there is no thread. With a thread, a change of `holds` or `ready` is sent
-        immediately.
+        Without a thread, sends a heartbeat if one is due. With a thread, the thread sends a change of `holds` or
+        `ready` at once.
         """
         changed = (holds, ready) != (self._holds, self._ready)
         self._holds, self._vts, self._ready = holds, vts or {}, ready
@@ -89,14 +95,14 @@ class HeartbeatSender:
         self._writer.append([Record(self._topic, encode(beat), beat.instance.encode())])
 
     def leave(self) -> None:
-        """Announce that the process shuts down. The coordinator reassigns what it serves."""
+        """Announce in the next heartbeats that the process shuts down. The coordinator then reassigns its shards or
+        buckets.
+        """
         self._leaves, self._next_ms = True, None
         self._due.set()
 
     def left(self) -> None:
-        """Stop the thread and send the last heartbeat of a process that shuts down. It shows that the process serves
-        nothing.
-        """
+        """Stop the thread and send the last heartbeat of a process that shuts down, with no shards or buckets."""
         self._end_thread()
         self._leaves, self._holds = True, ()
         with suppress(LogError):
@@ -116,7 +122,9 @@ class HeartbeatSender:
             self._due.clear()
 
     def _send_or_reopen(self) -> None:
-        """Send a heartbeat. An error here does not stop the service; errors of its loop do, after `give_up_s`."""
+        """Send a heartbeat. An error here does not stop the service. If the log remains unavailable, the service's loop
+        fails after `give_up_s`.
+        """
         try:
             self._send()
         except TransientError:
@@ -146,8 +154,8 @@ class FailureDetector:
         self._heard: dict[tuple[str, str], tuple[int, Heartbeat]] = {}
 
     def listen(self) -> None:
-        """Read new heartbeats, and remove processes without one for `FORGET_AFTER_MS`. Unreadable records are ignored,
-        so that they cannot stop the coordinator.
+        """Read new heartbeats. Remove processes that have sent none for `FORGET_AFTER_MS`. Unreadable records are
+        ignored, so that they cannot stop the coordinator.
         """
         now_ms = self._clock.now_ms()
         while messages := self._reader.poll():
@@ -159,9 +167,13 @@ class FailureDetector:
         self._heard = {who: heard for who, heard in self._heard.items() if now_ms - heard[0] <= FORGET_AFTER_MS}
 
     def heard(self, service: str) -> dict[str, Heartbeat]:
-        """Return the last heartbeat of each live instance of a service, including instances that shut down."""
+        """Return, by instance, the last heartbeat of each live process of a service, including processes that are
+        shutting down.
+        """
         return {instance: beat for (kind, instance), (_, beat) in self._heard.items() if kind == service}
 
     def alive(self, service: str) -> dict[str, Heartbeat]:
-        """Return the last heartbeat of each live instance of a service, excluding instances that shut down."""
+        """Return, by instance, the last heartbeat of each live process of a service, excluding processes that are
+        shutting down.
+        """
         return {instance: beat for instance, beat in self.heard(service).items() if not beat.leaves}

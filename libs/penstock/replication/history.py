@@ -1,4 +1,5 @@
-"""History: which batches of every stream were closed at each step. It maps steps to vector timestamps.
+"""The history of a replica: which batches of every stream were closed at each step of the total order. It maps steps to
+vector timestamps.
 
 An engine that takes over a bucket may have applied more steps than the last commit of the bucket covers. It must
 evaluate an instant on the stored graph as of the step at which the instant became due (semantics.md §3). The history
@@ -17,14 +18,16 @@ if TYPE_CHECKING:
 NOTHING = -(1 << 62)
 """A time before all others."""
 FOR_EVER = 1 << 62
-"""A time after all others: the progress of an ended derived stream, which does not hold back any query."""
+"""A time after all others: the progress of an ended derived stream, so that the stream does not hold back any query."""
 INSERTIONS = (1 << 20) - 1
-"""The stream number of insertions in the store. Views bound insertions in the same way as the batches of a stream."""
+"""The stream number of insertions in the store. A view excludes later insertions in the same way as later batches of a
+stream.
+"""
 
 
 @dataclass(slots=True)
 class Track:
-    """The progress of one stream: after steps[i], it was closed up to closed[i].
+    """The progress of one stream: after step `steps[i]`, the stream was closed up to `closed[i]`.
 
     `closed` is in ms; for insertions, it is the insertion number. `batch_ms` converts times to batch numbers.
     """
@@ -35,18 +38,18 @@ class Track:
     closed: list[int] = field(default_factory=list)
 
     def at(self, step: int) -> int | None:
-        """Return the progress after a step, or None before the first."""
+        """Return the stream's progress after a step, or None if it had none."""
         i = bisect_right(self.steps, step)
         return self.closed[i - 1] if i else None
 
     def reached(self, time: int) -> int | None:
-        """Return the first step after which the stream was closed up to `time`, or None."""
+        """Return the first step after which the stream was closed up to `time`, or None if it is not yet."""
         i = bisect_left(self.closed, time)
         return self.steps[i] if i < len(self.steps) else None
 
     def batch(self, closed: int | None) -> int:
-        """Return the number of the last batch that ends at or before `closed`, a number before all batches for None.
-        For insertions: `closed`, or 0 for None.
+        """Return the number of the last batch that ends at or before the time `closed`; for None, a number before all
+        batches. For insertions: `closed` itself, or 0 for None.
         """
         if self.number == INSERTIONS:
             return closed or 0
@@ -59,10 +62,10 @@ class Track:
 
 
 class History:
-    """The tracks of all streams by IRI: a track is the recorded progress of one stream. The empty IRI is the track of
-    insertions.
+    """The tracks of all streams, by IRI. The track of insertions has the empty IRI.
 
-    `gone`: tracks of dropped streams. They remain until no query can read a snapshot older than their last absorption.
+    `step`: the number of applied steps. `gone`: tracks of dropped streams. They remain until no query can read a
+    snapshot older than the last batch of the stream.
     """
 
     def __init__(self) -> None:
@@ -75,8 +78,8 @@ class History:
         self.tracks[iri] = Track(number, batch_ms)
 
     def drop(self, iri: str) -> None:
-        """Stop recording a stream. If it has progress, its track moves to `gone`, because instants that are still to be
-        evaluated may precede its last absorbed batch.
+        """Stop recording a stream. If the stream has progress, its track moves to `gone`: queries may still have to
+        evaluate instants before the stream's last batch.
         """
         track = self.tracks.pop(iri, None)
         if track is not None and track.steps:
@@ -92,17 +95,17 @@ class History:
             track.closed.append(closed)
 
     def due(self, streams: Iterable[str], time: int) -> int:
-        """Return the step at which an instant of a query over these streams became due; the current step if it is not
-        due.
+        """Return the step at which instant `time` of a query over `streams` became due; the current step if it is not
+        due yet.
         """
         steps = [self.tracks[iri].reached(time) for iri in streams]
         return max((self.step if step is None else step for step in steps), default=self.step)
 
     def bounds(self, streams: Iterable[str], time: int) -> list[tuple[int, int]]:
-        """Return the state of all other streams when an instant of a query over `streams` became due: (number, last
-        closed batch).
+        """Return the progress of all other streams at the step at which instant `time` of a query over `streams` became
+        due, as (stream number, last closed batch).
 
-        Empty if the instant became due at the current step: no bounds are needed.
+        Empty if the instant became due at the current step: the view then excludes nothing.
         """
         named = set(streams)
         step = self.due(named, time)
@@ -112,7 +115,9 @@ class History:
         return [(track.number, track.batch(track.at(step))) for track in (*others, *self.gone)]
 
     def prune(self, step: int) -> list[Track]:
-        """Remove entries that look-ups at `step` or later do not need. Returns removed tracks of dropped streams."""
+        """Remove entries that look-ups at `step` or later do not need. Returns the tracks of dropped streams that it
+        removed.
+        """
         for track in (*self.tracks.values(), *self.gone):
             track.prune(step)
         over = [track for track in self.gone if track.steps[-1] <= step]
@@ -125,7 +130,7 @@ class History:
         return [[iri, t.number, t.batch_ms, list(t.steps), list(t.closed)] for iri, t in tracks]
 
     def restore(self, saved: Iterable[tuple[str | None, int, int, list[int], list[int]]], step: int) -> None:
-        """Restore the result of `save`. `step`: the current step."""
+        """Replace the history by the result of `save`. `step`: the step at which it was saved."""
         self.step = step
         tracks = [(iri, Track(number, batch_ms, steps, closed)) for iri, number, batch_ms, steps, closed in saved]
         self.tracks = {iri: track for iri, track in tracks if iri is not None}

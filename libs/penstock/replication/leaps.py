@@ -1,9 +1,9 @@
 """Leaps of event time: which instants of a query are not evaluated (docs/semantics.md §2, ADR 57).
 
-A leap is one advance of one stream that makes more than `max_catch_up` instants of a query due. It depends on the log
-only: the query's record, its registration point, and the progress of its streams at that step. All engines therefore
-compute the same gaps. An engine that lags behind the log applies many steps with small advances, and evaluates all of
-their instants.
+A leap is one advance of one stream that makes more than `max_catch_up` instants of a query due. Whether an advance is a
+leap depends on the log only: on the query's record, its registration point, and the progress of its streams at that
+step. All engines therefore compute the same gaps. An engine that lags behind the log applies many steps with small
+advances, and evaluates all of their instants.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.wire import QueryRegistration
 
 MAX_GAPS = 1_000
-"""Maximum number of gaps per query in a replica. The oldest are removed."""
+"""Maximum number of gaps per query in a replica. Older ones are removed."""
 
 
 def grid_of(record: QueryRegistration) -> Grid | None:
@@ -31,11 +31,11 @@ def grid_of(record: QueryRegistration) -> Grid | None:
 
 
 def stable(streams: Iterable[str], closed: Mapping[str, int | None], ended: Mapping[str, int | None]) -> int | None:
-    """Return the time in ms up to which all streams are closed (Wukong+S: Stable_VTS), or None if one has no progress.
-    `closed`: the last closed time of each stream.
+    """Return the time in ms up to which all streams are closed (Wukong+S: Stable_VTS), or None if a stream has no
+    progress. `closed`: the end of each stream's last closed batch, in ms.
 
-    Ended streams (`ended`: their last closed time) do not hold back the others. If all have ended, the result is the
-    latest of their last closed times.
+    Ended streams do not hold back the others; `ended` has the end of their last closed batch, by IRI. If all streams
+    have ended, the result is the latest of these ends.
     """
     names = list(streams)
     live = [closed[iri] for iri in names if iri not in ended]
@@ -46,10 +46,11 @@ def stable(streams: Iterable[str], closed: Mapping[str, int | None], ended: Mapp
 
 
 def gap_of(record: QueryRegistration, point: int | None, before: int | None, now: int | None) -> Gap | None:
-    """Return the gap between two stable times of a query, or None if at most `max_catch_up` instants became due. Also
-    None if the windows count tuples, or while `point` or `now` is None.
+    """Return the gap between two stable times of a query. None if at most `max_catch_up` instants became due, if the
+    windows count tuples, or while `point` or `now` is None.
 
-    `point`: the registration point. `before`, `now`: the stable times in ms.
+    `point`: the registration point. `before`, `now`: the stable times (see `stable`) before and after an advance. All
+    in ms.
     """
     grid = grid_of(record)
     if grid is None or point is None or now is None:

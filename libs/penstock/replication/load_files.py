@@ -1,8 +1,8 @@
 """The files of a bulk load: Parquet files in a folder that all stores and engines can read (ADR 49).
 
-The log contains the names and checksums of the files. A reader waits for a missing file, because its file system may be
-unavailable. A file with another checksum is a permanent error: neither the step of the load nor any later step can be
-applied.
+The log contains the names and checksums of the files. A reader waits for a missing file, because the file system may be
+temporarily unavailable. A wrong checksum is a permanent error: the process can apply neither the step of the load nor
+any later step.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ MAX_LABELS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class LoadFile:
-    """The file of one bin in one direction. `direction`: 0 if the bin's vertices are the subjects, 1 if they are the
-    objects. `digest`: the file's SHA-256, hexadecimal.
+    """The file of one bin in one direction. `direction`: 0 if the bin's vertices are the subjects of the edges, 1 if
+    they are the objects. `digest`: the file's SHA-256, hexadecimal.
     """
 
     direction: int
@@ -44,8 +44,8 @@ class LoadFile:
     digest: str
 
     def read(self) -> BinColumns:
-        """Return the columns. UnavailableError if the file is not available now. StorageError if its checksum or format
-        is wrong.
+        """Return the columns of the file. UnavailableError if the file cannot be read now. StorageError if its checksum
+        or format is wrong.
         """
         place = f"{self.folder}/{self.name}"
         data = read_file(self.folder, self.name)
@@ -59,11 +59,11 @@ class LoadFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Manifest:
-    """A prepared load, as submitted to the coordinator. `triples`: the number of triples in the files, including those
-    that are stored already.
+    """The manifest of a prepared load, which the client sends to the coordinator.
 
     `folder`: a path that is valid in all stores and engines, or a URI of an Arrow file system. `pieces`: bins per
-    shard.
+    shard. `triples`: the number of triples in the files, including those that are stored already. `graphs`,
+    `predicates`: the edge labels, in the order of their numbers.
     """
 
     folder: str
@@ -75,7 +75,7 @@ class Manifest:
 
     @classmethod
     def of_json(cls, data: bytes) -> Manifest:
-        """Parse the output of `to_json`. DataError for other input."""
+        """Parse a manifest from JSON (`to_json`). DataError if it is invalid."""
         try:
             found = parse_json(data, "the manifest of a load")
             folder = str(found["folder"])
@@ -93,8 +93,8 @@ class Manifest:
         return json.dumps(found | {"files": files}).encode()
 
     def check(self, shards: int) -> None:
-        """Check that no bin occurs twice, that the bins fit `shards` shards, and that all files exist for this process.
-        DataError if not; LimitError if there are too many files or labels.
+        """Check that no bin occurs twice, that all bins belong to one of `shards` shards, and that this process can see
+        all files. DataError if not; LimitError if there are too many files or labels.
         """
         if len(self.files) > MAX_FILES or len(self.graphs) > MAX_LABELS:
             raise LimitError(f"a load has at most {MAX_FILES} files, and {MAX_LABELS} pairs of graph and predicate")
@@ -110,7 +110,9 @@ class Manifest:
                 raise DataError(f"{where}: not there for the coordinator; loads lie on shared folders")
 
     def records(self, number: int, shards: int) -> Iterator[ShardLoad]:
-        """Yield the log record of each shard. `number`: the number of the load among all insertions and loads."""
+        """Yield the log record of the load for each of `shards` shards. `number`: the number of the load among all
+        insertions and loads.
+        """
         by_shard: list[list[LoadFile]] = [[] for _ in range(shards)]
         for file in self.files:
             by_shard[file.bin // self.pieces].append(file)
@@ -122,7 +124,7 @@ class Manifest:
 
 
 class LoadFiles:
-    """The files of a load, from the records of all shards."""
+    """The files of a load, from its records of all shards."""
 
     def __init__(self, parts: Sequence[ShardLoad]) -> None:
         self._parts = parts
@@ -151,7 +153,9 @@ class LoadFiles:
 
 
 def file_system(folder: str) -> tuple[fs.FileSystem, str]:
-    """Return the file system of a folder and the path in it. DataError if Arrow does not support the folder."""
+    """Return the Arrow file system of a folder, and the folder's path in it. DataError if Arrow does not support the
+    folder.
+    """
     try:
         return fs.FileSystem.from_uri(folder)  # type: ignore[no-any-return]
     except (pa.ArrowException, OSError) as error:

@@ -1,4 +1,4 @@
-"""Detects when a reader has nearly reached the end of the log. The coordinator assigns shards and buckets only then."""
+"""Detects when a process has nearly reached the end of the log. Its heartbeats report this to the coordinator."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ NEAR_MS = 500
 
 
 class LogEnd:
-    """`near`: whether the reader has been near the end at least once. It never reverts to False: a process that lags
-    later retains its assignment.
+    """Observes one reader. `near`: whether the reader has been near the end at least once. It never reverts to False: a
+    process that lags later keeps its shards or buckets.
     """
 
     def __init__(self, reader: Reader, clock: Clock) -> None:
@@ -25,7 +25,7 @@ class LogEnd:
         self.near = False
 
     def look(self, messages: Sequence[Message]) -> None:
-        """Update `near` after the records of a poll were applied."""
+        """Update `near`. Call it when the records of a poll, `messages`, have been applied."""
         if self.near:
             return
         for message in messages:

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 KEY = b"placement"
 """The key of the placement in the control topic."""
 LOST_MS = 1_000
-"""Time in ms for which this process leaves a bucket to another engine that has opened it. A newer placement ends the
-time early.
+"""Time in ms for which this engine does not claim a bucket that another engine has opened. It ends early with a newer
+placement.
 """
 
 
 class PlacementView:
     """The placement, read from the control topic.
 
-    A bucket that another engine has opened is excluded until a newer placement or for `LOST_MS`: the other engine may
-    have acted on an old placement, and then releases the bucket.
+    `buckets_of` excludes a bucket that another engine has opened (`lost`) for `LOST_MS`, or until a newer placement.
+    The other engine may have acted on an old placement; in that case it releases the bucket.
     """
 
     def __init__(self, log: Log, topics: ClusterTopics, clock: Clock) -> None:
@@ -36,7 +36,7 @@ class PlacementView:
         self._records = InternalRecords(log, topics.names)
         self._reader = log.reader({Partition(topics.names.control): START})
         self._current: Placement | None = None
-        self._lost: dict[int, int] = {}  # bucket: end of exclusion in ms
+        self._lost: dict[int, int] = {}  # by bucket: end of the exclusion in ms
 
     def refresh(self) -> Placement | None:
         """Read new records, and return the current placement, or None before the first."""
@@ -52,7 +52,9 @@ class PlacementView:
         return self._current
 
     def buckets_of(self, instance: str) -> set[int] | None:
-        """Return the buckets of an engine, or None before the first placement."""
+        """Return the buckets that the placement assigns to an engine, except excluded ones; None before the first
+        placement.
+        """
         placement = self.refresh()
         if placement is None:
             return None
@@ -60,14 +62,18 @@ class PlacementView:
         return {bucket for bucket in _held(placement.buckets, instance) if self._lost.get(bucket, now_ms) <= now_ms}
 
     def shards_of(self, instance: str) -> set[int] | None:
-        """Return the shards that a store serves or prepares, or None before the first placement."""
+        """Return the shards that the placement tells a store to serve or to prepare; None before the first
+        placement.
+        """
         placement = self.refresh()
         if placement is None:
             return None
         return _held(placement.shards, instance) | _held(placement.preparing, instance)
 
     def replaced(self, instance: str) -> bool:
-        """Return whether other stores prepare every shard of this store. Also true if it has no shards."""
+        """Return whether the placement has another store prepare each shard that store `instance` serves. Also true if
+        it serves none. False before the first placement.
+        """
         placement = self.refresh()
         return placement is not None and _held(placement.shards, instance) <= {int(n) for n in placement.preparing}
 
@@ -79,9 +85,11 @@ class PlacementView:
     def lost(self, bucket: int, opened: int) -> None:
         """Record that another engine has opened a bucket that this engine had opened under the placement `opened`.
 
-        If `opened` is the current placement, the other engine either knows a newer placement or an older one. In the
-        second case it releases the bucket, so the exclusion must expire. If a newer placement is known, that placement
-        decides: it may have assigned the bucket to this engine again.
+        If `opened` is the current placement, the bucket is excluded. The other engine then knows either a newer
+        placement or only an older one. In the second case it releases the bucket, so the exclusion must expire.
+
+        If `opened` is not the current placement, the current one decides: it may have assigned the bucket to this
+        engine again.
         """
         self.refresh()
         if self.epoch == opened:

@@ -2,12 +2,12 @@
 
 | key | value |
 | --- | --- |
-| `group NUMBER` | `GroupProgress`: the group's last instant, and the tuples that its windows still need |
+| `group NUMBER` | `GroupProgress`: the group's last instant, and by stream the time after which it needs tuples |
 | `state NUMBER PART` | `ProgressPart`: a part of the group's state, at most `PART_BYTES` |
 | `bucket` | `BucketProgress`: epoch and step; the last record of each transaction |
 
-A transaction contains the records of changed groups only. The size of a record depends neither on the number of groups
-nor on the size of an answer that ISTREAM compares with (ADR 54).
+A transaction contains the records of changed groups only. No record grows with the number of groups, or with the size
+of the previous answer that ISTREAM needs (ADR 54).
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ PART_BYTES = 16 << 20
 """Maximum bytes of a group's state per record."""
 _BUCKET = b"bucket"
 _GROUP, _PART = re.compile(rb"group (\d+)"), re.compile(rb"state (\d+) (\d+)")
-_LEVEL = 1  # zlib level: terms repeat, so a low level suffices
+_LEVEL = 1  # of zlib: a low level suffices, because terms repeat
 _STATE = ("counted", "predecessor", "published")
 
 
 @dataclass(frozen=True, slots=True)
 class GroupState(GroupProgress):
-    """The progress of a group, and the state from which another engine continues. Each field of the state is JSON or
-    None.
+    """The progress of a group, and the state from which another engine can continue it. Each field of the state is JSON
+    text or None.
 
-    `counted`: state of count windows. `predecessor`: answers at `last_ms`, for ISTREAM and DSTREAM. `published`: last
-    batch of the derived stream and the tuples of its open batches, in global ids.
+    `counted`: state of count windows. `predecessor`: answers at `last_ms`, for ISTREAM and DSTREAM. `published`: the
+    last batch of the derived stream and the tuples of its open batches, in the cluster's ids.
     """
 
     counted: str | None = None
@@ -54,8 +54,8 @@ class GroupState(GroupProgress):
 
 @dataclass(frozen=True, slots=True)
 class BucketState:
-    """The committed state of a bucket. `epoch`: incremented by each engine that opens the bucket. `step`: the step of
-    the total order that the engine had applied.
+    """The committed state of a bucket. `epoch`: incremented by each engine that opens the bucket. `step`: the last step
+    of the total order that the engine had applied at the commit.
     """
 
     bucket: int
@@ -65,7 +65,8 @@ class BucketState:
 
 
 class ProgressView:
-    """The content of a bucket's partition, as far as it was read. Quarantined records have no effect.
+    """The content of a bucket's partition of the progress topic, from the records read so far. Quarantined records have
+    no effect.
 
     `states`: whether to retain the states of groups.
     """
@@ -77,7 +78,9 @@ class ProgressView:
         self._parts: dict[int, dict[int, ProgressPart]] = {}
 
     def feed(self, message: Message) -> bool:
-        """Apply a record. Returns whether it ends a transaction. UnreadableRecordError if it is no progress record."""
+        """Apply a record. Returns whether the record ends a transaction. UnreadableRecordError if it cannot be
+        decoded.
+        """
         key, self._partition = message.key or b"", f"{message.topic}[{message.partition}]"
         if message.value is None:
             self._remove(key)
@@ -109,11 +112,12 @@ class ProgressView:
         return dict(self._groups)
 
     def parts(self) -> dict[int, int]:
-        """Return the number of parts of each group's state."""
+        """Return the number of parts of each group's state, by group."""
         return {number: max(self._parts.get(number, {}), default=-1) + 1 for number in self._groups}
 
     def whole(self) -> BucketState | None:
-        """Return the progress with all states, or None before the first commit. Call at the end of the partition.
+        """Return the bucket's progress with all states, or None if the bucket has no commit. Call it when the partition
+        is read to its end.
 
         StorageError if a part of a state is missing or corrupt.
         """
@@ -139,8 +143,8 @@ class ProgressView:
 
 
 class ProgressWriter:
-    """Creates the records of a bucket's transactions. `parts`: number of parts of each group's state in the
-    partition.
+    """Creates the records of a bucket's transactions. `parts`: by group, the number of parts of its state that the
+    partition contains.
     """
 
     def __init__(self, topic: str, bucket: int, parts: Mapping[int, int]) -> None:
@@ -148,9 +152,9 @@ class ProgressWriter:
         self._parts = self._writing = dict(parts)
 
     def records(self, state: BucketState, changed: Iterable[int]) -> list[Record]:
-        """Return the records that update the partition to `state`: those of the groups in `changed`, of groups that the
-        partition does not contain yet, the deletion of removed groups, and `confirmation`. All other groups must be
-        equal to their committed progress.
+        """Return the records that update the partition to `state`: the records of the groups in `changed` and of groups
+        that the partition does not contain yet, deletions of removed groups, and `confirmation`. The progress of all
+        other groups must be as committed.
 
         Call `committed` after the commit.
         """
@@ -183,7 +187,7 @@ class ProgressWriter:
         return Record(self._topic, None if value is None else encode(value), key, self._bucket)
 
     def committed(self) -> None:
-        """Record that the result of the last `records` call is committed."""
+        """Record that the records of the last `records` call are committed."""
         self._parts = self._writing
 
 

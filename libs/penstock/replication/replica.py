@@ -1,8 +1,8 @@
 """A replica: the streams, stored graph and registrations of the cluster, as a function of the steps of the total order.
 
-Steps are applied to a `StateMachine`: an engine's runtime, which evaluates the due queries, or a store's shards. The
-caller selects the queries that the runtime evaluates. The replica records every query's registration, in particular its
-registration point, because all processes need them.
+The replica applies each step to a `StateMachine`: a query engine's runtime, which evaluates the due queries, or a
+store's shards. The replica records the registrations of all queries, with their registration points, because all
+processes need them. Which queries a runtime evaluates is decided elsewhere (`services/query_engine/enrolment.py`).
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ if TYPE_CHECKING:
 @dataclass(slots=True)
 class Registration:
     """A standing query in a replica. `point`: the registration point P, None until one of its streams has progress.
+    `step`: the step that registered the query.
 
-    A stopped query remains until its bucket has committed the evaluations that were due before the stop: instants up to
-    `until`.
+    A stopped query remains until its bucket has committed the evaluations that were due before the stop: those of
+    instants up to `until`.
     """
 
     record: QueryRegistration
@@ -65,13 +66,15 @@ W = TypeVar("W", bound=StateMachine)
 
 
 class StepObserver(Protocol):
-    """What a query engine does while a step is applied."""
+    """The callbacks of a query engine while its replica applies a step."""
 
     def registered(self) -> None:
-        """Retain the data that new registration points need. Called before any of it could be released."""
+        """Retain the data that new registration points need. The replica calls this before it could release any of
+        these data.
+        """
 
     def omit(self, registration: Registration, gap: Gap) -> None:
-        """Omit the instants of a new gap."""
+        """Do not evaluate the instants of a new gap."""
 
 
 class Replica(Generic[W]):
@@ -82,14 +85,14 @@ class Replica(Generic[W]):
         self.sequencer = Sequencer(partitions, self._stale)
         self.registrations: dict[int, Registration] = {}
         self.history = history or History()
-        self.least_catch_up = FOR_EVER  # minimum `max_catch_up` of all queries: a smaller advance is not a leap
+        self.least_catch_up = FOR_EVER  # minimum of all queries; an advance by at most as many ms is no leap
         self.commands = 0
         self.insertions = 0
-        self.declared: dict[str, int] = {}  # number of the current declaration of each stream
-        self.ended: dict[str, int | None] = {}  # ended derived streams: their last closed time in ms
-        # new registrations and changed registration points, for the caller to consume
+        self.declared: dict[str, int] = {}  # by stream: the command number of its declaration
+        self.ended: dict[str, int | None] = {}  # by ended derived stream: the end of its last closed batch in ms
+        # registrations that are new or have changed; the caller empties the list
         self.news: list[Registration] = []
-        self.held: Step | None = None  # a step that was started and is not completely applied
+        self.held: Step | None = None  # a step that is not completely applied; the caller sets it
         self._parts: list[tuple[Ids, Ids, Ids, Ids]] = []
 
     @property
@@ -99,12 +102,12 @@ class Replica(Generic[W]):
 
     # ---- duplicates
     def _stale(self, record: SequencedRecord) -> bool:
-        """Return whether a record has no effect: it was applied before, or refers to a stream that was dropped (ADR
-        26).
+        """Return whether a record has no effect: it was applied before, or belongs to a declaration of a stream that
+        has been dropped (ADR 26).
 
-        A batch applies if it ends after the last closed batch; a command or insertion applies if its number is greater
-        than that of the last one. A stale record stays stale, so all replicas count the same steps, independent of how
-        far they have read.
+        A batch has an effect if it ends after the stream's last closed batch; a command or insertion has one if its
+        number is greater than that of the last one. A stale record stays stale. All replicas therefore count the same
+        steps, no matter how far they have read.
         """
         if isinstance(record, ShardBatch | StreamEnd):
             declared = self.declared.get(record.stream, 0)
@@ -139,8 +142,8 @@ class Replica(Generic[W]):
         """Apply a step. Yields None when results may be committed: the due evaluations are done, except those left to
         the backlog. A bulk load also yields None after each file.
 
-        Yields an UnavailableError if a store, the dictionary or a file of a load cannot be read now; the next iteration
-        retries. Without an observer, the replica does not detect leaps of event time.
+        Yields an UnavailableError if a store, the dictionary or a file of a bulk load cannot be read now; the next
+        iteration retries. Without an observer, the replica detects no leaps of event time.
         """
         first = step[0]
         self.history.step += 1
@@ -178,8 +181,8 @@ class Replica(Generic[W]):
 
     # ---- declared and dropped streams
     def _declare(self, record: StreamDeclaration) -> None:
-        """Declare a stream. An existing stream with the same IRI has ended or was declared for its publisher; it is
-        replaced.
+        """Declare a stream. It replaces an existing stream of the same IRI, which has ended or was declared before the
+        query that publishes it.
         """
         if record.iri in self.runtime.streams:
             self._drop(record.iri)
@@ -195,7 +198,9 @@ class Replica(Generic[W]):
         self.history.drop(iri)
 
     def _moved(self, iri: str) -> Iterator[UnavailableError]:
-        """Evaluate the queries that a stream has made due."""
+        """Close the batches that the stream's watermark permits, and evaluate the queries that are due. Retries after
+        each UnavailableError.
+        """
         while True:
             try:
                 self.runtime.moved(iri)
@@ -214,22 +219,22 @@ class Replica(Generic[W]):
         yield from self._moved(iri)
 
     def tidy(self) -> None:
-        """Remove ended derived streams that no query reads. The time of removal does not affect any result."""
+        """Remove ended derived streams that no query reads. No result depends on when this happens."""
         for iri in [iri for iri in self.ended if not self._read(iri)]:
             self._drop(iri)
 
     def _point(self, record: QueryRegistration) -> int | None:
-        """Return the registration point P: the latest time up to which one of the query's streams is closed. None if no
+        """Return the registration point P: the latest time up to which any of the query's streams is closed. None if no
         stream has progress.
 
-        P is later if adaptors have discarded predicates that the query reads.
+        P is later if adaptors have discarded tuples that the query reads (`not_before_ms`).
         """
         streams = [self.runtime.streams.get(iri) for iri in record.streams]
         closed = [self.ended.get(stream.iri, stream.closed_ms) for stream in streams]
         return max((end for end in (*closed, record.not_before_ms) if end is not None), default=None)
 
     def _in_force(self, batch: ShardBatch | StreamEnd) -> bool:
-        """Return whether a batch belongs to the current declaration of its stream. The dispatcher may still write
+        """Return whether a batch or end belongs to the current declaration of its stream. The dispatcher may write
         batches of a stream after the stream was dropped.
         """
         return (
@@ -245,7 +250,7 @@ class Replica(Generic[W]):
         self.least_catch_up = min(self.least_catch_up, record.max_catch_up)
 
     def standing(self, name: str) -> Registration | None:
-        """Return the registration of the query with a name, None if there is none or it was stopped."""
+        """Return the registration of the query of that name; None if there is none, or if the query was stopped."""
         return next((r for r in self.registrations.values() if r.record.name == name and r.stopped is None), None)
 
     def _stopped(self, stop: QueryStop) -> None:
@@ -286,7 +291,8 @@ class Replica(Generic[W]):
     def _leap(self, iri: str, before: int | None, after: int | None, observer: StepObserver | None) -> None:
         """Record a gap for each query for which this advance makes more than `max_catch_up` instants due.
 
-        `before` None: the stream has not begun. `after` None: the stream has ended.
+        `before`, `after`: the time in ms up to which the stream is closed, before and after the advance. `before` None:
+        the stream has no progress. `after` None: the stream has ended.
         """
         small = before is not None and after is not None and after - before <= self.least_catch_up
         if small or observer is None:
@@ -359,10 +365,10 @@ class EngineReplica(Replica[Runtime]):
         super().__init__(runtime, partitions, history)
         self.core = core
         self.terms = core.terms
-        self.named: dict[str, int] = {}  # ids of IRIs in declarations, so that a restart needs no request
+        self.named: dict[str, int] = {}  # ids of IRIs in declarations, saved, so that a restart needs no request
 
     def prepare(self, step: Step) -> None:
-        """Request the ids of a declaration's timing predicates and of its graph (`absorb_into`); other steps need none.
+        """If the step is a declaration, request the ids of its timing predicates and of its graph (`absorb_into`).
         UnavailableError if the dictionary is unavailable; nothing has changed then.
         """
         first = step[0]
@@ -381,9 +387,7 @@ class EngineReplica(Replica[Runtime]):
 
 
 def declaration_of(record: StreamDeclaration) -> Declaration:
-    """Return the declaration that a record of the log contains, without `slice_mb`: the dispatcher enforces the memory
-    budget of slices.
-    """
+    """Return the declaration in a record of the log, without `slice_mb`, because the dispatcher enforces that limit."""
     timing = "all" if record.timing_all else record.timing
     found = Declaration.checked(
         record.iri,

@@ -22,7 +22,7 @@ Saved = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
-    """A replica's state at a step. Its construction copies mutable state; `as_json` may run in another thread."""
+    """A replica's state at a step. `of` copies everything that can change, so `as_json` may run in another thread."""
 
     fields: Saved
     streams: list[tuple[Declaration, Saved]]
@@ -92,7 +92,7 @@ def restore(
     restore_state_machine: Callable[[], None],
     add_stream: Callable[[Declaration, Saved], Any],
 ) -> Sequence[int]:
-    """Restore a saved state into an empty replica. Returns the offset at which to resume each partition.
+    """Restore a saved state into an empty replica. Returns, for each partition, the offset at which to resume.
 
     `restore_state_machine` restores the state machine's own fields; then `add_stream` creates each stream.
     StorageError, which names `path`, if the state is corrupt.

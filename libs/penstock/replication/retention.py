@@ -1,7 +1,8 @@
-"""Retention floors: what the cluster's queries may still read, from bucket progress and registrations.
+"""Retention floors: which data the cluster's queries may still read. They follow from the committed progress of the
+buckets and from the registrations.
 
-Every process that retains slices or append logs retains them for all queries of the cluster, from their last commits
-on. An engine that takes over a query finds the data locally or in the stores (ADR 28).
+Every process retains its slices and append logs for all queries of the cluster, as of their last commits. An engine
+that takes over a query therefore finds the data in its own memory or in the stores (ADR 28).
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ _POLL = 256
 class RetentionFloor:
     """What queries of the cluster may still read.
 
-    `retained`: by stream, tuples later than this time (ms) are needed; tuples of other streams are not. `evaluated`: by
-    stream, a lower bound of future evaluation times (ms). `step`, `insertions`: the oldest snapshot that is needed.
+    `retained`: by stream, the time in ms after which tuples are needed; tuples of streams that are not in it are not
+    needed. `evaluated`: by stream, a time in ms that no future evaluation precedes. `step`, `insertions`: the oldest
+    snapshot that is needed, as a step of the total order and as a number of insertions.
     """
 
     step: int
@@ -50,15 +52,15 @@ class Commitments:
         self._steps: dict[int, int] = {}  # steps of the last commits
         records = InternalRecords(log, topics.names)
         self._views = {i: ProgressView(records) for i in range(topics.buckets)}
-        self._passed: set[int] = set()  # own buckets with a foreign transaction: another engine may own them
+        self._passed: set[int] = set()  # buckets with a transaction that `learn` has read since `release`
 
     def close(self) -> None:
         """Close the reader."""
         self._reader.close()
 
     def learn(self, own: Iterable[int] = ()) -> bool:
-        """Read the commits of other processes. Commits of the process's `own` buckets are not applied, because the
-        process itself passes them to `record`. Returns whether a commit of another bucket was read.
+        """Read new commits from the progress topic. `own`: buckets that this process holds; it passes their commits to
+        `record` itself, so they are not applied here. Returns whether a commit of another bucket was applied.
         """
         learnt = False
         for message in self._reader.poll(_POLL):
@@ -71,20 +73,20 @@ class Commitments:
         return learnt
 
     def release(self, bucket: int) -> None:
-        """Apply the last progress that was read of a bucket that this process has released, because its new owner may
-        not commit again.
+        """Apply the last progress that was read of a bucket. Call it when this process has released the bucket: the new
+        owner may not commit again.
         """
         if bucket in self._passed:
             self._passed.discard(bucket)
             self.record(bucket, self._views[bucket].groups, self._views[bucket].step)
 
     def record(self, bucket: int, committed: Mapping[int, GroupProgress], step: int) -> None:
-        """Record a bucket's committed progress and its step."""
+        """Record a bucket's committed progress, by group, and the step of its commit."""
         self._committed[bucket] = dict(committed)
         self._steps[bucket] = step
 
     def forget_stopped(self, replica: Replica[W]) -> None:
-        """Drop stopped queries whose bucket has committed since the stop: they have no evaluations left."""
+        """Remove stopped queries whose bucket has committed since the stop: they have no evaluations left."""
         known = replica.registrations
         for number, registration in list(known.items()):
             stopped = registration.stopped
@@ -92,8 +94,8 @@ class Commitments:
                 del known[number]
 
     def ready(self, replica: Replica[W], step: Step) -> bool:
-        """Return whether a step may be applied. Drops stopped queries first if necessary: the progress of their bucket
-        may have been read before the stop was applied.
+        """Return whether a step may be applied. First removes stopped queries if necessary, because the progress of
+        their bucket may have been read before the stop was applied.
         """
         if not replica.ready(step):
             self.forget_stopped(replica)

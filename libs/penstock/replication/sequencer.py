@@ -1,9 +1,9 @@
 """The sequencer: derives the total order of the cluster from the shards topic (ADR 26).
 
 The order is that of partition 0. A writer writes every record to all partitions in one transaction; each partition gets
-the part of its shard. The two writers, dispatcher and coordinator, may interleave differently in different partitions.
-The sequencer returns the next record of partition 0 as soon as its parts have arrived in all partitions. All processes
-that read all partitions therefore see the same sequence of steps.
+the part of its shard. The records of different writers may interleave differently in different partitions. The
+sequencer returns the next record of partition 0 as soon as its parts have arrived in all partitions. All processes
+therefore see the same sequence of steps.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ SequencedRecord: TypeAlias = (
     ShardBatch | ShardInsertion | ShardLoad | StreamDeclaration | StreamDrop | StreamEnd | QueryRegistration | QueryStop
 )
 Step: TypeAlias = tuple[SequencedRecord, ...]
-"""The parts of one record, by partition. The parts of a command are equal. If a batch has several records in a
-partition, they are joined.
+"""The parts of one record, by partition. The parts of a command are equal. If a batch has several records in one
+partition, the step contains them as one.
 """
 
 _Key: TypeAlias = tuple[str | int, ...]
 MAX_WAITING = 100_000
-"""Maximum number of records by which a partition may be ahead of the others. Beyond it, one of them has lost
-records.
+"""Maximum number of records by which a partition may be ahead of the others. A larger difference means that a partition
+has lost records.
 """
 
 
@@ -64,7 +64,9 @@ def key_of(record: SequencedRecord) -> _Key:
 
 @dataclass(slots=True)
 class _Arrived:
-    """The parts of one record that have arrived in a partition. `offset`: of the first."""
+    """The records of one batch, or the one record of another kind, that have arrived in a partition. `offset`: that of
+    the first. `parts`: how many there are in all.
+    """
 
     offset: int
     parts: int
@@ -82,7 +84,8 @@ class _Arrived:
 
 
 class Sequencer:
-    """Joins the parts of records. `stale` returns whether a record has no effect (`Replica`); the sequencer skips it.
+    """Joins the parts of records into steps. It skips records for which `stale` returns True, because they have no
+    effect (see `Replica`).
 
     A record that is stale must stay stale.
     """
@@ -98,8 +101,8 @@ class Sequencer:
         self._next = list(positions)
 
     def read(self, messages: Iterable[Message], records: InternalRecords) -> None:
-        """Add messages of the shards topic. LimitError as for `take`; UnreadableRecordError for a record that cannot be
-        decoded.
+        """Decode messages of the shards topic with `records`, and add them. LimitError as for `take`;
+        UnreadableRecordError for a record that cannot be decoded.
         """
         for message in messages:
             part = records.read(message, SHARDS)
@@ -125,7 +128,7 @@ class Sequencer:
             self._order.append(key)
 
     def next(self) -> Step | None:
-        """Return the next step, or None if it has not arrived in all partitions."""
+        """Return the next step, or None if its parts have not arrived in all partitions."""
         while self._order:
             key = self._order[0]
             if self._stale(
@@ -142,6 +145,6 @@ class Sequencer:
         return None
 
     def positions(self) -> Sequence[int]:
-        """Return the offset at which a restart must resume, for each partition."""
+        """Return, for each partition, the offset at which a restart must resume."""
         ahead = zip(self._waiting, self._next, strict=True)
         return [min((each.offset for each in waiting.values()), default=following) for waiting, following in ahead]

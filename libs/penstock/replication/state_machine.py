@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class FollowedStream(Protocol):
-    """A stream of a state machine. `publisher`: the query that publishes it, or None. `closed_ms`: the end of its last
-    closed batch, None before the first.
+    """A stream of a state machine. `publisher`: the query that publishes it, or None. `ended`: whether it is a derived
+    stream that has ended. `closed_ms`: the end of its last closed batch, None before the first.
     """
 
     publisher: str | None
@@ -40,10 +40,10 @@ class FollowedStream(Protocol):
         """The batch interval in ms."""
 
     def append(self, times: Numbers, s: Ids, p: Ids, o: Ids) -> None:
-        """Append the tuples of one batch, in order of arrival."""
+        """Append the tuples of one batch, in order of arrival. `times` in ms; `s`, `p`, `o`: term ids."""
 
     def move(self, watermark: int) -> None:
-        """Advance the watermark, in ms, which permits batches up to it to close."""
+        """Advance the watermark to `watermark`, in ms. Batches that end at or before it may then be closed."""
 
 
 class FollowedStreams(Protocol):
@@ -66,7 +66,7 @@ class FollowedStreams(Protocol):
 
 
 class StateMachine(Protocol):
-    """What a replica applies the steps of the total order to."""
+    """The state to which a replica applies the steps of the total order."""
 
     @property
     def streams(self) -> FollowedStreams:
@@ -76,12 +76,17 @@ class StateMachine(Protocol):
         """Close the batches that a stream's watermark permits, and evaluate the queries that become due."""
 
     def begin(self, iri: str, point: int) -> None:
-        """Handle the first progress of a stream: queries that waited for it get the registration point `point`."""
+        """Handle the first progress of a stream. Queries without a registration point that read it get `point`, in
+        ms.
+        """
 
     def insert(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int, number: int) -> None:
-        """Store quads as one commit, identified by stream and batch number."""
+        """Store quads, given as columns of term ids, as one commit. `stream`, `number`: the stream number and batch
+        number that identify the commit.
+        """
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Store sorted bins as one commit, visible at the end. Yields after each bin: None, or an UnavailableError if
-        the bin cannot be read now. The next iteration retries the bin.
+        """Store sorted bins as one commit, which becomes visible at the end. Yields after each bin: None, or an
+        UnavailableError if the bin cannot be read now; the next iteration retries the bin. `stream`, `number`: as for
+        `insert`.
         """

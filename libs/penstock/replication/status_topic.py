@@ -1,4 +1,5 @@
-"""The status topic: the state of queries and the outcome of requests made by topic. Compacted; JSON, for users.
+"""The status topic: the state of queries and the outcome of requests made by topic. The topic is compacted; its values
+are JSON, for users.
 
 | key | written by | value |
 | --- | --- | --- |
@@ -6,9 +7,9 @@
 | `refused KIND NAME` | the coordinator | why the last request of that name was refused, with line and column |
 
 The status of a query is `failing`, with the error, while its results topic rejects answers, and `standing` otherwise.
-The key contains the number because engines write independently: an engine that lags may write the status of a stopped
-query after another engine has written that of a new query of the same name. A key is deleted when its value is
-obsolete.
+The key contains the registration's number, because engines write independently: an engine that lags may write the
+status of a stopped query after another engine has written that of a new query of the same name. A key is deleted when
+its value is obsolete.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.wire import QueryRegistration
 
 MAX_REFUSED = 10_000
-"""Maximum number of refusals in the topic. The oldest are deleted."""
+"""Maximum number of refusals in the topic. Beyond it, the coordinator deletes the oldest."""
 MAX_MESSAGE = 4_096
 """Maximum characters of an error message."""
 MAX_REPORTED_GAPS = 100
@@ -57,7 +58,7 @@ def standing_record(
     gaps: Sequence[Gap] = (),
     error: str | None = None,
 ) -> Record:
-    """Return the status record of a query."""
+    """Return the status record of a query. `point_ms`, `gaps`, `error`: as in `Standing`."""
     value: dict[str, Any] = {"status": "standing", "query": record.name, "number": record.number, "point": point_ms}
     if gaps:
         value["gaps"] = [asdict(gap) for gap in gaps[-MAX_REPORTED_GAPS:]]
@@ -86,7 +87,7 @@ def refused_record(names: TopicNames, kind: str, name: str, source: str, error: 
 
 
 def accepted_record(names: TopicNames, kind: str, name: str) -> Record:
-    """Return the record that deletes an earlier refusal."""
+    """Return the record that deletes an earlier refusal of a request."""
     return Record(names.status, None, refused_key(kind, name))
 
 
@@ -127,7 +128,7 @@ class StatusView:
         return Standing(document["number"], document["point"], gaps, document.get("error"))
 
     def refused(self, kind: str, name: str) -> bool:
-        """Return whether the last request of that name was refused."""
+        """Return whether the topic contains a refusal of a request of that kind and name."""
         return refused_key(kind, name) in self._view.latest
 
     def surplus(self) -> list[Record]:
@@ -136,16 +137,20 @@ class StatusView:
         return [Record(self._names.status, None, key) for key in keys[: max(0, len(keys) - MAX_REFUSED)]]
 
     def outdated(self, queries: dict[str, QueryRegistration]) -> list[Record]:
-        """Return the records that delete statuses of stopped queries. Call `checked` after they are written."""
+        """Return the records that delete the statuses of stopped queries. `queries`: the standing queries, by name.
+        Checks only records that are new since `checked`; call `checked` after the result is written.
+        """
         keys = [key for key in self._unchecked if key.startswith(b"query ") and key in self._view.latest]
         return [Record(self._names.status, None, key) for key in keys if not _stands(key, queries)]
 
     def checked(self) -> None:
-        """Mark all current records as checked."""
+        """Mark all records that were read as checked."""
         self._unchecked.clear()
 
     def check_all(self) -> None:
-        """Check all records again: another coordinator may have failed before it deleted outdated ones."""
+        """Make `outdated` check all records again, because an earlier coordinator may have failed before it deleted
+        some.
+        """
         self._unchecked.update(dict.fromkeys(self._view.latest))
 
     def close(self) -> None:
