@@ -1,1 +1,3 @@
-"""The coordinator: declarations, registrations, placement. Run: `python -m penstock.services.coordinator`."""
+"""The coordinator: checks declarations and registrations, and assigns shards and buckets. Run: `python -m
+penstock.services.coordinator`.
+"""

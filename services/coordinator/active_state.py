@@ -1,4 +1,4 @@
-"""The active coordinator: the state that the control topic holds, and the components that change it."""
+"""The active coordinator: its state, which the control topic contains, and the components that change it."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 
 
 class Active:
-    """The active instance's state and what changes it: `streams`, `queries`, `insertions`, `filters` and `place`.
+    """The active instance's state, and the components that change it: `streams`, `queries`, `insertions` and `filters`;
+    `place` changes the placement.
 
-    All changes go through `writer`, one transaction each. `discard_after_ms`: adaptors may discard a predicate that no
-    query has read for this long; None = they discard nothing. `max_catch_up`: default for registrations without one.
+    `writer` commits each change as one transaction. `discard_after_ms`: time in ms after which adaptors may discard a
+    predicate that no query reads; None: they discard nothing. `max_catch_up`: the default for registrations that do not
+    set it.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class Active:
 
     @property
     def requests(self) -> Mapping[str, int]:
-        """The next offset to process of each request topic, as of the last commit."""
+        """For each request topic, the offset of the next record to process, as of the last commit."""
         return self.state.committed.requests
 
     def place(self, stores: Mapping[str, Heartbeat], engines: Mapping[str, Heartbeat]) -> bool:

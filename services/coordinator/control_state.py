@@ -1,4 +1,4 @@
-"""The coordinator's state as the control topic holds it: read once by a new active instance, then kept in memory."""
+"""The coordinator's state. A new active instance reads it from the control topic once, and then keeps it in memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 class Opening:
     """Opens the coordinator's writer and reads the control topic.
 
-    Opening the writer fences the earlier instance, so that no record is added to the topic while it is read.
+    Opening the writer fences the earlier instance. No instance can therefore add records to the topic while this one
+    reads it.
     """
 
     def __init__(self, log: Log, topics: ClusterTopics) -> None:
@@ -59,10 +60,10 @@ class Opening:
 
 
 class ControlState:
-    """The state in force: declarations, queries and named graphs (`registrar`), placement, predicate filters, counters.
+    """The current state: declarations, queries and named graphs (`registrar`), placement, predicate filters, counters.
 
-    `registrar` must be empty; `records`: those of the control topic. The components that change the state assign its
-    attributes; `StateWriter` makes the change durable.
+    `registrar` must be empty; `records`, those of the control topic, restore it. The components that change the state
+    assign its attributes; `StateWriter` makes each change durable.
     """
 
     def __init__(self, registrar: Registrar, records: Sequence[Wire]) -> None:
@@ -91,5 +92,7 @@ class ControlState:
         self.registrar.new_graphs.clear()
 
     def current(self, requests: Mapping[str, int]) -> CoordinatorState:
-        """Return the state in memory as a record. `requests`: the next offset to process of each request topic."""
+        """Return the counters in memory as a record for the control topic. `requests`: for each request topic, the
+        offset of the next record to process.
+        """
         return CoordinatorState(self.placement.epoch, self.registrar.commands, self.insertions, dict(requests))

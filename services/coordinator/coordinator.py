@@ -1,10 +1,10 @@
 """The coordinator service: writes declarations, registrations and insertions to the log, and assigns shards and
 buckets.
 
-One instance is active. Each decision takes effect with one transaction. The transaction writes the command to all
-partitions of the shards topic; its position there determines when it takes effect, and thereby the registration point.
-The transaction also updates the compacted control topic, from which the next active instance restores its state. A
-deposed instance is fenced.
+One instance is active. It commits each decision in one transaction. The transaction writes a command to all partitions
+of the shards topic. The command takes effect at its position in partition 0, which thereby also determines a query's
+registration point. The transaction also updates the compacted control topic, from which the next active instance
+restores its state. A deposed instance is fenced: it can commit nothing.
 """
 
 from __future__ import annotations
@@ -38,14 +38,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 CONFIRM_MS = 2_000
-"""Maximum age of the last transaction by which an instance considers itself active. Older: it writes a confirmation."""
+"""Maximum time in ms between two transactions of the active instance. After it, the instance commits an empty
+transaction, which fails if another instance has become active.
+"""
 
 
 class Coordinator:
-    """One instance. On standby, requests raise NotActiveError. TransientError: the request had no effect; retry.
+    """One instance of the coordinator. On standby, requests raise NotActiveError. After a TransientError, the request
+    had no effect; retry it.
 
-    `discard_after_ms`: adaptors discard predicates that no query has read for this long; None: they discard nothing.
-    `max_catch_up`: default for registrations without one.
+    `discard_after_ms`: time in ms after which adaptors discard a predicate that no query reads; None: they discard
+    nothing. `max_catch_up`: the default for registrations that do not set it.
     """
 
     def __init__(
@@ -70,7 +73,7 @@ class Coordinator:
         self._active: Active | None = None
         self._opening: Opening | None = None
         self._clock = clock
-        self._sure = 0, 0  # number of transactions, and the time at which it was reached
+        self._sure = 0, 0  # number of transactions, and the time in ms at which this number was reached
 
     @property
     def active(self) -> bool:
@@ -111,11 +114,13 @@ class Coordinator:
         except FencedError:
             self._step_back()
         except TransientError:
-            self._step_back()  # memory may be ahead of the log: restore from the log
+            self._step_back()  # memory may be ahead of the log: the next step restores it from there
         return False
 
     def _ask(self, active: Active) -> bool:
-        """Process requests made by topic, and delete the statuses of stopped queries."""
+        """Delete the statuses of stopped queries, and process the requests made by topic. Returns whether there were
+        requests.
+        """
         self._status.refresh()
         outdated = self._status.outdated(active.registrar.queries)
         if outdated:
@@ -124,7 +129,7 @@ class Coordinator:
         return self._requests is not None and self._requests.step(active)
 
     def _confirm(self, active: Active) -> None:
-        """Write a confirmation if there was no transaction for `CONFIRM_MS`. A deposed instance then gets
+        """Commit an empty transaction if there was none for `CONFIRM_MS`. If another instance is active, it fails with
         FencedError.
         """
         written, since_ms = self._sure
@@ -147,11 +152,15 @@ class Coordinator:
 
     # ---- requests
     def declare(self, iri: str, name: str | None = None, **settings: Any) -> StreamDeclaration:
-        """Declare a stream. Idempotent. DataError if the declaration is invalid."""
+        """Declare a stream. An identical declaration has no effect. DataError if the declaration is invalid, or if the
+        stream is declared differently.
+        """
         return self.declare_all([(iri, name, settings)])[0]
 
     def declare_all(self, requested: Sequence[StreamRequest]) -> list[StreamDeclaration]:
-        """Declare several streams atomically, each by IRI, name and settings. DataError if a declaration is invalid."""
+        """Declare several streams, all or none. `requested`: IRI, name and settings of each. DataError as for
+        `declare`.
+        """
         return self._do(lambda active: active.streams.declare(requested))
 
     def drop(self, iri: str) -> None:
@@ -166,11 +175,12 @@ class Coordinator:
         topic: str | None = None,
         max_catch_up: int | None = None,
     ) -> QueryRegistration:
-        """Register a standing query. Idempotent. QueryError, with line and column, if the text is invalid.
+        """Register a standing query. An identical registration has no effect. QueryError, with line and column, if the
+        text is invalid.
 
-        NotYetError if adaptors discard predicates that the query reads: the coordinator has extended the predicate
-        filter; retry. `max_catch_up`: maximum number of instants that one advance of a stream may make due; the query
-        skips them if there are more. None: the coordinator's default.
+        NotYetError if adaptors still discard predicates that the query reads: the coordinator has extended the
+        predicate filter; retry. `max_catch_up`: maximum number of instants that one advance of a stream may make due;
+        if there are more, the query skips them. None: the coordinator's default.
         """
         return self._do(lambda active: active.queries.register(name, text, base, topic, max_catch_up))
 
@@ -181,8 +191,8 @@ class Coordinator:
     def update(self, text: str, base: str | None = None, request: str | None = None) -> int:
         """Execute `INSERT DATA` as one snapshot. Returns the number of triples.
 
-        `request`: identifies the request, so that a client may repeat it if it got no response. Without it, a repeated
-        request creates blank nodes twice.
+        `request`: a name that identifies the request, so that a client may repeat it if it got no response. Without a
+        name, a repeated request creates its blank nodes a second time.
         """
         return self.insert(Insertion.of_update(self.terms, text, base), request)
 
@@ -190,7 +200,7 @@ class Coordinator:
         self, data: bytes, syntax: str, graph: str | None = None, base: str | None = None, request: str | None = None
     ) -> LoadReport:
         """Store an RDF document as one snapshot. Returns the numbers of statements and terms, and the duration.
-        DataError at the first invalid line.
+        DataError, with the line, if the document is invalid.
 
         `request`: as for `update`.
         """
@@ -200,37 +210,38 @@ class Coordinator:
     def insert(self, insertion: Insertion, request: str | None = None) -> int:
         """Store quads as one snapshot. Returns their number.
 
-        `insertion` is already parsed and encoded: doing this here would delay other requests and steps.
+        The caller parses and encodes `insertion` without the coordinator's lock, so that other requests and steps need
+        not wait. `request`: as for `update`.
         """
         return self._do(lambda active: active.insertions.insert(insertion, request))
 
     def load_files(self, manifest: Manifest) -> int:
-        """Store a prepared load as one snapshot. Returns the number of triples. DataError if the files do not match the
-        manifest.
+        """Store a prepared load as one snapshot. Returns the number of triples. DataError if the manifest does not fit
+        the cluster, or if a file is missing.
 
         All stores and engines must be able to read the files.
         """
         return self._do(lambda active: active.insertions.load(manifest, self.terms))
 
     def standing(self, name: str) -> Standing | None:
-        """Return the status of a query, or None if no engine has enrolled it."""
+        """Return the status of a query, or None if it is not registered or no engine has enrolled it."""
         record = self._registrar.queries.get(name)
         self._status.refresh()
         return None if record is None else self._status.standing(record)
 
     @property
     def queries(self) -> dict[str, QueryRegistration]:
-        """The standing queries."""
+        """The standing queries, by name."""
         return dict(self._registrar.queries)
 
     @property
     def streams(self) -> dict[str, StreamDeclaration]:
-        """The declared streams."""
+        """The declared streams, by IRI."""
         return dict(self._registrar.streams)
 
     @property
     def engines(self) -> dict[str, str]:
-        """The addresses of live query engines, for one-shot queries, by instance."""
+        """By instance, the addresses to which one-shot queries can be sent: those of the live query engines."""
         alive = self._failure_detector.alive("query-engine")
         return {instance: beat.url for instance, beat in sorted(alive.items()) if beat.url is not None}
 
@@ -241,7 +252,9 @@ class Coordinator:
         return self._active.registrar
 
     def _do(self, verb: Callable[[Active], T]) -> T:
-        """Run a request on the active instance. After an error, the instance restores its state from the log."""
+        """Run a request on the active instance. If an error may have left its memory ahead of the log, the next step
+        restores the state from the log.
+        """
         if self._active is None:
             raise NotActiveError("this coordinator is on standby")
         active, written = self._active, self._active.writer.written

@@ -1,4 +1,6 @@
-"""Updates of predicate filters: they grow for queries that read more, and shrink when predicates are no longer read."""
+"""Updates of predicate filters: a filter grows when a query reads further predicates, and shrinks when no query reads
+some of its predicates any more.
+"""
 
 from __future__ import annotations
 
@@ -32,17 +34,20 @@ class FilterUpdates:
         self._writer = writer
         self._known = known
         self._pushdown = pushdown
-        self._shrunk = -1  # the number of commands at the last call of `shrink` that looked at the queries
+        self._shrunk = -1  # the number of commands at the last examination of the queries in `shrink`
 
     def unfiltered(self, iris: Iterable[str]) -> dict[str, StreamPredicates]:
-        """Return, for each of the streams with a filter, the next version of it, which passes all predicates."""
+        """Return, by IRI, a next version of the filter that passes all predicates, for each of the streams that has a
+        filter.
+        """
         filters = self._state.filters
         return {iri: grown(iri, before, None) for iri in iris if (before := filters.get(iri)) is not None}
 
     def await_adaptors(self, statement: Statement) -> int | None:
-        """Extend the filters by what a query reads. NotYetError until all adaptors apply filters that contain it.
+        """Extend the filters by the predicates that a query reads. NotYetError until all adaptors apply filters with
+        these predicates.
 
-        Return the end, in ms, of the last open batch from which an earlier filter may have removed tuples; None if
+        Returns the end, in ms, of the last open batch from which an earlier filter may have removed tuples; None if
         there is none.
         """
         if not self._state.filters:
@@ -72,7 +77,9 @@ class FilterUpdates:
         return None if found == NEVER else found
 
     def shrink(self, now_ms: int) -> bool:
-        """Remove predicates from filters that no query has read for some time. Return whether a filter changed."""
+        """Remove from the filters the predicates that no query has read for some time. Returns whether a filter
+        changed.
+        """
         if self._pushdown is None:
             return False
         registrar = self._state.registrar

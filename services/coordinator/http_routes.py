@@ -1,12 +1,12 @@
 """The coordinator's requests over HTTP. A standby instance responds 503.
 
 - PUT, GET, DELETE /streams/NAME: JSON with `iri` and settings. POST /streams: several, by name
-- PUT, GET, DELETE /queries/NAME: the query's text; ?base=, ?topic=, ?max_catch_up=; ?wait= seconds for the registration
-  point
+- PUT, GET, DELETE /queries/NAME: the query's text; ?base=, ?topic=, ?max_catch_up=; ?wait= maximum seconds to wait for
+  an engine to enrol the query
 - GET /streams, /queries
 - GET /engines: addresses for one-shot queries; also on standby
-- POST /update: `INSERT DATA`; ?base=. POST /data: an RDF document; ?graph=, ?base=. A client may repeat either with the
-  same `idempotency-key` header; the data are stored once
+- POST /update: `INSERT DATA`; ?base=. POST /data: an RDF document; ?graph=, ?base=. A client may repeat either request
+  with the same `idempotency-key` header; the data are stored once
 - GET /loads: parameters for the preparation of a load. POST /loads: the manifest of a prepared load
 """
 
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from penstock.wire import QueryRegistration
 
 WAIT_S = 2.0
-"""Default time that a response to a registration waits for the registration point, in s."""
+"""Default time in s that the response to a registration waits for an engine to enrol the query."""
 ADAPTORS_WAIT_S = 20.0
-"""Minimum time that a registration waits for adaptors that discard predicates of the query (ADR 45), in s."""
+"""Minimum time in s that a registration waits for adaptors that still discard predicates of the query (ADR 45)."""
 _MAX_WAIT_S = 60.0
 _MAX_NAME = 200
 _LOOK_S = 0.02
@@ -54,9 +54,8 @@ _LOOK_S = 0.02
 def routes(
     coordinator: Coordinator, lock: AbstractContextManager[object], dictionaries: Sequence[str] = ()
 ) -> list[BaseRoute]:
-    """Return the routes. `lock` makes their requests and the service's steps mutually exclusive.
-
-    `dictionaries`: addresses of the dictionary, for the preparation of loads.
+    """Return the routes. `lock` excludes that a request and a step of the service run at the same time. `dictionaries`:
+    addresses of the dictionary's instances, which clients need to prepare bulk loads.
     """
     handler = _Handler(coordinator, lock, dictionaries)
     return [
@@ -134,7 +133,9 @@ class _Handler:
         return no_query(name) if record is None else JSONResponse(_query_document(record, await self._standing(name)))
 
     async def _registered(self, verb: Callable[[Coordinator], QueryRegistration], wait_s: float) -> QueryRegistration:
-        """Register, and wait for adaptors. NotYetError (503) after `wait_s`; the query is then not registered."""
+        """Register a query, and wait up to `wait_s` seconds for adaptors. NotYetError (status 503) after that; the
+        query is then not registered.
+        """
         deadline = time.monotonic() + wait_s
         while True:
             try:
@@ -147,7 +148,9 @@ class _Handler:
                 return record
 
     async def _standing(self, name: str, wait_s: float = 0.0) -> Standing | None:
-        """Return the status of a query. Waits up to `wait_s` until an engine has enrolled it."""
+        """Return the status of a query. Waits up to `wait_s` seconds until an engine has enrolled the query; None if
+        none has.
+        """
         deadline = time.monotonic() + wait_s
         while True:
             found: Standing | None = await self._do(lambda c: c.standing(name))
@@ -174,7 +177,7 @@ class _Handler:
         return JSONResponse({"triples": triples, "terms": insertion.terms})
 
     async def _read(self, reading: Callable[..., Insertion], *what: str | bytes | None) -> Insertion:
-        """Parse data to store, outside of the lock. Only on the active instance."""
+        """Parse data to store, without the lock. NotActiveError on standby."""
         await self._do(lambda c: c.streams)  # NotActiveError on standby
         async with self._reading:
             return await run_in_threadpool(reading, self._coordinator.terms, *what)

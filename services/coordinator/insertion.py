@@ -1,5 +1,5 @@
-"""Quads to store, from a document or an update. They are parsed without the coordinator's lock, so that no other
-request waits.
+"""Quads to store, from a document or an update. The coordinator parses them without its lock, so that other requests
+need not wait.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from penstock.term_ids.cluster_terms import TermService
 
 MAX_INSERTION = 1_000_000
-"""Maximum number of triples per insertion, which is one transaction."""
+"""Maximum number of triples per insertion. An insertion is one transaction."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Insertion:
-    """Quads: the columns s, p, o, g in durable global ids, the IRIs of the named graphs in g, and the number of
-    distinct terms.
+    """Quads to store. `columns`: s, p, o and g, as ids of the cluster's dictionary. `graphs`: IRIs of the named graphs
+    in g. `terms`: number of distinct terms.
     """
 
     columns: Sequence[Ids]
@@ -45,9 +45,10 @@ class Insertion:
     def of_document(
         cls, service: TermService, data: bytes, syntax: str, graph: str | None = None, base: str | None = None
     ) -> Insertion:
-        """Parse an RDF document. `graph`: the graph of statements without one.
+        """Parse an RDF document and encode its terms. `graph`: IRI of the graph for statements that name none.
 
-        DataError at the first invalid line. LimitError above MAX_INSERTION. TransientError if `service` is unavailable.
+        DataError, with the line, if the document is invalid. LimitError above MAX_INSERTION. TransientError if
+        `service` is unavailable.
         """
         dictionary = native.Dictionary()
         quads = parse_document(dictionary, data, syntax, base)
@@ -58,7 +59,9 @@ class Insertion:
 
     @classmethod
     def of_update(cls, service: TermService, text: str, base: str | None = None) -> Insertion:
-        """Parse an `INSERT DATA`. QueryError for other texts."""
+        """Parse an `INSERT DATA` and encode its terms. QueryError for any other text. LimitError and TransientError as
+        for `of_document`.
+        """
         statement = parse(text, base)
         if isinstance(statement, ContinuousQuery):
             raise QueryError("expected an update (INSERT DATA), found a continuous query", 1, 1, text=text)

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
 _PART_ROWS = 16_384  # triples of one insertion's part: a record stays well below the broker's limit
 RETAINED_DONE = 4_096
-"""Maximum number of completed named requests that are retained."""
+"""Maximum number of named requests that are remembered once they are stored."""
 
 
 class CompletedRequests:
-    """The latest named insertions that were stored, at most RETAINED_DONE. `records`: those of the control topic."""
+    """The named insertions that were stored, at most the latest RETAINED_DONE. `records`: those of the control topic,
+    from which they are restored.
+    """
 
     def __init__(self, records: Iterable[Wire]) -> None:
         done = [record for record in records if isinstance(record, InsertionDone)]
@@ -39,14 +41,16 @@ class CompletedRequests:
         return list(self._done)
 
     def triples(self, request: str | None) -> int | None:
-        """Return the number of triples that a request has stored; None if the request is unknown or has no name."""
+        """Return the number of triples that the request of that name has stored; None if there is none, or if `request`
+        is None.
+        """
         done = None if request is None else self._done.get(request)
         return None if done is None else done.triples
 
     def add(self, done: InsertionDone) -> dict[bytes, InsertionDone | None]:
-        """Add a request. Returns the changes of the control topic by key; None deletes a key.
+        """Add a completed request. Returns the records to write to the control topic, by key; None deletes a key.
 
-        Beyond RETAINED_DONE requests, the oldest ones are removed, here and in the topic.
+        Beyond RETAINED_DONE requests, it removes the oldest ones, here and in the topic.
         """
         self._done[done.request] = done
         changes: dict[bytes, InsertionDone | None] = {_key(done): done}
@@ -62,7 +66,8 @@ def _key(done: InsertionDone) -> bytes:
 class InsertionWriter:
     """Stores quads, one transaction and one snapshot per call.
 
-    After an exception, the state in memory may be ahead of the log. The owner must then read it from the log again.
+    After an exception, the state in memory may be ahead of the log. The owner must then read the state from the log
+    again.
     """
 
     def __init__(
@@ -76,8 +81,8 @@ class InsertionWriter:
     def insert(self, insertion: Insertion, request: str | None = None) -> int:
         """Store quads and return their number.
 
-        `request`: a name chosen by the client. If a request of the same name was stored recently, nothing is stored,
-        and the call returns the number of quads of that request.
+        `request`: a name chosen by the client. If one of the latest RETAINED_DONE requests had the same name, nothing
+        is stored, and the call returns the number of quads of that request.
         """
         if (stored := self.completed.triples(request)) is not None:
             return stored
@@ -109,8 +114,8 @@ class InsertionWriter:
         return [Record(control, None if done is None else encode(done), key) for key, done in changes.items()]
 
     def load(self, manifest: Manifest, terms: TermService) -> int:
-        """Commit the load records of a bulk load, one per shard, to the shards topic; return the number of its triples.
-        `terms` decodes the graphs' IRIs.
+        """Commit a prepared bulk load: one load record per shard, in the shards topic. Returns the number of the load's
+        triples. `terms` decodes the ids of its named graphs. Errors as for `Manifest.check`.
         """
         manifest.check(self._topics.shards)
         graphs = np.unique(manifest.graphs)

@@ -1,9 +1,9 @@
 """Predicate demand: which predicates adaptors must pass on, and since when all adaptors do (ADR 45).
 
-Only queries read the timing tuples of a stream, so adaptors may discard those of predicates that no query reads. If a
-query needs further predicates, the coordinator first extends the filter. It registers the query once the dispatcher has
-confirmed that adaptors apply the extended filter to all further tuples. The registration point is then after the
-batches that are open at that time.
+Only queries read the timing tuples of a stream. Adaptors may therefore discard the tuples of timing predicates that no
+query reads. If a query needs further predicates, the coordinator first extends the filter. It registers the query once
+the dispatcher has confirmed that adaptors apply the extended filter to all further tuples. The registration point is
+then after the batches that are open at that time.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ PredicatesRead = dict[str, frozenset[str] | None]
 
 _NEVER_MS = 1 << 62
 DEMAND_MS = 60_000
-"""How long the demand of a query that is not registered yet remains in the predicate filter, in ms."""
+"""Time in ms for which the predicate filter includes the demand of a query that is not registered yet."""
 
 
 def predicates_read(statement: Statement) -> PredicatesRead:
-    """Return the predicates that a standing query reads of each of its streams; None = all."""
+    """Return the predicates that a standing query reads, by stream. Empty for other statements."""
     if not isinstance(statement, ContinuousQuery):
         return {}
     predicates = predicates_of(statement)
@@ -47,8 +47,8 @@ def predicates_read(statement: Statement) -> PredicatesRead:
 
 
 def timing_of(stream: StreamDeclaration, needed: frozenset[str] | None) -> frozenset[str] | None:
-    """Return the timing predicates among `needed`; None = all predicates. Adaptors always pass on timeless tuples,
-    because they are absorbed.
+    """Return the timing predicates of a stream that are in `needed`. `needed` or result None: all predicates. Timeless
+    predicates do not matter: adaptors always pass on their tuples, because stores absorb them.
     """
     if stream.timing_all:
         return needed
@@ -57,7 +57,7 @@ def timing_of(stream: StreamDeclaration, needed: frozenset[str] | None) -> froze
 
 
 def version_of(current: StreamPredicates | None, needed: frozenset[str] | None) -> int | None:
-    """Return the version since which a filter includes all needed predicates, or None if it does not include them.
+    """Return the version since which a filter includes all needed predicates, or None if it lacks one of them.
 
     `current` None: there is no filter, and all tuples pass. `needed` None: all predicates.
     """
@@ -102,8 +102,8 @@ def _listed(stream: str, version: int, since: Mapping[str, int]) -> StreamPredic
 
 
 class KnownVersions:
-    """For each stream, the filter versions that the dispatcher reports: those of all further tuples, and of open
-    batches.
+    """The filter versions that the dispatcher reports for each stream: the version that has filtered all tuples still
+    to come, and the versions that have filtered the tuples of open batches.
     """
 
     def __init__(self, log: Log, names: TopicNames) -> None:
@@ -113,9 +113,8 @@ class KnownVersions:
         self._states: dict[str, DispatcherState] = {}
 
     def cut_until(self, stream: StreamDeclaration, version: int) -> int | None:
-        """Return the end, in ms, of the last open batch whose tuples an older version than `version` may have filtered.
-
-        NEVER if there is no such batch. None while tuples filtered by an older version may still arrive.
+        """Return the end, in ms, of the last open batch with tuples that a version before `version` may have filtered.
+        NEVER if there is no such batch. None while such tuples may still arrive.
         """
         if version == 0:
             return NEVER
@@ -145,7 +144,7 @@ class KnownVersions:
 class PredicatePushdown:
     """Decides when to restrict filters: when the demand for a stream has been constant for `after_ms`.
 
-    `next_ms`: when a restriction may be due without any change of demand.
+    `next_ms`: the time at which a restriction may become due even if the demand does not change.
     """
 
     def __init__(self, after_ms: int) -> None:
@@ -161,8 +160,8 @@ class PredicatePushdown:
         reads: Mapping[str, Iterable[frozenset[str] | None]],
         now_ms: int,
     ) -> list[StreamPredicates]:
-        """Return the next versions of the filters to restrict: they pass on more than queries need, and that need has
-        not changed for `after_ms`.
+        """Return the next versions of the filters to restrict: filters that pass on more predicates than queries need,
+        if this need has not changed for `after_ms`. `reads`: by stream, the sets of predicates that its queries read.
         """
         found = []
         self._forget(now_ms)
@@ -192,6 +191,6 @@ class PredicatePushdown:
         self._demands = {demand: at for demand, at in demands.items() if now_ms - at < DEMAND_MS}
 
     def record(self, stream: str, needed: frozenset[str] | None) -> None:
-        """Record the demand of a query that waits for adaptors."""
+        """Record the demand of a query that waits for adaptors. It counts for DEMAND_MS."""
         self._demands[stream, needed] = None
         self.next_ms = 0

@@ -38,10 +38,10 @@ class QueryCommands:
         *,
         replace: bool = False,
     ) -> QueryRegistration:
-        """Register a query. `replace`: in place of the registered query of that name.
+        """Register a query. `replace`: the query replaces a registered query of the same name.
 
-        `max_catch_up`: maximum number of instants that one advance of a stream may make due; None = the coordinator's
-        default. NotYetError: adaptors discard predicates that the query reads; the filter was extended, retry.
+        Other parameters and errors: see `Coordinator.register`. DataError if `max_catch_up` or the topic is invalid;
+        LimitError if a text is too long.
         """
         if max_catch_up is not None and not 1 <= max_catch_up <= MOST_CATCH_UP:
             raise DataError(f"max_catch_up must be between 1 and {MOST_CATCH_UP}, not {max_catch_up}")

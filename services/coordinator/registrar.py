@@ -1,8 +1,7 @@
-"""The registrar: validates declarations and registrations, by the embedded engine's own checks on an engine without
-data.
+"""The registrar: validates declarations and registrations. It applies them to an embedded engine without data.
 
-The engine has all declarations and queries, so the code that evaluates a query also checks its names, graphs, limits
-and groups. One triple represents the content of each named graph.
+The engine has all declarations and queries. The code that evaluates queries thus also checks their names, graphs,
+limits and groups. One triple stands for the content of each named graph.
 """
 
 from __future__ import annotations
@@ -49,8 +48,8 @@ MAX_NAME_BYTES = 1_024
 
 
 class Beginning(NamedTuple):
-    """Where a newly declared stream begins: the version of its predicate filter, and the end offsets of its topics.
-    They are not zero if its IRI or topics were used before (`StreamDeclaration`).
+    """Where a newly declared stream begins: the version of its predicate filter, and the end offsets of its topics by
+    partition. They are not zero if the stream's IRI or topics were used before (see `StreamDeclaration`).
     """
 
     filter_version: int = 0
@@ -59,7 +58,7 @@ class Beginning(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """A parsed text, and the planning budget that parsing has left for planning."""
+    """A parsed query, and what parsing has left of the planning budget."""
 
     statement: Statement
     budget: Budget
@@ -67,7 +66,9 @@ class Parsed(NamedTuple):
 
 @dataclass(slots=True)
 class Change:
-    """The effect of a request. `commands`: in total order. `compacted`: updates of the control topic, by key."""
+    """The effect of a request. `commands`: to write to the shards topic, in order. `compacted`: updates of the control
+    topic, by key. `stopped`: the queries that the request stops.
+    """
 
     commands: list[Command] = field(default_factory=list)
     compacted: dict[str, Compacted] = field(default_factory=dict)
@@ -81,16 +82,16 @@ class Change:
 
 
 def empty_runtime(limits: Limits, clock: Callable[[], int], rng: Random) -> Runtime:
-    """Return an engine's `Runtime` without streams and data."""
+    """Return the `Runtime` of an embedded engine without streams and data."""
     store = native.Store("", 1)
     return Runtime(EngineCore(LocalGraph(store), native.Dictionary(), limits, clock, rng, text_functions.call))
 
 
 class Registrar:
-    """The declarations and queries in force. `declare`, `drop`, `register`, `replace` and `stop` apply their change and
-    return it, or raise an error.
+    """The current declarations and queries. `declare`, `drop`, `register`, `replace` and `stop` apply a change in
+    memory and return it, or raise an error.
 
-    `limits.max_catch_up`: default for registrations without one.
+    `limits.max_catch_up`: the default for registrations that do not set it.
     """
 
     def __init__(self, limits: Limits | None = None) -> None:
@@ -103,14 +104,15 @@ class Registrar:
         self.queries: dict[str, QueryRegistration] = {}
         self.reads: dict[str, PredicatesRead] = {}  # by query name
         self.graphs: set[str] = set()
-        self.new_graphs: list[str] = []  # added since the last write of the control topic
+        self.new_graphs: list[str] = []  # graphs that the control topic does not contain yet
 
     # ---- streams
     def declare(self, iri: str, name: str | None = None, begin: Beginning | None = None, **settings: Any) -> Change:
-        """Declare a stream. No change if it is already declared identically. DataError if the declaration is invalid or
-        differs from the existing one, or if another stream has the name.
+        """Declare a stream. The change is empty if the stream is already declared identically. DataError if the
+        declaration is invalid or differs from the existing one, or if another stream has the name.
 
-        `name`: determines the names of its topics. `begin`: where its data begins in these topics.
+        `name`: determines the names of the stream's topics; None: the IRI. `begin`: where the stream's data begins in
+        these topics.
         """
         checked = Declaration.checked(iri, **settings)
         known = self.streams.get(iri)
@@ -128,7 +130,9 @@ class Registrar:
         return Change([record], {f"stream:{iri}": record})
 
     def declare_all(self, requested: Iterable[StreamRequest], begins: Mapping[str, Beginning]) -> Change:
-        """Declare streams atomically. `begins`: where the data of each stream begins in its topics, by IRI."""
+        """Declare several streams, all or none. `begins`: by IRI, where the stream's data begins in its topics. Errors
+        as for `declare`.
+        """
         change, before = Change(), self.commands
         try:
             for iri, name, settings in requested:
@@ -143,7 +147,9 @@ class Registrar:
         return change
 
     def drop(self, iri: str) -> Change:
-        """Drop a stream that no query reads. Its absorbed tuples remain, and queries may name their graph."""
+        """Drop a stream. Its absorbed tuples remain, and queries may still name the graph that contains them.
+        UnknownStreamError if the stream is not declared. DataError if a query reads or publishes it.
+        """
         absorb_into = self.streams[iri].absorb_into if iri in self.streams else None
         self._runtime.drop_stream(iri)
         del self.streams[iri]
@@ -169,9 +175,11 @@ class Registrar:
         *,
         parsed: Parsed | None = None,
     ) -> Change:
-        """Register a query. No change if it is already registered identically. QueryError if it is invalid.
+        """Register a query. The change is empty if the query is already registered identically. QueryError if it is
+        invalid.
 
-        `parsed`: the result of `parse` for this text, if available.
+        `parsed`: the result of `parse` for this text, if available. `not_before_ms`: a time that the registration point
+        must not precede.
         """
         if self.stands(name, text, base, topic, max_catch_up):
             return Change()
@@ -216,7 +224,7 @@ class Registrar:
         return change
 
     def _check_derived(self, statement: Statement) -> None:
-        """Check that a query does not become the publisher of a declared stream that already has readers."""
+        """QueryError if a query would become the publisher of a declared stream that other queries already read."""
         if not isinstance(statement, ContinuousQuery) or not statement.publishes or statement.name not in self.streams:
             return
         stream = self._runtime.streams.get(statement.name)
@@ -225,9 +233,7 @@ class Registrar:
             raise QueryError(message, 1, 1, statement.name, statement.text)
 
     def _publish(self, member: Member) -> Change:
-        """Declare the stream that a query publishes. Its batch interval is that of the query; other settings may be
-        declared before.
-        """
+        """Record the declaration of the stream that a query publishes, if it publishes one."""
         stream = member.group.publishes
         if stream is None:
             return Change()
@@ -246,7 +252,9 @@ class Registrar:
         *,
         parsed: Parsed | None = None,
     ) -> Change:
-        """Replace the query of that name. If the new query is invalid, the old one remains registered."""
+        """Replace the query of that name, or register it if there is none. If the new query is invalid, the old one
+        remains registered. QueryError also if the old query publishes a stream.
+        """
         known, before = self.queries.get(name), self.commands
         if known is None or self.stands(name, text, base, topic, max_catch_up):
             return self.register(name, text, base, topic, not_before_ms, max_catch_up, parsed=parsed)
@@ -263,7 +271,7 @@ class Registrar:
         return change
 
     def stop(self, name: str) -> Change:
-        """Stop a query. No change if there is no query of that name."""
+        """Stop a query. The change is empty if there is no query of that name."""
         if name not in self.queries:
             return Change()
         member = self._runtime.registry.members[name]
@@ -283,7 +291,9 @@ class Registrar:
     def stands(
         self, name: str, text: str, base: str | None, topic: str | None, max_catch_up: int | None = None
     ) -> bool:
-        """Return whether a query is registered identically. `max_catch_up` None: with any value."""
+        """Return whether a query of that name is registered with the same text, base, topic and `max_catch_up`.
+        `max_catch_up` None: its value does not matter.
+        """
         known = self.queries.get(name)
         if known is None or (known.text, known.base, known.topic) != (text, base, topic):
             return False
@@ -306,7 +316,7 @@ class Registrar:
 
     # ---- restart
     def restore(self, record: StreamDeclaration | QueryRegistration) -> None:
-        """Apply a command from the log. Call in the order of command numbers."""
+        """Apply a declaration or registration that was accepted before. Call in the order of command numbers."""
         self.commands = max(self.commands, record.number)
         if isinstance(record, StreamDeclaration):
             self._runtime.streams.declare(declaration_of(record))
@@ -319,7 +329,7 @@ class Registrar:
         self.queries[record.name], self.reads[record.name] = record, predicates_read(statement)
 
     def restored(self) -> None:
-        """End the derived streams of stopped queries. Call after all commands are restored."""
+        """Mark the derived streams of stopped queries as ended. Call once all commands are restored."""
         published = {record.publishes for record in self.queries.values()}
         for iri, record in self.streams.items():
             if record.publisher is not None and iri not in published:
@@ -349,7 +359,9 @@ def _declaration(
 
 
 def check_size(what: str, text: str, limit: int, name: str) -> None:
-    """LimitError if a text has more than `limit` bytes. The message calls the text `what` and the limit `name`."""
+    """Raise LimitError if a text has more than `limit` bytes in UTF-8. `what`, `name`: what the message calls the text
+    and the limit.
+    """
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > limit:
         raise LimitError(f"{what} of {size} bytes ({name} is {limit})")

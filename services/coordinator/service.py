@@ -1,4 +1,4 @@
-"""The coordinator's process: its requests over HTTP, health and metrics."""
+"""The coordinator's process: settings, HTTP routes and metrics."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CoordinatorSettings(ClientSettings):
 
 
 class LockedCoordinator:
-    """A coordinator whose steps and requests are mutually exclusive."""
+    """A coordinator whose steps do not run at the same time as HTTP requests."""
 
     def __init__(self, coordinator: Coordinator, lock: FairLock) -> None:
         self._coordinator = coordinator

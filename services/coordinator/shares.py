@@ -1,7 +1,7 @@
 """Assignment of buckets to engines and of shards to stores: pure functions of the last heartbeats.
 
-An engine gets buckets when it is near the end of the log. While the previous store of a shard still serves it, another
-store gets the shard only after it has brought the shard up to date (ADR 58).
+An engine gets buckets once it is near the end of the log. A shard that another store still serves moves only when its
+new store has brought it up to date (ADR 58).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def next_placement(
 ) -> Placement | None:
     """Return the placement that follows `before`, with the addresses of the stores; None if nothing changes.
 
-    `shards`, `buckets`: how many there are. `stores`, `engines`: the latest heartbeats, by instance.
+    `shards`, `buckets`: their numbers in the cluster. `stores`, `engines`: the latest heartbeats, by instance.
     """
     held, preparing = place_shards(shards, before, stores)
     evaluated = place_buckets(buckets, before.buckets, engines)
@@ -46,8 +46,8 @@ def place_buckets(count: int, before: Mapping[str, str], engines: Mapping[str, H
 def place_shards(
     count: int, before: Placement, stores: Mapping[str, Heartbeat]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the store that serves each of `count` shards, and the stores that prepare shards, both by shard. `stores`:
-    the latest heartbeats, by instance.
+    """Return two mappings by shard: the stores that serve the `count` shards, and the stores that prepare shards to
+    serve them later. `stores`: the latest heartbeats, by instance.
     """
     staying = {name for name, beat in stores.items() if not beat.leaves}
     if not staying:
@@ -65,16 +65,18 @@ def place_shards(
 
 
 def _serves(holder: Heartbeat | None, shard: str) -> bool:
-    """Return whether a store serves a shard. A store that shuts down serves it as long as its heartbeats list the
-    shard.
+    """Return whether a store serves a shard that is assigned to it. A store that shuts down does so as long as its
+    heartbeats list the shard. `holder`: its last heartbeat, or None.
     """
     return holder is not None and (not holder.leaves or int(shard) in holder.holds)
 
 
 def share_out(count: int, before: Mapping[str, str], alive: Collection[str]) -> dict[str, str]:
-    """Return the holder of each of `count` shares. A live holder retains its shares, up to an equal part.
+    """Return the holder of each of `count` shares. `before`: the previous holders. `alive`: the processes to which
+    shares may be assigned; if there are none, nothing changes.
 
-    Deterministic; moves the minimum number of shares. Without live processes, nothing changes.
+    Every process gets an equal part, and keeps as many of its previous shares as fit into this part. The result is
+    deterministic.
     """
     if not alive:
         return dict(before)

@@ -27,8 +27,9 @@ _STATE = b"state"
 class StateWriter:
     """Commits changes of `state`. Each commit is one transaction. FencedError if another instance is active.
 
-    `written`: number of transactions. `ahead`: a refused change is in memory but not in the log. Later commits then
-    write the last committed state, and the owner must read the state from the log again.
+    `written`: number of transactions. `ahead`: whether memory contains a change that was refused, so that the log does
+    not contain it. Later commits then write the last committed state, and the owner must read the state from the log
+    again.
     """
 
     def __init__(self, log: Log, topics: ClusterTopics, writer: TransactionalWriter, state: ControlState) -> None:
@@ -42,9 +43,8 @@ class StateWriter:
 
     @contextmanager
     def attached(self, records: Sequence[Record], consumed: Mapping[str, int]) -> Iterator[None]:
-        """Add records, and the next offsets of request topics, to the transaction that the context's body commits.
-
-        If the body commits none, they are committed alone.
+        """Add `records`, and the next offsets of request topics (`consumed`), to the transaction that the body of the
+        `with` statement commits. If the body commits none, they are committed alone.
         """
         written, self._attached = self.written, (records, consumed)
         try:
@@ -55,13 +55,13 @@ class StateWriter:
             self._attached = (), {}
 
     def confirm(self) -> None:
-        """Commit without a change. Success shows that this instance is still active, so that its last decision is
+        """Commit an empty transaction. If it succeeds, this instance is still active, and its last decision is
         valid.
         """
         self.commit([])
 
     def commit(self, records: Sequence[Record]) -> None:
-        """Write records and the state. LimitError if a record is too large; `ahead` is set then."""
+        """Commit records, attached records and the state. LimitError if a record is too large; this sets `ahead`."""
         more, consumed = self._attached
         state, graphs = self._next_state(consumed), [] if self.ahead else list(self._state.registrar.new_graphs)
         control = self._topics.names.control
@@ -76,9 +76,10 @@ class StateWriter:
         del self._state.registrar.new_graphs[: len(graphs)]
 
     def commit_change(self, change: Change, filters: Sequence[StreamPredicates] = ()) -> None:
-        """Write a change's commands to all shards and to the control topic, with predicate filters of its streams.
+        """Commit a change: its commands, in all partitions of the shards topic, its updates of the control topic, and
+        the predicate filters of its streams.
 
-        An empty change writes nothing.
+        An empty change commits nothing.
         """
         if not change.commands:
             return
@@ -95,13 +96,13 @@ class StateWriter:
         self._state.filters |= {record.stream: record for record in filters}
 
     def commit_filters(self, filters: Sequence[StreamPredicates]) -> None:
-        """Write predicate filters in a transaction of their own, without the state and without attached records."""
+        """Commit predicate filters in a transaction of their own, without the state and attached records."""
         self._writer.commit(self._filter_records(filters))
         self._state.filters |= {record.stream: record for record in filters}
         self.written += 1
 
     def create(self, topics: Sequence[Topic]) -> None:
-        """Create the topics that the next change needs. DataError if the brokers refuse; `ahead` is set then."""
+        """Create the topics that the next change needs. DataError if the brokers refuse; this sets `ahead`."""
         try:
             self._log.create(topics)
         except TransientError:

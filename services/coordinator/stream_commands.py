@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.services.coordinator.state_writer import StateWriter
 
 MAX_DECLARED = 10_000
-"""Maximum number of streams of one request. The request is one transaction."""
+"""Maximum number of streams per request. A request is one transaction."""
 
 
 class StreamCommands:
@@ -35,10 +35,11 @@ class StreamCommands:
         self._filters = filters
 
     def declare(self, requested: Sequence[StreamRequest]) -> list[StreamDeclaration]:
-        """Declare streams, all or none. Their topics are created before the commands are written.
+        """Declare streams, all or none. Creates their topics before it writes the commands. Errors: see
+        `Registrar.declare`; LimitError above MAX_DECLARED.
 
-        A stream whose IRI was declared before starts with a filter that passes all predicates, because its timing
-        predicates may differ.
+        A stream whose IRI was declared before, with a predicate filter, starts with a filter that passes all
+        predicates, because its timing predicates may differ.
         """
         if len(requested) > MAX_DECLARED:
             raise LimitError(f"{len(requested)} streams in one request (MAX_DECLARED is {MAX_DECLARED})")
@@ -55,16 +56,16 @@ class StreamCommands:
         return [self._registrar.streams[iri] for iri, _, _ in requested]
 
     def drop(self, iri: str) -> None:
-        """Drop a stream that no query reads."""
+        """Drop a stream. Errors: see `Registrar.drop`."""
         self._writer.commit_change(self._registrar.drop(iri))
 
     def _beginnings(
         self, requested: Sequence[StreamRequest], versions: Mapping[str, int], topics: Mapping[str, int]
     ) -> dict[str, Beginning]:
-        """Return where the new streams begin in their topics, by IRI.
+        """Return, by IRI, where the new streams begin in their topics.
 
         Earlier records of the topics belong to an earlier stream of that name. A reader that does not know the new
-        declaration yet must not assign later records to the earlier stream.
+        declaration yet must not assign records of the new stream to the earlier one.
         """
         names = self._topics.names
         named = {iri: name or iri for iri, name, _ in requested if iri not in self._registrar.streams}
@@ -74,7 +75,9 @@ class StreamCommands:
         return {iri: Beginning(versions.get(iri, 0), events.get(iri, ()), tuples.get(iri, ())) for iri in named}
 
     def _ends(self, topics: Mapping[str, int], asked: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
-        """Return the end offsets of topics by partition, with at most one request to the brokers."""
+        """Return, by IRI, the end offset of each partition of a topic. `asked`: the topic, by IRI. Makes at most one
+        request to the brokers.
+        """
         partitions = {iri: [Partition(topic, i) for i in range(topics.get(topic, 0))] for iri, topic in asked.items()}
         every = [each for found in partitions.values() for each in found]
         spans = self._log.spans(every) if every else {}

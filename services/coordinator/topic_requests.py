@@ -1,16 +1,17 @@
-"""Registration by topic: executes users' records in the streams and queries topics like requests over HTTP.
+"""Registration by topic: the coordinator executes users' records in the streams and queries topics, like requests over
+HTTP.
 
 | topic | key | value | headers |
 | --- | --- | --- | --- |
-| streams | the stream's name | JSON: `iri` and settings; none: drop it | |
-| queries | the query's name | its text; none: stop it | `base`, `topic`, `max_catch_up` |
+| streams | the stream's name | JSON: `iri` and settings; none: drop the stream | |
+| queries | the query's name | the query's text; none: stop the query | `base`, `topic`, `max_catch_up` |
 
-A record with another text replaces the registered query of the same name. It need not be stopped first, because
-compaction may have removed the record that stops it.
+A record with another text replaces the registered query of the same name. Clients need not stop that query first,
+because compaction could remove the record that stops it.
 
-Each record is processed exactly once: one transaction contains its effect, and its offset in the control topic.
-(Brokers delete the offsets of a consumer group that has no members for some days.) A refused record has no effect; the
-status topic contains the reason.
+The coordinator processes each record exactly once: one transaction contains the effect of the record and, in the
+control topic, the next offset. (It does not use a consumer group, because brokers delete the offsets of a group that
+has no members for some days.) A refused record has no effect; the status topic contains the reason.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from penstock.services.coordinator.registrar import StreamRequest
 
 REFUSALS = (DataError, QueryError, LimitError, UnknownStreamError)
-"""Errors of the request itself, which are not retried."""
+"""Errors in the request itself. The coordinator does not retry such a request."""
 _POLL = 200  # maximum number of requests per step
 _CATCH_UP_S = 0.05
 
@@ -45,7 +46,7 @@ def declaration_of_json(body: bytes) -> tuple[str, dict[str, Any]]:
 
 
 def declarations_of_json(body: bytes) -> list[StreamRequest]:
-    """Return the declarations of a JSON object, by stream name. DataError if it is invalid."""
+    """Return the declarations in a JSON object that has them by stream name. DataError if the JSON is invalid."""
     found = parse_json(body, "the declaration")
     if not isinstance(found, dict):
         raise DataError("declarations are a JSON object, by streams' names")
@@ -61,7 +62,9 @@ def _declaration(found: Any) -> tuple[str, dict[str, Any]]:
 
 
 class Requests:
-    """Reads the requests made by topic, in the active coordinator. `positions`: offset at which to begin, by topic."""
+    """Reads and processes the requests made by topic, on the active coordinator. `positions`: by topic, the offset at
+    which to begin.
+    """
 
     def __init__(self, log: Log, topics: ClusterTopics, status: StatusView, positions: Mapping[str, int]) -> None:
         self._log = log
@@ -76,9 +79,9 @@ class Requests:
 
     def step(self, active: Active) -> bool:
         """Process new requests. Returns whether there were any. A query is processed after the declarations that
-        precede it, and after adaptors pass on its predicates. Later queries wait for it.
+        precede it, and only when adaptors pass on its predicates. Later queries wait for it.
 
-        LogError: the caller must read its state from the log again.
+        After a LogError, the caller must read the coordinator's state from the log again.
         """
         streams, queries = self._streams.poll(_POLL), [] if self._held else self._queries.poll(_POLL)
         self._declare(active, streams)
@@ -103,8 +106,8 @@ class Requests:
             self._take(active, message, "stream", lambda name, m: _declare(active, name, m))
 
     def _declared_together(self, active: Active, messages: list[Message]) -> bool:
-        """Process several declarations in one transaction. Returns False, without effect, if they must be processed one
-        by one.
+        """Process two or more declarations in one transaction. Returns False, without effect, if the messages must be
+        processed one by one.
         """
         requested = []
         for message in messages:
@@ -131,7 +134,9 @@ class Requests:
         return True
 
     def _take(self, active: Active, message: Message, kind: str, verb: Callable[[str, Message], None]) -> None:
-        """Process one request, in one transaction with its offset."""
+        """Process one request. The transaction also contains the next offset. If the request is refused, the status
+        topic gets the reason.
+        """
         source = f"{message.topic}/{message.partition}/{message.offset}"
         consumed = {message.topic: message.offset + 1}
         key = message.key or b""
@@ -159,7 +164,9 @@ class Requests:
 
 
 def _check_ahead(active: Active) -> None:
-    """Raise TransientError if a refused request has changed the state in memory, which must then be restored."""
+    """Raise TransientError if a refused request has changed the state in memory. The state must then be read from the
+    log again.
+    """
     if active.writer.ahead:
         raise TransientError("the coordinator's state is ahead of the log: it is read again")
 
@@ -185,7 +192,9 @@ def _register(active: Active, name: str, message: Message) -> None:
 
 
 def catch_up_of(text: str | None) -> int | None:
-    """Return the `max_catch_up` of a registration, or None if absent. DataError if it is not an integer."""
+    """Return the `max_catch_up` of a registration from its text, or None if there is no text. DataError if it is not an
+    integer.
+    """
     if text is None:
         return None
     try:

@@ -1,1 +1,3 @@
-"""The dictionary: assigns durable term ids, over Arrow Flight. Run: `python -m penstock.services.dictionary`."""
+"""The dictionary: assigns durable term ids to clients, which connect by Arrow Flight. Run: `python -m
+penstock.services.dictionary`.
+"""

@@ -1,4 +1,5 @@
-"""The dictionary service: assigns ids to terms. An id is durable in the dictionary topic before a client sees it.
+"""The dictionary service: assigns ids to terms. It writes a term and its id to the dictionary topic before a client
+sees the id.
 
 The native dictionary contains the terms; `known_terms` reads the topic.
 """
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from penstock.replication.cluster_topics import ClusterTopics
 
 MAX_REQUEST_BYTES = 64 << 20
-"""Maximum bytes of terms per request and per response."""
-_DECODED_AT_ONCE = 16  # terms of a response that are decoded between two checks of its size
+"""Maximum size of the terms of a request or response, in bytes."""
+_DECODED_AT_ONCE = 16  # number of terms of a response that are decoded between two checks of its size
 _KEY_BYTES = 32
 _BLANKS = 4_096  # number of blank nodes per reservation in the topic
 _BLANK_KEY = b"blank nodes"
@@ -37,9 +38,9 @@ _TRIES = 5
 
 
 class DictionaryService:
-    """The active instance. Opening it fences the previous one, whose calls then raise FencedError.
+    """The active instance. Its construction fences the previous one, which can then write nothing any more.
 
-    `known`: the content of the topic that this process has read; the service takes ownership.
+    `known`: the terms that this process has read from the topic; the service changes and closes it.
     """
 
     def __init__(
@@ -52,12 +53,13 @@ class DictionaryService:
         self._terms = self.known.terms
         self._decoder = native.LocalTerms(self._terms)
         self._terms.reserve_blanks(self.known.reserved)
-        self._broken = False  # whether it may contain terms that are not durable
+        self._broken = False  # whether the native dictionary may contain terms that are not durable
 
     def _catch_up(self, timeout_s: float) -> None:
-        """Read the topic to its end. StorageError if it lacks terms that a snapshot contains.
+        """Read the topic to its end. StorageError if the topic lacks terms that a snapshot contains.
 
-        After a crash, brokers may show an earlier end until the next write. A commit therefore determines the end.
+        After a crash, brokers may report an end that is too early until the next write. If the end precedes the
+        snapshot, this method therefore commits a record and reads again.
         """
         self.known.finish(timeout_s)
         if self.known.position < self.known.promised:
@@ -78,10 +80,10 @@ class DictionaryService:
         return self._terms.size()
 
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return the durable ids of terms. DataError for an invalid term, LimitError above a limit.
+        """Return the durable ids of terms. Assigns ids to new terms. Each label of a blank node gets a new node.
 
-        StorageError if the log cannot be written: this instance may then contain ids that are not durable, so that all
-        further calls fail.
+        DataError for an invalid term, LimitError above a limit. StorageError if the log cannot be written: this
+        instance may then contain ids that are not durable, and all further calls fail.
         """
         self._check_whole()
         _check_number(terms)
@@ -109,10 +111,10 @@ class DictionaryService:
         self.known.write(folder)
 
     def _make_durable(self, fresh: Sequence[TermTuple], blanks: int) -> None:
-        """Intern new terms and write them to the topic.
+        """Intern new terms and write them to the topic. `blanks`: number of blank nodes that the request needs.
 
-        Clients must not see an interned id that is not durable. If the write fails after several attempts, or any other
-        error occurs, the instance is broken.
+        Clients must not see an id that is not durable. The instance therefore serves no further request if several
+        attempts to write fail, or after any other error.
         """
         needed = self._terms.blank_count() + blanks
         reserves = needed > self.known.reserved
@@ -130,7 +132,7 @@ class DictionaryService:
         self._broken = False
 
     def _entry(self, term: TermTuple) -> Record:
-        """Intern a term and return its record."""
+        """Intern a term and return its record for the topic."""
         signed = int(np.uint64(self._terms.intern(*term)).astype(np.int64))
         return Record(self._topic, encode(DictionaryEntry(signed, *term)), record_key(term))
 
@@ -146,7 +148,7 @@ class DictionaryService:
                 return
 
     def decode(self, ids: Ids) -> list[TermTuple]:
-        """Return the terms of ids. DataError for an unknown id, LimitError if the response is too large."""
+        """Return the term of each id. DataError for an unknown id, LimitError if the terms are too large."""
         self._check_whole()
         _check_number(ids)
         self._terms.check(ids)
@@ -168,7 +170,7 @@ class DictionaryService:
 
 
 def record_key(term: TermTuple) -> bytes:
-    """Return the key of a term's record. It has a fixed size and differs for different terms, because compaction
+    """Return the key of a term's record, a hash of the term. Different terms have different keys, because compaction
     retains one record per key.
     """
     digest = blake2b(digest_size=_KEY_BYTES)
@@ -185,7 +187,7 @@ def _check_number(terms: Sequence[TermTuple] | Ids) -> None:
 
 
 def _check_terms(terms: Sequence[TermTuple]) -> None:
-    """Check new terms. DataError for an invalid or too large term, LimitError if they are too large in total."""
+    """Check new terms. DataError if a term is invalid or too large, LimitError if their total size is too large."""
     size = 0
     for term in terms:
         check_term_size(term)

@@ -29,10 +29,10 @@ _log = logging.getLogger("penstock.dictionary")
 
 
 class DictionaryNode:
-    """One instance. `location`: its address, `grpc://host:port`; port 0: any free port, returned by `port`.
+    """One instance. `location`: its address, `grpc://host:port`; with port 0, `port` returns the port that was chosen.
 
     `directory`: folder of snapshots; None: every start reads the whole topic. `every_s`: seconds between snapshots;
-    none is written without new terms. `limits`: limits of clients' requests.
+    without new terms, no snapshot is written. `limits`: limits of clients' requests.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class DictionaryNode:
 
     @property
     def port(self) -> int:
-        """The port on which it listens."""
+        """The port on which this instance listens."""
         return int(self._server.port)
 
     @property
@@ -78,12 +78,12 @@ class DictionaryNode:
 
     @property
     def bytes(self) -> int:
-        """Memory of its terms, in bytes."""
+        """The memory of the terms, in bytes."""
         return int(self._known.terms.bytes())
 
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Follow the election; on standby, read the topic; write a snapshot if one is due. Returns whether entries were
-        read.
+        """Perform one step: follow the election, read new records of the topic while on standby, and write a snapshot
+        if one is due. Returns whether there were new records.
         """
         self._heartbeat_sender.beat()
         if (broken := self._server.broken) is not None:
@@ -107,7 +107,7 @@ class DictionaryNode:
         return read
 
     def _failed(self, what: str, error: PenstockError) -> None:
-        """Log a failure. Repetitions of the same failure are not logged."""
+        """Log a failure, unless it repeats the previous one."""
         reason = f"{type(error).__name__}: {error}"
         if reason != self.last_error:
             _log.error("the dictionary %s: %s", what, reason)
@@ -119,20 +119,22 @@ class DictionaryNode:
         self._due = self._now() + self._every_s
         try:
             folder = self._directory.begin()
-            with self._server.lock:  # no id is assigned meanwhile
+            with self._server.lock:  # so that no id is assigned meanwhile
                 if self._service is not None:
                     self._service.snapshot(folder)
                 else:
                     self._known.write(folder)
                 saved = self._known.position
             self._directory.publish(folder)
-        except (OSError, StorageError) as error:  # the previous snapshot remains: a restart reads more of the topic
+        except (OSError, StorageError) as error:  # the previous snapshot remains, and a restart reads more of the topic
             self.unsaved = f"{self._directory.path}: no snapshot could be written: {error}"
             return
         self._saved, self.unsaved = saved, None
 
     def _step_back(self) -> None:
-        """Close the service, and read the durable terms again: interned terms may not be durable."""
+        """Become a standby instance. The terms are read from the topic again, because interned terms may not be
+        durable.
+        """
         with self._server.lock:
             service, self._service, self._server.broken = self._service, None, None
         if service is not None:

@@ -1,10 +1,10 @@
-"""The network endpoint of the Flight server: forwards connections, and limits each request while its bytes arrive.
+"""The network endpoint of the Flight server. It forwards connections, and limits each request while its bytes arrive.
 
-Arrow Flight configures no message limit in gRPC: a server that clients reach directly buffers a message of up to 2 GiB
-before its handler runs. The Flight server therefore listens on a private Unix socket, and this gate on the network. The
-gate parses only the frame headers of HTTP/2 (RFC 9113 §4.1), which are neither compressed nor encrypted. A header
-contains the number of bytes that follow, and identifies their request. If a request exceeds the limit, the gate closes
-the connection before it forwards the bytes.
+Arrow Flight sets no message limit in gRPC. If clients could connect to its server directly, the server would buffer
+messages of up to 2 GiB before it calls a handler. The Flight server therefore listens on a private Unix socket, and
+this gate listens on the network. The gate parses only the frame headers of HTTP/2 (RFC 9113 §4.1), which are neither
+compressed nor encrypted. A frame header contains the size of the frame, and identifies the request to which the frame
+belongs. If a request exceeds a limit, the gate closes the connection and does not forward the bytes.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _HEAD_BYTES: Final = 9
 _DATA, _HEADERS, _RST_STREAM, _END_STREAM = 0, 1, 3, 1
 _START_S: Final = 10.0
-_LOOK_S: Final = 0.1  # minimum interval of checks of a connection's requests
+_LOOK_S: Final = 0.1  # minimum interval between two checks of a connection's requests
 
 
 @dataclass(frozen=True, slots=True)
 class GateLimits:
     """Limits of one gate.
 
-    - `max_message_bytes`: of one request, over all of its messages; otherwise its connection is closed
-    - `max_held_bytes`: of all incomplete requests; beyond it, the connection among theirs that was inactive longest is
-      closed
-    - `max_connections`: beyond it, the connection that was inactive longest is closed
-    - `max_calls`: incomplete requests of one connection
-    - `call_s`: seconds in which a request must be complete; otherwise its connection is closed
-    - `preface_s`: seconds in which a connection must send the HTTP/2 preface
-    - `max_control_bytes`: of a frame other than DATA
+    - `max_message_bytes`: of one request, over all of its messages; beyond it, the gate closes the connection
+    - `max_held_bytes`: of all incomplete requests; beyond it, the gate closes connections with incomplete requests, the
+      least recently active first
+    - `max_connections`: beyond it, the gate closes the connection that was inactive longest
+    - `max_calls`: incomplete requests of one connection; beyond it, the gate closes the connection
+    - `call_s`: seconds in which a request must be complete; otherwise the gate closes its connection
+    - `preface_s`: seconds in which a connection must send the HTTP/2 preface; otherwise the gate closes it
+    - `max_control_bytes`: of a frame other than DATA; beyond it, the gate closes the connection
     """
 
     max_message_bytes: int = 96 << 20
@@ -52,13 +52,13 @@ class GateLimits:
 
     @classmethod
     def of_messages(cls, max_message_bytes: int) -> GateLimits:
-        """Return limits for requests of at most `max_message_bytes`."""
+        """Return limits for requests of at most `max_message_bytes`, with defaults for the others."""
         return cls(max_message_bytes, 4 * max_message_bytes)
 
 
 class FlightGate:
-    """A thread that forwards connections from `host:port` to a Unix socket. Port 0: any free port, returned by
-    `port`.
+    """A thread that forwards connections from `host:port` to a Unix socket. With port 0, `port` returns the port that
+    was chosen. StorageError if the gate cannot listen there.
     """
 
     def __init__(self, host: str, port: int, target: Path, limits: GateLimits | None = None) -> None:
@@ -85,14 +85,14 @@ class FlightGate:
         return await self._loop.create_server(lambda: _Incoming(self), host, port)
 
     def admit(self, connection: _Incoming) -> None:
-        """Add a connection. If there are too many, close the one that was inactive longest."""
+        """Add a connection. If there are too many, close the connection that was inactive longest."""
         self.connections[connection] = None
         if len(self.connections) > self.limits.max_connections:
             next(iter(self.connections)).cut()
 
     def make_room(self) -> None:
-        """Close connections with incomplete requests, least recently active first, until `held_bytes` is within its
-        limit.
+        """While incomplete requests hold more than `max_held_bytes`, close connections that have such requests, least
+        recently active first.
         """
         for connection in list(self.connections):
             if self.held_bytes <= self.limits.max_held_bytes:
@@ -120,15 +120,15 @@ class FlightGate:
 
 
 class _Frames:
-    """Counts the bytes of a client's requests. `check` returns whether they are within the limits."""
+    """Counts the bytes of the requests of one connection."""
 
     def __init__(self, gate: FlightGate) -> None:
         self._gate = gate
         self._preface = bytearray()
         self._head = bytearray()
-        self._skip = 0  # bytes until the next frame
-        self._sizes: dict[int, int] = {}  # bytes of incomplete requests, by stream
-        self._begins: dict[int, float] = {}  # start of the same requests, on the monotonic clock; earliest first
+        self._skip = 0  # bytes until the next frame header
+        self._sizes: dict[int, int] = {}  # bytes of incomplete requests, by HTTP/2 stream
+        self._begins: dict[int, float] = {}  # when these requests began, on the monotonic clock; earliest first
 
     @property
     def holds(self) -> bool:
@@ -137,7 +137,7 @@ class _Frames:
 
     @property
     def begin(self) -> float | None:
-        """The start of the oldest incomplete request, or None."""
+        """When the oldest incomplete request began, on the monotonic clock, or None."""
         return next(iter(self._begins.values()), None)
 
     @property
@@ -146,7 +146,7 @@ class _Frames:
         return len(self._preface) == len(_PREFACE)
 
     def check(self, data: bytes) -> bool:
-        """Count received bytes. Returns False if they exceed a limit or are not HTTP/2."""
+        """Count the bytes of `data`. Returns False if a request now exceeds a limit, or if the data are not HTTP/2."""
         at = 0
         if not self.begun:
             at = len(_PREFACE) - len(self._preface)
@@ -179,7 +179,7 @@ class _Frames:
         return within
 
     def _arrives(self, stream: int, size: int) -> bool:
-        """Count bytes of a request. Returns False if they exceed a limit."""
+        """Count `size` bytes of the request on an HTTP/2 stream. Returns False if it now exceeds a limit."""
         limits = self._gate.limits
         self._begins.setdefault(stream, time.monotonic())
         self._sizes[stream] = self._sizes.get(stream, 0) + size
@@ -191,7 +191,7 @@ class _Frames:
         self._gate.held_bytes -= self._sizes.pop(stream, 0)
 
     def close(self) -> None:
-        """Discard all counts."""
+        """Forget all requests of the connection."""
         for stream in list(self._sizes):
             self._ended(stream)
 
@@ -255,7 +255,7 @@ class _Incoming(asyncio.Protocol):
             self.cut()
 
     def _look_at_calls(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Close the connection if a request is overdue; schedule the next check."""
+        """Close the connection if a request is overdue; otherwise schedule the next check."""
         limits, now = self._gate.limits, time.monotonic()
         begin = self._frames.begin
         if begin is not None and now - begin >= limits.call_s:
@@ -288,7 +288,7 @@ class _Incoming(asyncio.Protocol):
             self._target.resume_reading()
 
     def cut(self) -> None:
-        """Close both sides immediately."""
+        """Close the connections to the client and to the Flight server at once."""
         self._gate.connections.pop(self, None)
         self._frames.close()
         self.transport.abort()

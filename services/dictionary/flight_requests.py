@@ -1,8 +1,8 @@
 """Requests of the dictionary's Flight server, validated while they are read.
 
-Clients are not authenticated, so each request is limited in rows and bytes, and all requests together in number and
-bytes. A request is rejected as soon as it exceeds a limit. gRPC delivers whole messages; `flight_gate` limits their
-size.
+Clients are not authenticated. The server therefore limits the rows and bytes of each request, and the number and bytes
+of all concurrent requests. It rejects a request as soon as the request exceeds a limit. gRPC delivers whole messages;
+`flight_gate` limits their size.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from pyarrow import flight
 
 MAX_CALLS = 1_024
-"""Maximum number of concurrent requests. Further ones are rejected with a retryable error."""
+"""Maximum number of concurrent requests. The server rejects further ones with a retryable error."""
 MAX_HELD_BYTES = 4 * MAX_REQUEST_BYTES
-"""Maximum bytes of concurrent requests. Further ones are rejected with a retryable error."""
-_FRAMING_BYTES = 4_096  # cost of a part in addition to its columns, which also bounds requests of empty parts
-_ROW_BYTES = 4 * 8  # cost of a row in addition to its text
+"""Maximum size of all concurrent requests, in bytes. Beyond it, the server rejects a request with a retryable error."""
+_FRAMING_BYTES = 4_096  # added per message of a request, so that empty messages are limited too
+_ROW_BYTES = 4 * 8  # added per row of a request, in addition to its text
 
 
 class Requests:
-    """The requests in progress, and the bytes that they hold. Methods may be called from any thread."""
+    """The number of requests in progress and the bytes that they hold. Methods may be called from any thread."""
 
     def __init__(self, max_calls: int = MAX_CALLS, max_held_bytes: int = MAX_HELD_BYTES) -> None:
         self._max_calls, self._max_held_bytes = max_calls, max_held_bytes
@@ -42,7 +42,9 @@ class Requests:
 
     @contextmanager
     def reading(self) -> Iterator[Intake]:
-        """Admit a request. Its bytes count until the context ends. TransientError if there are too many requests."""
+        """Admit a request. Its bytes count until the `with` statement ends. TransientError if there are too many
+        requests.
+        """
         with self._lock:
             if self._calls >= self._max_calls:
                 raise TransientError(f"{self._calls} requests at a time (MAX_CALLS): try again")
@@ -73,7 +75,9 @@ class Intake:
         self.size = 0
 
     def table(self, reader: flight.MetadataRecordBatchReader, schema: pa.Schema) -> pa.Table:
-        """Read a request. DataError if it is not a table of that schema, LimitError beyond a limit."""
+        """Read the table of a request. DataError if it does not have the schema, LimitError if it exceeds a limit,
+        TransientError if all requests together hold too many bytes.
+        """
         batches: list[pa.RecordBatch] = []
         rows = 0
         try:
@@ -98,7 +102,9 @@ class Intake:
 
 
 def _checked(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Validate a part from the network, including its buffers."""
+    """Validate a record batch from the network, including its buffers. DataError if its columns are wrong or contain
+    nulls.
+    """
     if not batch.schema.equals(schema):
         raise DataError(f"a request has the columns {schema.names}, not {batch.schema.names}")
     batch.validate(full=True)

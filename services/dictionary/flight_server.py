@@ -1,9 +1,9 @@
 """The dictionary's Flight server: serves batched, columnar look-ups.
 
-A request is one exchange: the client writes a table (`term_tables`), and the server responds with one. Clients raise
-errors of the same class. Requests are not authenticated, so the port must be reachable only in the cluster's network.
-The server validates a request while it reads it (`flight_requests`); the gate limits its bytes before that
-(`flight_gate`).
+A request is one exchange: the client writes a table (`term_tables`), and the server responds with a table. The client
+raises a DataError or LimitError of the server as an error of the same class. Requests are not authenticated, so the
+port must be reachable only in the cluster's network. The server validates a request while it reads it
+(`flight_requests`); the gate limits its bytes before that (`flight_gate`).
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ _VERB_BYTES = 16
 
 
 class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
-    """Serves the dictionary that `active` returns, or none on standby. Requests are serialised, because the dictionary
-    has one writer.
+    """Serves the dictionary that `active` returns. While `active` returns None, on standby, it rejects all requests as
+    unavailable. It executes one request at a time, because the dictionary has one writer.
 
-    `location`: `grpc://host:port`; port 0: any free port. Clients connect to a gate that limits their requests.
+    `location`: `grpc://host:port`; port 0: any free port. Clients connect to a gate, which limits their requests.
+    `broken`: the error after which the server rejects all requests, or None.
     """
 
     def __init__(
@@ -86,8 +87,8 @@ class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
         writer.write_table(found)
 
     def _found(self, verb: str, table: pa.Table) -> pa.Table:
-        """Execute a request. If the dictionary's log fails, its terms may not be durable, and the server rejects all
-        later requests.
+        """Execute a request. If the dictionary cannot write its log, its terms may not be durable, and the server
+        rejects all later requests.
         """
         with self.lock:
             service = self._active()

@@ -1,7 +1,9 @@
-"""The content of the dictionary topic that a process has read: for standbys and snapshots.
+"""The terms that an instance has read from the dictionary topic. A standby instance follows the topic with them;
+snapshots contain them.
 
-Ids are slots in order of arrival, so reading the topic from the start assigns the same ids; each entry is checked. A
-snapshot is the file of the native dictionary, and the topic offset that it reflects.
+An id is a slot, and slots are numbered in order of arrival. Each reader of the topic therefore assigns the same ids,
+and checks this for each entry. A snapshot consists of the native dictionary's file and the topic offset that it
+reflects.
 """
 
 from __future__ import annotations
@@ -34,10 +36,11 @@ _FILE, _STATE = "dictionary.bin", "dictionary.json"
 
 
 class KnownTerms:
-    """The terms of the records before offset `position`. Blank nodes with numbers below `reserved` may be in use.
+    """The terms of all records before offset `position`. Blank nodes with numbers below `reserved` may be in use.
 
-    `promised`: the offset that the snapshot reflects. After a crash, brokers may show an earlier end until they have
-    completed the last transactions. In that case, the whole topic is read instead of the snapshot.
+    `promised`: the offset that the snapshot reflects. After a crash, brokers may report an earlier end of the topic
+    until they have completed the last transactions. In that case, the instance reads the whole topic instead of the
+    snapshot.
     """
 
     def __init__(self, log: Log, names: TopicNames, snapshot: Path | None = None) -> None:
@@ -64,7 +67,9 @@ class KnownTerms:
         self.reserved, self.position = state["reserved"], state["position"]
 
     def read(self, timeout_s: float = 0.0) -> bool:
-        """Read new entries. Returns whether there were any. StorageError if an entry has an unexpected id."""
+        """Read new records, waiting up to `timeout_s` seconds for them. Returns whether there were any. StorageError if
+        an entry has another id than the next one.
+        """
         messages = self._reader.poll(_POLL, timeout_s)
         read = ((message, self._records.read(message, DICTIONARY)) for message in messages)
         entries: list[tuple[Message, DictionaryEntry]] = [
@@ -83,7 +88,7 @@ class KnownTerms:
         return bool(messages)
 
     def finish(self, timeout_s: float) -> None:
-        """Read to the current end of the topic. TransientError if that takes longer than `timeout_s`."""
+        """Read to the current end of the topic. TransientError if that takes longer than `timeout_s` seconds."""
         self._reader.assign({self._partition: self.position})
         deadline = time.monotonic() + timeout_s
         while not self._reader.caught_up():
@@ -96,7 +101,7 @@ class KnownTerms:
         self.position = max(offsets) + 1
 
     def write(self, folder: Path) -> None:
-        """Write the files of a snapshot. All terms must be durable in the topic."""
+        """Write the files of a snapshot to `folder`. All terms must be durable in the topic."""
         state = {
             "version": _VERSION,
             "topic": self._partition.topic,

@@ -42,11 +42,11 @@ class SnapshotDictionary:
         )
 
     def step(self, timeout_s: float) -> bool:
-        """Perform one step."""
+        """Perform one step of the instance. Returns whether it read new terms."""
         return self.node.step(timeout_s)
 
     def close(self) -> None:
-        """Close the instance. Terms that are in no snapshot are still in the log."""
+        """Close the instance. The dictionary topic still has the terms that no snapshot contains."""
         self.node.close()
         if self._directory is not None:
             self._directory.close(clean=True)

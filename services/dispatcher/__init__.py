@@ -1,1 +1,1 @@
-"""The dispatcher: event time and closed batches. Run: `python -m penstock.services.dispatcher`."""
+"""The dispatcher: computes event time and closes batches. Run: `python -m penstock.services.dispatcher`."""

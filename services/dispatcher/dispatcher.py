@@ -1,8 +1,8 @@
 """The dispatcher: computes event time, and writes closed batches to all shards (ADR 22).
 
-One transaction per step contains the batches that closed, for all shards, the refused events, and the dispatcher's
-state. The state includes the offsets read of each tuples topic. A restart continues from the state of the last
-transaction, in a compacted topic. It therefore closes no batch twice, and decides about each event as before.
+A transaction contains closed batches for all shards, refused events, and the dispatcher's state in a compacted topic.
+The state includes the offsets up to which the tuples topics were read. A restart continues from the state of the last
+transaction. It therefore closes no batch twice, and decides about each event as before.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 POLL_RECORDS = 1_000
 """Maximum number of tuples records per step."""
 TRANSACTION_BYTES = 64 << 20
-"""A transaction ends after the batch, or the refused events, with which it exceeds this size. A batch is in one
-transaction.
+"""Size in bytes at which the dispatcher commits a transaction. A transaction may be larger, because a batch and a
+record's refused events are never divided.
 """
 OPEN_BYTES = 256 << 20
-"""Bytes of open tuples above which the leading partitions of a stream are paused, unless the declaration sets
-`slice_mb`.
+"""Size of a stream's open batches, in bytes, above which the dispatcher pauses the stream's leading partitions. The
+setting `slice_mb` of a declaration overrides it.
 """
 GROWTH_MS = 5_000
 """Interval of checks for new partitions, in ms."""
 
 
 class Dispatcher:
-    """The active instance. Opening it fences the previous one, whose next transaction raises FencedError.
+    """The active instance. Its construction fences the previous one, whose next transaction raises FencedError.
 
-    `adaptor_group`: the adaptors' consumer group. Its offsets show whether adaptors still process events of an idle
+    `adaptor_group`: the adaptors' consumer group. Its offsets show whether adaptors still have to process events of a
     partition.
     """
 
@@ -76,14 +76,14 @@ class Dispatcher:
         self._by_topic: dict[str, StreamTime] = {}
         self._idle_partitions = IdlePartitions(log, names, adaptor_group)
         self._next_growth_ms = 0
-        self._touched: dict[str, StreamTime] = {}  # streams whose closed batches are to be written
+        self._touched: dict[str, StreamTime] = {}  # streams with batches to close or a state to write
         self._highest_ms = NEVER  # maximum watermark of all streams
-        self._fresh: dict[Partition, int] = {}  # offsets at which to begin partitions of new streams
+        self._fresh: dict[Partition, int] = {}  # partitions to read from now on, with the offsets at which to begin
         self._saved = self._read_states()
-        self._unread: deque[Message] = deque()  # polled and not processed
+        self._unread: deque[Message] = deque()  # records that are polled and not processed yet
         self._refused: list[tuple[StreamDeclaration, list[Refused]]] = []
         self._refused_bytes = 0  # upper bound
-        self._copies: dict[str, list[Record]] = {}  # of refused events, by stream; not in the outbox yet
+        self._copies: dict[str, list[Record]] = {}  # records of refused events, by stream, not in the outbox
         self._outbox: list[Record] = []
         self._outbox_bytes = 0
         self.batches = self.late = self.dead = self.transactions = 0
@@ -92,17 +92,19 @@ class Dispatcher:
 
     @property
     def streams(self) -> dict[str, StreamTime]:
-        """Event time of each declared stream, by IRI."""
+        """The event time of each declared stream, by IRI."""
         return self._streams
 
     def tallies(self) -> Tallies:
-        """Return the totals of all streams since the start. May be called from any thread."""
+        """Return the sums of all streams' counters since the start of this instance. May be called from any thread."""
         return sum((stream.tallies for stream in list(self._streams.values())), self._gone)
 
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Read tuples and write what is due. Waits up to `timeout_s` for records. Returns whether there were any.
+        """Read tuples, and write closed batches, refused events and states. Waits up to `timeout_s` seconds for tuples.
+        Returns whether there were any.
 
-        TransientError: nothing was written; call again. Any other LogError ends this instance.
+        After a TransientError, call again: the next call writes what is not written yet. Any other LogError ends this
+        instance.
         """
         if self._outbox or self._touched:  # the previous step was not completed
             self._write()
@@ -117,7 +119,7 @@ class Dispatcher:
         while self._unread and self._refused_bytes < TRANSACTION_BYTES:
             self._take(self._unread[0], wall_ms)
             self._unread.popleft()
-        if not self._unread:  # otherwise a partition may have unprocessed records
+        if not self._unread:  # otherwise a partition that seems idle may have unprocessed records
             for stream in self._idle_partitions.look(self._streams, self._reader, wall_ms):
                 self._record_state(stream)
         for stream in self._idle_partitions.heartbeats(self._highest_ms, wall_ms):
@@ -136,14 +138,14 @@ class Dispatcher:
 
     # ---- input
     def _take(self, message: Message, wall_ms: int) -> None:
-        """Process one record. TransientError: nothing has changed."""
+        """Process one record of a tuples topic. After a TransientError, nothing has changed."""
         stream = self._by_topic.get(message.topic)
         if stream is None:
             return  # the stream was dropped
         tuples: Tuples | None = self._records.read(message, TUPLES)
         if tuples is None:
             return
-        # its adaptors must have reached this version in all partitions, including new ones
+        # the version counts once all partitions have it, so look for new partitions now
         if tuples.filter_version > stream.known:
             self._next_growth_ms = wall_ms
             self._look_for_growth(wall_ms)
@@ -157,7 +159,7 @@ class Dispatcher:
             self._reader.pause(self._partitions(stream, stream.leading()))
 
     def _record_state(self, stream: StreamTime) -> None:
-        """Mark a stream whose state may have changed."""
+        """Mark a stream that may have batches to close or a changed state."""
         self._touched[stream.declaration.iri] = stream
         self._highest_ms = max(self._highest_ms, stream.watermark_ms)
 
@@ -169,8 +171,8 @@ class Dispatcher:
     def _write(self) -> None:
         """Write closed batches, refused events and changed states. After a TransientError, the next call continues.
 
-        A transaction ends when it exceeds `TRANSACTION_BYTES`. It always includes the states that correspond to its
-        records; otherwise, a restart would write refused events again.
+        A transaction is committed when it reaches `TRANSACTION_BYTES`. It always contains the state that follows from
+        its records; otherwise, a restart would write refused events again.
         """
         self._commit()
         self._copy_refused()
@@ -192,7 +194,9 @@ class Dispatcher:
         self._commit()
 
     def _copy_refused(self) -> None:
-        """Read the original bytes of refused events. TransientError: nothing has changed."""
+        """Read the original bytes of refused events, and make records of them. After a TransientError, nothing has
+        changed.
+        """
         if not self._refused:
             return
         self._copies = refused_records(self._names, self._lookup, self._refused)
@@ -233,7 +237,7 @@ class Dispatcher:
         self._read_on()
 
     def _look_for_growth(self, wall_ms: int) -> None:
-        """Add new partitions of streams. Events that they received earlier are treated like all others."""
+        """Add new partitions of tuples topics to their streams. They are read from their start."""
         if wall_ms < self._next_growth_ms:
             return
         self._next_growth_ms = wall_ms + GROWTH_MS
@@ -245,13 +249,15 @@ class Dispatcher:
                 self._idle_partitions.over(stream)
 
     def _read_on(self) -> None:
-        """Begin to read partitions of new streams."""
+        """Begin to read the partitions in `_fresh`."""
         if self._fresh:
             self._reader.assign(self._fresh)
             self._fresh = {}
 
     def _drop(self, iri: str, stream: StreamTime) -> None:
-        """Remove a stream. Its state remains: a later stream with the same topics begins after it."""
+        """Remove a stream. Its state remains in the topic, because a later stream with the same topics begins where
+        this one ends.
+        """
         names = self._partitions(stream)
         self._reader.unassign(names)
         self._fresh = {name: at for name, at in self._fresh.items() if name not in names}
@@ -275,9 +281,9 @@ class Dispatcher:
         elif state is not None:
             stream.begin_after(state)
         if state is None or state.number != declaration.number:
-            # Ignore tuples that were filtered for an earlier stream of the same name. Use the filter version at the
-            # declaration, not the current one: adaptors may have filtered events of this stream by an older version,
-            # and confirmed it.
+            # Skip tuples that were filtered for an earlier stream of the same name. Use the filter version at the
+            # declaration, not the current one: adaptors may already have filtered and committed events of this stream
+            # by an older version than the current one.
             stream.demand(declaration.filter_version)
         self._saved.pop(_key(declaration), None)
         self._streams[declaration.iri] = stream
@@ -296,11 +302,15 @@ class Dispatcher:
             view.close()
 
     def _state_of(self, declaration: StreamDeclaration) -> DispatcherState | None:
-        """Return the saved state for a stream's topics, of this stream or of an earlier one."""
+        """Return the saved state of a stream's topics, or None. It may be that of an earlier stream with the same
+        topics.
+        """
         return self._saved.get(_key(declaration))
 
     def _replay(self, stream: StreamTime, state: DispatcherState) -> None:
-        """Read the tuples of open batches again."""
+        """Read the tuples of a stream's open batches again, after a restart. LogError if retention has removed some of
+        them.
+        """
         for name, start, end in zip(
             self._partitions(stream), state.replay_positions.tolist(), state.positions.tolist(), strict=False
         ):
@@ -328,7 +338,7 @@ class Dispatcher:
             reader.close()
 
     def close(self) -> None:
-        """Close the log clients. The next instance repeats unwritten work."""
+        """Close the log clients. The next instance reads again what is not written."""
         self._writer.close()
         self._reader.close()
         self._declared.close()
@@ -336,5 +346,7 @@ class Dispatcher:
 
 
 def _key(declaration: StreamDeclaration) -> bytes:
-    """Return the key of a state: it belongs to the topics of a stream, so that it outlives the stream."""
+    """Return the key of a stream's state. It names the stream's topics, so that a later stream with the same topics
+    finds the state.
+    """
     return f"topics {declaration.name}".encode()

@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from penstock.services.dispatcher.stream_time import StreamTime
 
 CHECK_MS = 250
-"""Interval of checks for idle partitions, in ms. A check sends requests to the brokers."""
+"""Interval of checks for idle partitions, in ms. If a partition may be idle, a check sends requests to the brokers."""
 HEARTBEATS_S, HEARTBEATS_AT_ONCE = 1_000, 100
-"""Heartbeats per second that close batches of idle streams, and the maximum burst.
+"""Maximum number per second of advances of idle streams that close batches, and the maximum burst.
 
-Above this rate, idle streams alternate, and several of their batches close together. The more streams are idle, the
-longer the intervals; streams that are not idle have no additional latency.
+Idle streams that need more advances take turns, and several batches of a stream then close together. With more idle
+streams, the intervals are longer. Streams that are not idle have no additional latency.
 """
 _Waiting = dict[Partition, tuple["StreamTime", int]]
 
 
 class IdlePartitions:
     """Detects the idle partitions of all streams. `adaptor_group`: the adaptors' consumer group, whose offsets show
-    whether adaptors still process events of a partition.
+    whether adaptors still have to process events of a partition.
     """
 
     def __init__(self, log: Log, names: TopicNames, adaptor_group: str) -> None:
@@ -43,9 +43,10 @@ class IdlePartitions:
 
     # ---- detection
     def look(self, streams: Mapping[str, StreamTime], reader: Reader, wall_ms: int) -> Iterator[StreamTime]:
-        """Exclude idle partitions from the watermark, and yield their streams.
+        """Exclude idle partitions from the watermarks of their streams, and yield these streams. `wall_ms`: the current
+        time.
 
-        A partition with unread records is not excluded. `reader`: reads the tuples topics.
+        A partition with events or tuples that are not processed yet is not excluded. `reader`: reads the tuples topics.
         """
         if wall_ms < self._next_check_ms:
             return
@@ -58,7 +59,9 @@ class IdlePartitions:
             yield stream
 
     def _drained(self, overdue: list[tuple[StreamTime, int]], reader: Reader) -> Iterator[tuple[StreamTime, int]]:
-        """Yield the partitions whose events are all adapted and read. One request covers all partitions."""
+        """Yield the partitions of `overdue` whose events the adaptors have processed and whose tuples are read. The
+        number of requests to the brokers does not depend on the number of partitions.
+        """
         topics = self._log.topics()
         sources: _Waiting = {}
         for stream, number in overdue:
@@ -80,10 +83,11 @@ class IdlePartitions:
     # ---- advance of idle streams
     def heartbeats(self, highest_ms: int, wall_ms: int) -> Iterator[StreamTime]:
         """Advance idle streams, and yield those that advance. `highest_ms`: the maximum watermark of all streams.
+        `wall_ms`: the current time.
 
-        A stream advances to `highest_ms`; one that follows the wall clock advances at least to `wall_ms` minus its idle
-        timeout. The number of advances that close a batch is limited per second; the other streams wait for the next
-        call.
+        A stream advances to `highest_ms`. A stream whose events follow the wall clock advances at least to `wall_ms`
+        minus its idle timeout. The number of advances per second that close a batch is limited; beyond it, streams wait
+        for a later call.
         """
         earned = HEARTBEATS_S * max(0, wall_ms - self._beaten_ms) / 1000
         self._allowance, self._beaten_ms = min(self._allowance + earned, HEARTBEATS_AT_ONCE), wall_ms
@@ -94,7 +98,7 @@ class IdlePartitions:
                 if self._allowance < 1:
                     return
                 self._allowance -= 1
-                self._idle[iri] = self._idle.pop(iri)  # its next turn is after those of all others
+                self._idle[iri] = self._idle.pop(iri)  # move it to the end: its next turn is after those of all others
             if time_ms > stream.watermark_ms:
                 stream.advance(time_ms)
                 yield stream

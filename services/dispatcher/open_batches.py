@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Tuples in order of arrival."""
+    """Tuples in order of arrival, as columns: times in ms, and term ids."""
 
     times: Numbers
     subjects: Ids
@@ -31,7 +31,7 @@ class Rows:
         return len(self.times)
 
     def where(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> Rows:
-        """Return the rows that a mask or their positions select."""
+        """Return the rows that `chosen`, a mask or an array of positions, selects."""
         return Rows(self.times[chosen], self.subjects[chosen], self.predicates[chosen], self.objects[chosen])
 
     def after(self, first: int) -> Rows:
@@ -53,8 +53,8 @@ class Rows:
 
 
 class Origin(NamedTuple):
-    """The record of the tuples topic from which tuples come. `next_offset`, `filter_version`: the partition's next
-    source offset and filter version before this record.
+    """The record of the tuples topic that contained some tuples: its partition and offset (`position`). `next_offset`,
+    `filter_version`: the partition's next source offset and filter version before this record.
     """
 
     partition: int
@@ -64,7 +64,7 @@ class Origin(NamedTuple):
 
 
 class OpenBatches:
-    """The tuples of a stream's open batches, by number of the batch."""
+    """The tuples of a stream's open batches, by batch number."""
 
     def __init__(self, batch_ms: int) -> None:
         self._batch_ms = batch_ms
@@ -89,7 +89,7 @@ class OpenBatches:
         self.tuples += len(rows)
 
     def held(self, number: int) -> int:
-        """Return the number of tuples in a batch; 0 if it has none."""
+        """Return the number of tuples in the open batch with that number."""
         return self._held.get(number, 0)
 
     def until(self, last: int) -> list[int]:
@@ -104,6 +104,6 @@ class OpenBatches:
         return rows
 
     def oldest(self, partition: int) -> Origin | None:
-        """Return the oldest record of a partition that has tuples in an open batch; None if there is none."""
+        """Return the first record of a partition with tuples in an open batch, or None if there is none."""
         origins = (origin for chunks in self._batches.values() for origin, _ in chunks if origin.partition == partition)
         return min(origins, default=None)

@@ -26,8 +26,8 @@ _NOWHERE = np.empty(0, np.int64)
 
 
 def batch_records(names: TopicNames, shards: int, stream: StreamDeclaration, batch: ClosedBatch) -> list[Record]:
-    """Return the records of a batch. Each shard gets a record, with the tuples whose subjects it owns. A large batch
-    has several records per shard.
+    """Return the records of a batch for the shards topic. Each shard gets one record, with the tuples whose subjects
+    the shard owns; if the batch is large, each shard gets several.
     """
     owners = native.shard_numbers(batch.rows.subjects, shards)
     occupied = np.unique(owners).tolist()
@@ -35,7 +35,7 @@ def batch_records(names: TopicNames, shards: int, stream: StreamDeclaration, bat
         whole = [_part(stream, batch, np.flatnonzero(owners == shard)) for shard in range(shards)]
         split = enumerate(parts.split(whole))
         return [Record(names.shards, encode(each), None, shard) for shard, records in split for each in records]
-    # Most parts of most batches are empty, and empty parts are equal.
+    # Most batches have no tuples for most shards. Records without tuples are equal, so encode only one.
     empty = encode(_part(stream, batch, _NOWHERE)) if len(occupied) < shards else b""
     values = [empty] * shards
     for shard in occupied:
@@ -62,8 +62,8 @@ def _part(stream: StreamDeclaration, batch: ClosedBatch, positions: NDArray[np.i
 def refused_records(
     names: TopicNames, lookup: Lookup, refused: Collection[tuple[StreamDeclaration, Sequence[Refused]]]
 ) -> dict[str, list[Record]]:
-    """Return the late and dead-letter records of streams, by IRI, in order. Reads the original bytes from the events
-    topics, if they still exist. TransientError.
+    """Return the late and dead-letter records of refused events, by stream IRI, in order of their sources. Reads the
+    original bytes from the events topics, if they still exist. TransientError if the log is unavailable.
     """
     requested: dict[Partition, list[int]] = {}
     for stream, events in refused:

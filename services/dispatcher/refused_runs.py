@@ -1,9 +1,9 @@
 """Refused events of open batches, as runs of source offsets.
 
-A restart reads the tuples of open batches again, without deciding again about their events. The dispatcher's state
-therefore lists the refused events. A run contains refused events, and between them only events of closed batches, which
-a restart recognises by their times. The size of the list depends on the number of accepted events of open batches, not
-on the number of refused ones.
+A restart reads the tuples of open batches again, but does not decide again about their events. The dispatcher's state
+therefore lists the refused events. A run is a range of offsets of refused events. It may also contain accepted events
+of closed batches, because a restart recognises these by their times. The number of runs therefore depends on the number
+of accepted events in open batches, not on the number of refused events.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
 
 MAX_RUNS = 1 << 18
-"""Maximum number of runs of a stream, 6 MiB of its state. Beyond it, the stream accepts no events until a batch closes.
-Each partition has an equal share, which the last record of the partition may exceed.
+"""Maximum number of runs of a stream; they take 6 MiB of its state. Each partition of the stream has an equal share. A
+partition that has reached its share accepts no events until a batch closes. One record may exceed the share.
 """
 
 
 @dataclass(slots=True)
 class _Run:
-    """Source offsets `first` to `last`. `position`: offset of the last tuples record. `time_ms`: latest time of the
-    refused events. `before_ms`: latest time of the accepted events between the previous run and this one.
+    """A run from source offset `first` to `last`. `position`: offset of the last tuples record with one of its events.
+    `time_ms`: latest time of the refused events. `before_ms`: latest time of the accepted events between the previous
+    run and this one.
     """
 
     first: int
@@ -46,14 +47,15 @@ class RefusedRuns:
 
     def __init__(self, saved: Sequence[tuple[int, int]] = ()) -> None:
         self._runs: list[_Run] = []
-        self._after_ms = NEVER  # latest accepted event after the last run
+        self._after_ms = NEVER  # latest time of the accepted events after the last run
         self._saved = np.array(saved, np.int64).reshape(-1, 2)
 
     def __len__(self) -> int:
         return len(self._runs)
 
     def record(self, offsets: Numbers, times: Numbers, refused: NDArray[np.bool_], position: int) -> None:
-        """Record the events of one tuples record, in order. `refused`: which of them are refused.
+        """Record the events of one tuples record: their source offsets, their times in ms, and a mask of the refused
+        ones.
 
         `position`: the offset of the record in the tuples topic.
         """
@@ -77,8 +79,8 @@ class RefusedRuns:
         run.last, run.position, run.time_ms = offset, position, max(run.time_ms, time_ms)
 
     def settle(self, position: int, closed_ms: int) -> None:
-        """Remove runs that no restart needs: a restart reads from `position`, and all batches up to `closed_ms` are
-        closed.
+        """Remove runs that no restart needs. A restart reads tuples from offset `position` on, and all batches up to
+        `closed_ms` are closed.
         """
         runs, self._runs = self._runs, []
         before_ms = NEVER
@@ -96,12 +98,14 @@ class RefusedRuns:
         self._after_ms = max(self._after_ms, before_ms) if self._runs else NEVER
 
     def offsets(self) -> list[tuple[int, int]]:
-        """Return the first and last offset of each run, for the saved state."""
+        """Return the first and last source offset of each run, for the saved state."""
         return [(run.first, run.last) for run in self._runs]
 
     # ---- after a restart
     def known(self, offsets: Numbers) -> NDArray[np.bool_]:
-        """Return a mask of the events that were refused before the restart. `offsets`: of the events."""
+        """Return a mask of the events that were refused before the restart. `offsets`: the source offsets of the
+        events.
+        """
         if len(self._saved) == 0:
             return np.zeros(len(offsets), np.bool_)
         place = np.searchsorted(self._saved[:, 0], offsets, side="right") - 1
@@ -109,5 +113,5 @@ class RefusedRuns:
         return found
 
     def replayed(self) -> None:
-        """Discard the saved runs. `record` has rebuilt them."""
+        """End the replay: discard the saved runs, which `record` has rebuilt."""
         self._saved = np.empty((0, 2), np.int64)

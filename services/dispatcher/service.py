@@ -1,6 +1,4 @@
-"""The dispatcher's process. One instance is active. A newly started instance fences the previous one, which then
-ends.
-"""
+"""The dispatcher's process. One instance is active. A new instance fences the previous one, which then ends."""
 
 from __future__ import annotations
 
@@ -67,7 +65,7 @@ class DispatcherGauges:
 
 
 def open_dispatcher(context: Context[DispatcherSettings]) -> Dispatcher:
-    """Open the dispatcher. This instance is active from now on."""
+    """Open the dispatcher. This instance is then active, and the previous one is fenced."""
     settings = context.settings
     topics_of(context)
     dispatcher = Dispatcher(

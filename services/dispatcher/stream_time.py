@@ -1,7 +1,7 @@
 """Event time of one stream: late events, the watermark, and closed batches (docs/semantics.md §2).
 
-The embedded engine uses the same rules: for events those of the native core (`Stream.decide_partition`), for batches
-those of `event_time.grid`. This module adds multiple source partitions and restarts.
+The rules are those of the embedded engine: the native core decides about events (`Stream.decide_partition`), and
+`event_time.grid` divides time into batches. This module adds multiple source partitions and restarts.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 _ACCEPTED, _LATE = 0, 1  # outcomes of the native core (stream.hpp)
 _LAST = (1 << 63) - 1
 MAX_BATCH_TUPLES = 1 << 22
-"""Maximum number of tuples of an open batch, which is one transaction and one commit of the stored graph."""
+"""Maximum number of tuples of a batch. A batch is one transaction, and one commit of the stored graph."""
 
 
 class Refused(NamedTuple):
     """An event that was not accepted. `bound_ms`: for a late event, the watermark; otherwise, the maximum time allowed.
-    `limit`: names the limit that its batch or stream has reached, if that is the reason; otherwise empty.
+    `limit`: which limit its batch or stream has reached, if that is the reason; otherwise empty.
     """
 
     partition: int
@@ -45,8 +45,8 @@ class Refused(NamedTuple):
 
 
 class ClosedBatch(NamedTuple):
-    """Batches that close together. Only `last` may have tuples. `begin_ms`: the stream begins after this time; set for
-    its first batches only.
+    """The batches `first` to `last`, which close together. Only `last` may have tuples (`rows`). `begin_ms`: for the
+    first batches of a stream, the time after which the stream begins; otherwise None.
     """
 
     first: int
@@ -57,8 +57,8 @@ class ClosedBatch(NamedTuple):
 
 @dataclass(slots=True)
 class Tallies:
-    """Counters of the input. `far_advances`: heartbeats rejected because they are too far ahead. `outdated`: records
-    skipped because an older filter version was applied to them (ADR 45).
+    """Counters of the input. `far_advances`: heartbeats that were rejected because they are too far ahead. `outdated`:
+    records that were skipped because an older filter version was applied to them (ADR 45).
     """
 
     events: int = 0
@@ -77,29 +77,27 @@ class Tallies:
 
 @dataclass(slots=True)
 class SourcePartition:
-    """One partition of the stream's events. `heard_ms`: wall clock of its last record. `filter_version`: records
-    filtered by an older version of the predicate filter are outdated (ADR 45).
+    """One partition of the stream's events. Records to which a version of the predicate filter before `filter_version`
+    was applied are outdated (ADR 45).
     """
 
-    own_ms: int = NEVER
-    next_offset: int = 0
-    position: int = 0
-    heard_ms: int = 0
+    own_ms: int = NEVER  # the partition's watermark
+    next_offset: int = 0  # of the source
+    position: int = 0  # next offset in the tuples topic
+    heard_ms: int = 0  # wall-clock time of the last record
     idle: bool = False
     filter_version: int = 0
     refused: RefusedRuns = field(default_factory=RefusedRuns)
 
     def outdated(self, tuples: Tuples) -> bool:
         """Return whether an older filter version was applied to a record. Its adaptor then writes it again before it
-        commits (ADR 45).
-
-        A record of which nothing was discarded is never outdated.
+        commits (ADR 45). A record from which nothing was discarded is never outdated.
         """
         return 0 < tuples.filter_version < self.filter_version
 
 
 class StreamTime:
-    """Event time of one stream. `wall_ms`: the current wall-clock time in ms, which the caller reads."""
+    """The event time of one stream. `wall_ms`, here and in the methods: the current wall-clock time in ms."""
 
     def __init__(
         self, declaration: StreamDeclaration, partitions: int, wall_ms: int, max_batch_tuples: int = MAX_BATCH_TUPLES
@@ -115,18 +113,18 @@ class StreamTime:
         self.tallies = Tallies()
         self.changed = False
         self.known = 0
-        self._cut: dict[int, int] = {}  # minimum filter version of an open batch's events
+        self._cut: dict[int, int] = {}  # by open batch: the minimum filter version of its events
 
     def grow(self, partitions: int, wall_ms: int) -> None:
-        """Add new partitions of the source to the watermark. No adaptor applies an older filter version to them, so
-        `known` is unchanged.
+        """Add new partitions of the source, up to `partitions` in all. Adaptors apply no older filter version than
+        `known` to them, so `known` is unchanged.
         """
         more = range(len(self.partitions), partitions)
         self.partitions += [SourcePartition(heard_ms=wall_ms, filter_version=self.known) for _ in more]
 
     # ---- input
     def take(self, number: int, tuples: Tuples, position: int, wall_ms: int) -> list[Refused]:
-        """Process one record of the tuples topic. Returns the refused events."""
+        """Process the tuples record at offset `position` of partition `number`. Returns the refused events."""
         part = self.partitions[number]
         part.position = position + 1
         if part.outdated(tuples):
@@ -181,7 +179,7 @@ class StreamTime:
         return refused
 
     def _limit(self, *, full: bool) -> str:
-        """Return why an event is refused that is neither late nor too far ahead."""
+        """Return a text that names the limit for which an event is refused that is neither late nor too far ahead."""
         if full:
             most = self._max_batch_tuples
             return f"its batch is full: {most} tuples (PENSTOCK_MAX_BATCH_TUPLES); a smaller batch_ms closes earlier"
@@ -200,7 +198,7 @@ class StreamTime:
 
     def _advance_part(self, part: SourcePartition, time_ms: int, wall_ms: int) -> None:
         if time_ms > max(self.watermark_ms, wall_ms) + self.declaration.max_ahead_ms:
-            self.tallies.far_advances += 1  # one wrong clock must not close every window
+            self.tallies.far_advances += 1  # one wrong clock must not close all batches
             return
         part.own_ms = max(part.own_ms, time_ms)
         self._begin(time_ms)
@@ -211,13 +209,13 @@ class StreamTime:
 
     # ---- filter versions
     def _learn(self) -> None:
-        """Raise `known`: later tuples have this filter version or a newer one."""
+        """Update `known`, the minimum filter version of all tuples to come."""
         known = min(part.filter_version for part in self.partitions)
         if known != self.known:
             self.known, self.changed = known, True
 
     def demand(self, version: int) -> None:
-        """Skip further tuples with filter versions older than `version`. The control topic contains `version`."""
+        """From now on, skip tuples with filter versions before `version`, which the control topic contains already."""
         for part in self.partitions:
             part.filter_version = max(part.filter_version, version)
         self._learn()
@@ -233,36 +231,38 @@ class StreamTime:
         return all(part.idle for part in self.partitions)
 
     def overdue(self, wall_ms: int) -> list[int]:
-        """Return the partitions that are not idle yet and had no record for the idle timeout."""
+        """Return the partitions that are not marked as idle, and had no record for the idle timeout."""
         since = wall_ms - self.declaration.idle_timeout_ms
         return [i for i, part in enumerate(self.partitions) if not part.idle and part.heard_ms <= since]
 
     def leave_out(self, number: int) -> None:
-        """Exclude a partition from the watermark until its next record."""
+        """Mark a partition as idle: the watermark excludes it until its next record."""
         self.partitions[number].idle = True
         self._raise()
 
     def advance(self, time_ms: int) -> None:
-        """Advance the watermark of an idle stream: a heartbeat."""
+        """Advance the watermark of an idle stream to `time_ms`, like a heartbeat."""
         if time_ms > self.watermark_ms:
             self._begin(time_ms)
             self.watermark_ms = time_ms
 
     def would_close(self, time_ms: int) -> bool:
-        """Return whether a watermark of `time_ms` closes a batch."""
+        """Return whether advancing the watermark to `time_ms` would close a batch."""
         batch_ms = self.declaration.batch_ms
         return time_ms > self.watermark_ms and closed_until(time_ms, batch_ms) > (
             NEVER if self.closed is None else (self.closed + 1) * batch_ms
         )
 
     def leading(self) -> list[int]:
-        """Return the partitions whose watermark is ahead of the slowest one's. They may be paused."""
+        """Return the partitions whose watermark is ahead of the slowest partition's. The dispatcher may pause them."""
         active = [part.own_ms for part in self.partitions if not part.idle]
         least = min(active, default=NEVER)
         return [i for i, part in enumerate(self.partitions) if not part.idle and part.own_ms > least]
 
     def close(self) -> Iterator[ClosedBatch]:
-        """Close all batches that the watermark permits. Yields empty batches together with the next batch."""
+        """Close all batches that the watermark permits. Yields each batch with tuples together with the empty ones
+        before it.
+        """
         if self.watermark_ms == NEVER:
             return
         batch_ms = self.declaration.batch_ms
@@ -279,7 +279,7 @@ class StreamTime:
 
     # ---- restart
     def state(self) -> DispatcherState:
-        """Return the state for a restart, and remove refused events that a restart does not need."""
+        """Return the state that a restart needs. Removes refused events that it does not need."""
         closed_ms = NEVER if self.closed is None else (self.closed + 1) * self.declaration.batch_ms
         replay = [
             self.open.oldest(i) or Origin(i, p.position, p.next_offset, p.filter_version)
@@ -312,8 +312,8 @@ class StreamTime:
         )
 
     def restore(self, state: DispatcherState) -> None:
-        """Restore the state that `state` returned before the restart. Afterwards, call `replay` for the records from
-        `replay_positions` up to `positions` of the state, then `replayed`.
+        """Restore a state. Afterwards, call `replay` for the records from `replay_positions` up to `positions` of the
+        state, then `replayed`.
         """
         self.watermark_ms = NEVER if state.watermark_ms is None else state.watermark_ms
         self.closed, self.begin_ms, self.follows_wall = state.closed, state.begin_ms, state.follows_wall
@@ -332,10 +332,10 @@ class StreamTime:
             self.partitions[number].refused = RefusedRuns(runs[state.refused_partitions == number])
 
     def begin_after(self, state: DispatcherState) -> None:
-        """Begin as a new stream with the topics of a dropped one. `state`: of the dropped stream.
+        """Begin as a new stream with the topics of a dropped stream, whose state is `state`.
 
-        Records that were read for the dropped stream, but follow the new stream's declaration, are read again: they
-        belong to the new stream.
+        Records that were read for the dropped stream, but follow the new stream's declaration, belong to the new stream
+        and are read again.
         """
         declared = self.declaration
         for i, part in enumerate(self.partitions[: len(state.positions)]):
@@ -350,8 +350,8 @@ class StreamTime:
             part.refused.replayed()
 
     def replay(self, number: int, tuples: Tuples, position: int) -> None:
-        """Process a record again after a restart, for open batches only. Decisions are not repeated: refused events are
-        known by their offsets, events of closed batches by their times.
+        """Process a record again after a restart, for open batches only. It does not decide again: it recognises
+        refused events by their offsets, and events of closed batches by their times.
         """
         part = self.partitions[number]
         part.position = position + 1
@@ -382,7 +382,7 @@ class _Events(NamedTuple):
     def after(cls, record: Tuples, next_offset: int) -> _Events:
         times = np.repeat(record.times, record.counts)
         rows = Rows(times, record.subjects, record.predicates, record.objects)
-        # A record covers a contiguous range of its source, so processed events are a prefix.
+        # A record covers a contiguous range of its source, so the events that were processed before are a prefix.
         fresh = int(np.searchsorted(record.offsets, next_offset))
         if fresh == 0:
             return cls(record.offsets, record.times, record.counts, rows, record.filter_version)

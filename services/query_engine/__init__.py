@@ -1,1 +1,3 @@
-"""The query engine: buckets of standing queries, results. Run: `python -m penstock.services.query_engine`."""
+"""The query engine: evaluates standing queries and one-shot queries. Run: `python -m
+penstock.services.query_engine`.
+"""

@@ -32,9 +32,10 @@ _POLL = 256  # records of a progress topic read at once
 
 @dataclass(slots=True)
 class Opening:
-    """A bucket whose progress is being read. Its previous engine evaluates it until `writer` is open.
+    """A bucket whose progress is being read. Its previous engine evaluates the bucket until this engine opens `writer`.
 
-    `epoch`: number of the placement when the writer was opened. `end`: end offset of the progress, None before that.
+    `epoch`: number of the placement when the writer was opened. `end`: end offset of the bucket's progress; None until
+    the writer is open.
     """
 
     place: Partition
@@ -46,7 +47,7 @@ class Opening:
     end: int | None = None
 
     def read(self) -> bool:
-        """Read records of progress. Returns False if there were none."""
+        """Read further records of the progress. Returns False if there were none."""
         messages = self.reader.poll(_POLL)
         for message in messages:
             self.view.feed(message)
@@ -55,7 +56,7 @@ class Opening:
 
     @property
     def whole(self) -> bool:
-        """Whether all progress of earlier engines has been read."""
+        """Whether everything that earlier engines have committed is read."""
         return self.end is not None and self.reader.positions()[self.place] >= self.end
 
     def close(self) -> None:
@@ -66,7 +67,9 @@ class Opening:
 
 
 class BucketAssignment:
-    """Brings the open buckets in line with the placement. `opening`: buckets whose progress is being read."""
+    """Opens and releases buckets so that they match the placement. `opening`: buckets whose progress is being read, by
+    number.
+    """
 
     def __init__(
         self,
@@ -90,7 +93,7 @@ class BucketAssignment:
 
     def update(self, *, gains: bool) -> bool:
         """Open and release buckets as the placement requires. Returns False if there was nothing to do. `gains`:
-        whether to open buckets.
+        whether to open any.
         """
         mine = self._placement.buckets_of(self._instance)
         if mine is None:
@@ -128,23 +131,24 @@ class BucketAssignment:
         self.cancel()
 
     def _wait_to_be_fenced(self, gone: Collection[int]) -> bool:
-        """Release the buckets that their next engine has opened. Until then, this engine evaluates them. It checks by a
-        commit, because without results it commits nothing.
+        """Release those of the buckets that their next engine has opened; this engine evaluates the others until then.
+        To find out, it commits their progress again: without results, it would commit nothing and not notice that it is
+        fenced.
         """
         return bool(gone) and self._commits.confirm(FENCED_MS, gone)
 
     def begin(self, number: int) -> None:
-        """Begin to read a bucket's progress. Its previous engine still evaluates it."""
+        """Begin to read a bucket's progress. The bucket's previous engine still evaluates the bucket."""
         place = Partition(self._topics.progress, number)
         reader = self._log.reader({place: START})
         view = ProgressView(self._records, states=True)
         self.opening[number] = Opening(place, reader, LogEnd(reader, self._clock), view)
 
     def open(self, number: int) -> None:
-        """Fence the bucket's previous engine. Only this engine can append to the progress from now on, so the end is
-        final.
+        """Fence the bucket's previous engine. From now on, only this engine can append to the progress, so that its end
+        is known.
 
-        The progress that was read before may be incomplete. The bucket is added once it is read up to this end.
+        The progress that was read before may be incomplete. The bucket is added once the progress is read to its end.
         """
         opening = self.opening[number]
         if opening.writer is None:
@@ -153,8 +157,8 @@ class BucketAssignment:
         opening.end = self._log.spans([opening.place])[opening.place].end
 
     def _continue(self) -> bool:
-        """Continue the openings, and add the first bucket whose progress has been read to its end. Returns False if
-        there was nothing to do.
+        """Continue to open buckets. Adds at most one bucket: the first one whose progress is read to its end. Returns
+        False if there was nothing to do.
         """
         moved = False
         for number, opening in list(self.opening.items()):
@@ -169,7 +173,9 @@ class BucketAssignment:
         return moved
 
     def _prepared(self, number: int, opening: Opening) -> bool:
-        """Continue the preparation of a bucket. Returns whether little is left to do once it is opened."""
+        """Continue the preparation of a bucket. Returns whether the preparation is complete, so that the bucket may be
+        opened.
+        """
         if opening.writer is not None:
             return True
         return opening.log_end.near and self._preparation.step(number, self._enrolment.standing_in(number))

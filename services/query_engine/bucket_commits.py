@@ -1,6 +1,7 @@
 """Commits: one transaction per bucket, with its results, the batches of derived streams, and its progress.
 
-Another engine that opens a bucket fences the writer here. The bucket is then released (docs/semantics.md §5, ADR 28).
+If another engine opens a bucket, it fences this engine's writer. This engine notices at its next commit, and releases
+the bucket (docs/semantics.md §5, ADR 28).
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from penstock.services.query_engine.retained_state import RetainedState
 
 CONFIRM_MS = 1_000
-"""Interval in ms at which an engine that waits checks that its buckets are still its own."""
+"""Interval in ms at which an engine that waits for other processes checks that no other engine has opened its
+buckets.
+"""
 _log = logging.getLogger("penstock.query-engine")
 
 
@@ -46,10 +49,10 @@ class BucketCommits:
         self._confirmed_ms = clock.now_ms()
 
     def commit(self) -> None:
-        """Commit each bucket's results with its progress. A bucket that another engine has opened is released.
+        """Commit each bucket's results with its progress. Releases a bucket that another engine has opened.
 
-        A bucket whose queries are not enrolled yet is skipped: its progress would state that all queries stopped by now
-        are finished.
+        Skips a bucket whose queries are not enrolled yet: its progress would state that all queries that are stopped by
+        now have been evaluated to their end.
         """
         replica = self._replica
         for number, bucket in list(self._buckets.by_number.items()):
@@ -60,7 +63,7 @@ class BucketCommits:
             records = bucket.progress_writer.records(progress, bucket.fired)
             try:
                 if not self._write(bucket, records):
-                    self._buckets.release(number)  # what is not committed is evaluated again once it is open again
+                    self._buckets.release(number)  # what is not committed is evaluated again after the next opening
                     continue
             except FencedError:
                 self._buckets.lose(number)
@@ -73,15 +76,15 @@ class BucketCommits:
             self._retained.record(number, bucket.committed, progress.step)
 
     def commit_or_wait(self) -> None:
-        """Commit in the middle of a service step. After a TransientError, the results wait for a later commit."""
+        """Commit in the middle of a service step. If a TransientError occurs, the results wait for a later commit."""
         try:
             self.commit()
         except TransientError:
             return
 
     def _write(self, bucket: Bucket, progress: Sequence[Record]) -> bool:
-        """Commit the pending records of a bucket. Errors replace records that results topics refuse. Returns False if a
-        refusal has ended the writer.
+        """Commit the pending records of a bucket. If a results topic refuses records, replaces them by error records
+        and tries again. Returns False if a refusal has made the writer unusable.
         """
         while True:
             bucket.report_errors(self._topics.names, self._sinks)
@@ -101,9 +104,9 @@ class BucketCommits:
                 return True
 
     def _passes(self, error: RecordRefusedError) -> bool:
-        """Return whether to retry after a refusal that no results topic of a query explains: either the refusing topic
-        is unknown, because a topic was just deleted or created, or the cluster's results topic was deleted. The latter
-        is created again.
+        """Return whether a refusal that the results topics of queries do not explain is temporary. It is if the error
+        names no topic, because a topic was just deleted or created. It also is if the cluster's results topic was
+        deleted; this method then creates it again.
         """
         if error.topic == self._topics.names.results and isinstance(error, UnknownTopicError):
             self._log.create(self._topics.all())
@@ -111,11 +114,12 @@ class BucketCommits:
         return not error.topic
 
     def confirm(self, every_ms: int = CONFIRM_MS, numbers: Collection[int] | None = None) -> bool:
-        """Check that no other engine has opened `numbers` (None: all buckets), by committing their last progress again.
-        Returns whether one was released.
+        """Check that no other engine has opened the buckets `numbers` (None: all), by committing their last progress
+        again. Releases those that another engine has opened. Returns whether there were any.
 
-        Does nothing within `every_ms` of the previous check. An engine that waits commits nothing, so it would not
-        notice that it was fenced. It might then wait forever for a snapshot that stores no longer retain.
+        Does nothing if the previous check was less than `every_ms` ago. Without this check, an engine that waits would
+        commit nothing, and not notice that it is fenced. It might then wait forever for a snapshot that stores no
+        longer retain.
         """
         now_ms, held = self._clock.now_ms(), len(self._buckets.by_number)
         if now_ms < self._confirmed_ms + every_ms:

@@ -1,8 +1,9 @@
-"""The progress of a query group that another engine needs to continue it, committed with the results.
+"""The progress of a query group: the state from which another engine can continue the group. It is committed with the
+results.
 
-Time windows are restored from slices, so the progress does not contain them. It consists of the last instant, the time
-from which each stream's tuples are still read, the count windows, and the answers that ISTREAM and DSTREAM compare
-with. Answers are saved as terms, because term ids may be private to a process.
+The progress consists of the last instant, the time after which the group still reads each stream's tuples, the count
+windows, and the previous answers that ISTREAM and DSTREAM need. It does not contain time windows, because an engine
+restores these from slices. Answers are saved as terms, because term ids may be private to a process.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def progress_of(number: int, group: Group, last_ms: int | None, dictionary: native.Dictionary) -> GroupState:
-    """Return the state of a group that was evaluated up to `last_ms` (None: not yet)."""
+    """Return the progress of group `number`, which was evaluated up to instant `last_ms` (None: not yet)."""
     counted = {str(c.point): c.trigger.save() for c in group.cohorts if isinstance(c.trigger, CountTrigger)}
     before = [_answers(c, dictionary) for c in group.cohorts if c.predecessor is not None]
     return GroupState(
@@ -42,7 +43,7 @@ def progress_of(number: int, group: Group, last_ms: int | None, dictionary: nati
 
 
 def retention_floors(group: Group) -> dict[str, int]:
-    """Return, per stream, the time from which the group's windows still read tuples."""
+    """Return, by stream IRI, the time in ms after which the group's windows still read tuples."""
     floors: dict[str, int] = {}
     for cohort in group.cohorts:
         for window in cohort.windows:
@@ -62,7 +63,9 @@ def _answers(cohort: Cohort, dictionary: native.Dictionary) -> dict[str, Any]:
 
 
 def restore_counted(cohort: Cohort, saved: GroupState) -> None:
-    """Restore the count windows of a cohort from its saved state. No effect on other cohorts."""
+    """Restore the count windows of a cohort from the saved progress of its group. No effect if the cohort has time
+    windows.
+    """
     trigger = cohort.trigger
     if not isinstance(trigger, CountTrigger):
         return
@@ -72,7 +75,7 @@ def restore_counted(cohort: Cohort, saved: GroupState) -> None:
 
 
 def catch_up_counted(cohort: Cohort) -> None:
-    """Process, in a cohort with count windows, the batches that closed before the cohort was restored."""
+    """If a cohort has count windows, process the batches that closed before the cohort was restored."""
     if isinstance(cohort.trigger, CountTrigger):
         for stream in cohort.group.streams:
             if stream.closed_ms is not None:
@@ -80,7 +83,7 @@ def catch_up_counted(cohort: Cohort) -> None:
 
 
 def restore_predecessors(cohorts: Iterable[Cohort], saved: GroupState, dictionary: native.Dictionary) -> None:
-    """Restore the answers of each cohort's members at the last committed instant."""
+    """Restore the previous answers of the cohorts' members, those at the last committed instant."""
     if saved.predecessor is None:
         return
     parts = json.loads(saved.predecessor)
@@ -105,7 +108,7 @@ def _tuples(column: list[list[Any] | None]) -> list[TermTuple]:
 
 
 def _rows(part: dict[str, Any], numbers: Mapping[str, int], dictionary: native.Dictionary) -> Rows:
-    """Return the rows of members in `numbers`."""
+    """Return those saved rows whose members are in `numbers`, with the member numbers given there."""
     here = np.array([numbers.get(name, 0) for name in part["members"]], np.uint64)
     present = here != 0
     columns = tuple(_ids(column, dictionary)[present] for column in part["columns"])

@@ -1,8 +1,8 @@
 """Buckets: shares of the standing queries, and the set of them that one engine evaluates.
 
-Each bucket has its own transactional writer. Opening the writer fences the bucket's previous engine and ends its open
-transaction. The bucket's partition of the progress topic then contains all that is committed, and the queries continue
-from there.
+Each bucket has its own transactional writer. Opening the writer fences the bucket's previous engine and ends that
+engine's open transaction. The bucket's partition of the progress topic then contains the last committed progress, from
+which the queries continue.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 class Bucket:
     """One bucket that this engine has opened. `committed`: the committed progress of each group.
 
-    The progress depends on registration points and stops that a slower replica has not applied yet. The queries are
-    therefore enrolled once this replica has applied step `waits_for` of the total order.
+    The progress may depend on registration points and stops that this engine's replica has not applied yet. The
+    bucket's queries are therefore enrolled only once the replica has applied step `waits_for` of the total order.
     """
 
     def __init__(
@@ -70,37 +70,37 @@ class Bucket:
         self.waits_for = 0 if saved is None else saved.step
         self.last_ms: dict[int, int] = {g: p.last_ms for g, p in self.committed.items() if p.last_ms is not None}
         self.groups: dict[int, Group] = {}
-        self.derived_sinks: dict[int, DerivedStreamSink] = {}  # of groups that publish
+        self.derived_sinks: dict[int, DerivedStreamSink] = {}  # by group, of groups that publish
         self.ending: list[DerivedStreamSink] = []  # of queries that were stopped
         self.members: dict[str, tuple[Member, Registration]] = {}
         self.pending: list[Record] = []
         self.fired: set[int] = set()
         self.enrolled = False
-        self.finished: set[int] = set()  # stopped queries that were evaluated to their end
+        self.finished: set[int] = set()  # numbers of stopped queries that were evaluated to their end
         self.dirty = False
         self.errors: dict[int, str | None] = {}  # reported errors, by number of the query
-        self._errors_at = self._published_members = -1  # changes and members when errors were last reported
+        self._errors_at = self._published_members = -1  # counts of changes and members when errors were last reported
         self._published_derived: dict[int, str] = {}
         self.opened = 0  # epoch of the placement under which the bucket was opened
 
     @property
     def unwritten(self) -> bool:
-        """Whether there is anything to commit."""
+        """Whether there are records or progress to commit."""
         derived_sinks = (*self.derived_sinks.values(), *self.ending)
         return bool(self.fired or self.pending or self.dirty) or any(
             derived_sink.changed for derived_sink in derived_sinks
         )
 
     def draining(self, incarnation: int) -> Bucket:
-        """Return a bucket in which a stopped query of this one is evaluated to its end. It has the same saved progress
-        and groups of its own.
+        """Return a bucket with the same saved progress, but groups of its own, in which a stopped query of this bucket
+        can be evaluated to its end.
         """
         return Bucket(self.number, self.writer, self.progress_writer, self.saved, incarnation)
 
     # ---- members
     def enrol(self, registrations: Iterable[Registration], runtime: Runtime, texts: Texts) -> None:
-        """Make queries members. Each continues after the last committed instant of its group, or after its registration
-        point.
+        """Make queries members of this bucket. A query continues after the last committed instant of its group, or
+        begins after its registration point.
         """
         fresh: dict[int, list[Cohort]] = {}
         for registration in registrations:
@@ -112,12 +112,14 @@ class Bucket:
             self._restore(number, cohorts, runtime)
 
     def _join(self, registration: Registration, runtime: Runtime, texts: Texts) -> tuple[Member, Cohort | None]:
-        """Add a query to its cohort. Returns the member, and the cohort if it is new and has a registration point."""
+        """Add a query to its cohort. Returns the member. Also returns the cohort if it is new and has a registration
+        point; otherwise None.
+        """
         record, point = registration.record, registration.point
         ir = texts.parse(record.text, record.base, accepted=True)
         assert isinstance(ir, ContinuousQuery), record.name  # the coordinator has checked it
         runtime.registry.incarnation = self.incarnation
-        name = str(record.number)  # names may come again
+        name = str(record.number)  # a name may be used again for another query
         member = runtime.registry.restore(ir, name, record.base, record.max_catch_up)
         member.point = point
         member.gaps.extend(registration.gaps)
@@ -131,7 +133,7 @@ class Bucket:
         last = None if point is None else max(point, self.last_ms.get(record.group, point))
         cohort = runtime.registry.restore_cohort([member], point, last, main=False)
         if last is not None and group.publishes is not None and any(gap.until > last for gap in registration.gaps):
-            runtime.firing.counted(cohort)  # the engine before may have ended before it moved the stream
+            runtime.firing.counted(cohort)  # the previous engine may have failed before it advanced the stream
         return member, None if point is None else cohort
 
     def _restore(self, number: int, cohorts: list[Cohort], runtime: Runtime) -> None:
@@ -145,8 +147,8 @@ class Bucket:
         self.groups[number].settle(runtime.registry.pool)
 
     def _open_derived_sink(self, registration: Registration, stream: LiveStream) -> None:
-        """Create the sink of a derived stream, in its committed state. The declaration is the command before the
-        query's.
+        """Create the sink of a derived stream, in its committed state. The stream's declaration is the command that
+        precedes the query's registration.
         """
         record = registration.record
         derived_sink = DerivedStreamSink(
@@ -158,7 +160,7 @@ class Bucket:
         self.derived_sinks[record.group] = derived_sink
 
     def omit(self, name: str, gap: Gap, runtime: Runtime) -> None:
-        """Omit the instants of a gap. The stream that the query publishes advances past them."""
+        """Do not evaluate the instants of a gap. If the query publishes a stream, the stream advances past them."""
         member, registration = self.members[name]
         member.gaps.append(gap)
         cohort, number = member.cohort, registration.record.group
@@ -171,7 +173,7 @@ class Bucket:
             self.fired.add(number)
 
     def end(self, name: str, runtime: Runtime) -> None:
-        """Remove a stopped query. The stream that it published ends with the next commit."""
+        """Remove a stopped query. If the query publishes a stream, the next commit ends the stream."""
         number = self.members[name][1].record.group
         derived_sink = self.derived_sinks.get(number)
         self.dismiss(name, runtime)
@@ -198,7 +200,7 @@ class Bucket:
 
     # ---- results
     def report_status(self, names: TopicNames, registration: Registration) -> None:
-        """Add a query's status, with its registration point and gaps, to the next commit."""
+        """Add a record with a query's status to the next commit: its registration point, gaps and error."""
         self.pending.append(self._standing(names, registration))
         self.dirty = True
 
@@ -207,11 +209,11 @@ class Bucket:
         return self._errors_at not in (-1, sinks.changes)
 
     def report_errors(self, names: TopicNames, sinks: ResultSinks) -> None:
-        """Add the status of each query whose error has changed to the next commit. A query has an error while its
+        """Add to the next commit the status of each query whose error has changed. A query has an error while its
         results topic or stream refuses its answers.
 
-        The first call reports all queries with a topic or stream of their own, because the previous engine may have
-        reported errors.
+        The first call adds the status of all queries with a topic or stream of their own, because the previous engine
+        may have reported errors.
         """
         derived = {number: sink.last_error for number, sink in self.derived_sinks.items() if sink.last_error}
         now = sinks.changes, len(self.members), derived
@@ -233,8 +235,8 @@ class Bucket:
     def publish(
         self, topics: ClusterTopics, dictionary: native.Dictionary, terms: TermService, sinks: ResultSinks
     ) -> None:
-        """Add the batches of derived streams to the pending records. Evaluations that a stream refuses become errors.
-        TransientError: nothing is lost; call again.
+        """Add the batches of derived streams to the pending records. An evaluation that a stream refuses is replaced by
+        an error. After a TransientError, nothing is lost; call again.
         """
         for number, derived_sink in self.derived_sinks.items():
             if derived_sink.changed:
@@ -247,8 +249,8 @@ class Bucket:
             del self.ending[0]
 
     def progress(self, runtime: Runtime, step: int) -> BucketState:
-        """Return the progress of all groups, as of `step`. Only groups that were evaluated since the last commit have
-        changed.
+        """Return the progress of all groups, as of step `step` of the total order. Updates only groups that were
+        evaluated since the last commit.
         """
         for number in self.fired:
             last, dictionary = self.last_ms.get(number), runtime.core.dictionary
@@ -261,7 +263,7 @@ class Bucket:
 
 
 class BucketSet:
-    """The open buckets of one engine. `shares`: number of buckets of the cluster."""
+    """The open buckets of one engine, by number in `by_number`. `shares`: number of buckets of the cluster."""
 
     def __init__(self, shares: int, runtime: Runtime, placement: PlacementView, retained: RetainedState) -> None:
         self._shares, self._runtime, self._placement, self._retained = shares, runtime, placement, retained
@@ -272,29 +274,33 @@ class BucketSet:
         return iter(self.by_number.values())
 
     def next_incarnation(self) -> int:
-        """Return the incarnation of a bucket that is opened or drained now."""
+        """Return a new incarnation number, for a bucket that is opened or drained."""
         return next(self._incarnations)
 
     def number_of(self, query: QueryRegistration) -> int:
-        """Return the number of a query's bucket, whether or not it is open here."""
+        """Return the number of a query's bucket, whether or not this engine has opened the bucket."""
         return query.group % self._shares
 
     def enrolled(self, query: QueryRegistration) -> Bucket | None:
-        """Return the bucket of a query, or None if it is not open here or its queries are not enrolled yet."""
+        """Return the bucket of a query. None if this engine has not opened the bucket, or has not enrolled the bucket's
+        queries yet.
+        """
         bucket = self.by_number.get(self.number_of(query))
         return bucket if bucket is not None and bucket.enrolled else None
 
     def member(self, query: QueryRegistration) -> Bucket | None:
-        """Return the bucket in which this engine evaluates a query, or None if it does not."""
+        """Return the bucket of which a query is a member, or None if this engine does not evaluate the query."""
         bucket = self.by_number.get(self.number_of(query))
         return bucket if bucket is not None and str(query.number) in bucket.members else None
 
     def pending(self) -> int:
-        """Return the number of records that wait for a commit."""
+        """Return the number of records in all buckets that wait for a commit."""
         return sum(len(bucket.pending) for bucket in self)
 
     def release(self, number: int) -> None:
-        """End the evaluation of a bucket. The next engine evaluates again what is not committed."""
+        """End the evaluation of a bucket and close its writer. The next engine evaluates again what is not
+        committed.
+        """
         bucket = self.by_number.pop(number)
         for name in list(bucket.members):
             bucket.dismiss(name, self._runtime)

@@ -1,6 +1,6 @@
 """Catch-up: evaluates queries with many due instants, for a limited time per service step (ADR 57).
 
-The time and the number of instants are limited, so a backlog does not delay commands, other queries or heartbeats.
+Because time and number of instants are limited, a backlog does not delay commands, other queries or heartbeats.
 """
 
 from __future__ import annotations
@@ -15,24 +15,26 @@ if TYPE_CHECKING:
     from penstock.log.clock import Clock
 
 AT_ONCE = 128
-"""Instants of one query that a step evaluates immediately. A query with more due instants catches up."""
+"""Maximum number of due instants of a query that are evaluated at once. A query with more due instants catches up."""
 SLICE_MS = 100
 """Time for catch-up per service step, in ms. An evaluation that has started is completed."""
 SLICE_INSTANTS = 1_000
-"""Maximum number of instants per service step. Their results remain in memory until the commit."""
+"""Maximum number of instants for catch-up per service step. Their results remain in memory until the commit."""
 TURN_INSTANTS = 32
-"""Instants after which queries over other streams have their turn."""
+"""Number of instants after which queries over other streams have their turn."""
 FINISH_MS = 200
-"""How long a stopped query may evaluate instants that were due before the stop, in ms. The remaining ones are
-skipped.
+"""Time in ms for which a stopped query may still evaluate instants that were due before the stop. The remaining
+instants are skipped.
 """
 BACKLOG_BYTES = 1 << 30
-"""Bytes of slices above which an engine with a backlog reads no further records."""
+"""Size of all slices in bytes above which an engine with a backlog reads no further records."""
 _MEASURE_MS = 1_000
 
 
 class CatchUp:
-    """Due instants that an engine has not evaluated yet. If a method raises UnavailableError, call it again later."""
+    """The instants that are due and that an engine has not evaluated yet. True if there are any. If a method raises
+    UnavailableError, call it again later.
+    """
 
     def __init__(self, runtime: Runtime, clock: Clock) -> None:
         self._runtime, self._clock = runtime, clock
@@ -44,11 +46,15 @@ class CatchUp:
 
     @property
     def settled(self) -> bool:
-        """Whether all cohorts of each group have reached the same instant, which a commit of progress requires."""
+        """Whether in each group all cohorts have been evaluated up to the same instant. A commit of progress requires
+        this.
+        """
         return self._backlog.settled and not self._runtime.schedule.unfinished
 
     def slice(self) -> bool:
-        """Evaluate due instants for about SLICE_MS, at most SLICE_INSTANTS. Returns False if none are due."""
+        """Evaluate due instants for about SLICE_MS, at most about SLICE_INSTANTS of them. Returns False if none are
+        due.
+        """
         if not self._backlog:
             return False
         over, left = self.slice_over(), SLICE_INSTANTS
@@ -63,7 +69,7 @@ class CatchUp:
         return self._until(SLICE_MS)
 
     def finish(self, group: Group, over: Callable[[], bool]) -> bool:
-        """Evaluate the due instants of a group until `over` returns True. Returns whether all are evaluated."""
+        """Evaluate the due instants of a group until `over` returns True. Returns whether all of them are evaluated."""
         done = self._backlog.finish(group, self._runtime.firing.fire, over)
         self._runtime.firing.tidy()
         return done
@@ -73,7 +79,9 @@ class CatchUp:
         return self._until(FINISH_MS)
 
     def full(self) -> bool:
-        """Return whether the slices retain so many tuples for the backlog that no further records should be read."""
+        """Return whether there is a backlog and the slices are larger than BACKLOG_BYTES, so that no further records
+        should be read. The size is measured at most once per second.
+        """
         if not self._backlog:
             return False
         now_ms = self._clock.now_ms()

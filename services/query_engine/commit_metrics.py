@@ -18,7 +18,7 @@ _MAX_LATENCIES = 10_000
 
 
 class CommitMetrics:
-    """Totals and latencies of commits. The engine's thread records them; any thread may read the totals and call
+    """Totals and latencies of commits. The engine's thread records them. Other threads may read the totals and call
     `take`.
     """
 
@@ -32,15 +32,15 @@ class CommitMetrics:
         self._latencies: deque[tuple[float, int]] = deque(maxlen=_MAX_LATENCIES)
 
     def read(self, messages: Sequence[Message]) -> None:
-        """Begin to measure latency at the timestamp of the first of these records, unless earlier ones are not
-        committed yet.
+        """Start to measure a latency at the timestamp of the first record of `messages`, unless results of earlier
+        records are not committed yet.
         """
         if messages and self._oldest_ms is None:
             self._oldest_ms = messages[0].timestamp_ms
 
     def committed(self, pending: Iterable[Record]) -> None:
-        """Record a committed transaction. `pending` also contains records of derived streams and of the status
-        topic.
+        """Record a committed transaction. `pending`: its results, with records of derived streams and of the status
+        topic, which are not counted as evaluations.
         """
         count = sum(record.topic not in self._others for record in pending)
         self.transactions += 1
@@ -55,16 +55,20 @@ class CommitMetrics:
         self._leaps.setdefault((gap.after, gap.until), []).append(query)
 
     def leaps(self) -> dict[tuple[int, int], list[str]]:
-        """Return the names of the queries with new gaps since the last call, by skipped interval (after, until]."""
+        """Return the names of the queries with new gaps since the last call, by the gaps' interval (after, until] in
+        ms.
+        """
         leaps, self._leaps = self._leaps, {}
         return leaps
 
     def idle(self) -> None:
-        """Record that all read records are applied and committed."""
+        """Record that all records that were read are applied and their results committed."""
         self._oldest_ms = None
 
     def take(self) -> list[tuple[float, int]]:
-        """Return (latency in s, evaluations) per commit since the last call, for at most the latest 10,000 commits."""
+        """Return, for each commit since the last call, its latency in s and its number of evaluations; at most for the
+        latest 10,000 commits.
+        """
         taken = []
         while self._latencies:
             taken.append(self._latencies.popleft())

@@ -1,8 +1,8 @@
 """The derived-stream sink: writes the published answers of a query to the log, as batches (docs/semantics.md §5).
 
 The engine writes the tuples to the shards topic, in the transaction that commits the evaluation. All engines then apply
-them as steps of the total order. Engines therefore treat derived streams like all others, and the query that reads one
-may run in any engine.
+them as steps of the total order. Engines therefore treat a derived stream like any other stream, and any engine can
+evaluate the queries that read it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ _Tuples = tuple["Ids", "Ids", "Ids"]
 
 @dataclass(slots=True)
 class DerivedStreamSink:
-    """One derived stream and its progress. `until`: instants after it are not published.
+    """One derived stream and its progress. `until`: answers at later instants are not published.
 
-    If the cluster rejects a term of an evaluation, the evaluation publishes nothing. `refused`: these evaluations of
-    the last call of `records`, with reasons. `last_error`: the reason, if the latest evaluation was rejected.
+    If the dictionary service rejects a term of an answer, the evaluation publishes nothing. `refused`: the instants of
+    such evaluations in the last call of `records`, with reasons. `last_error`: the reason, if the latest evaluation was
+    one of them.
     """
 
     iri: str
@@ -52,16 +53,16 @@ class DerivedStreamSink:
     _watermark: int | None = None
     _closed: int | None = None
     _begin: int | None = None
-    _fresh: list[tuple[int, Block]] = field(default_factory=list)  # in local ids; the block retains their terms
+    _fresh: list[tuple[int, Block]] = field(default_factory=list)  # in local ids; the block retains the terms
     _open: dict[int, list[tuple[int, _Tuples]]] = field(default_factory=dict)  # by batch, in global ids
-    _latest: int | None = None  # instant of the last evaluation since `records` was called
+    _latest: int | None = None  # instant of the latest evaluation since the last call of `records`
     last_error: str | None = None
     refused: list[tuple[int, str]] = field(default_factory=list)
 
     # ---- from evaluations
     def take(self, time: int | None, block: Block | None, following: int) -> None:
-        """Add the answer of an evaluation, and advance the watermark to `following`. `time` and `block` None: nothing
-        is published.
+        """Add the answer of an evaluation at instant `time`, and advance the stream's watermark to `following`, in ms.
+        With `time` and `block` None, only the watermark advances.
         """
         if self.until is not None and time is not None and time > self.until:
             return
@@ -77,7 +78,9 @@ class DerivedStreamSink:
 
     # ---- output to the log
     def records(self, topics: ClusterTopics, dictionary: native.Dictionary, terms: TermService) -> list[Record]:
-        """Return the records of all batches that the watermark closes. TransientError: nothing is lost; call again."""
+        """Return the records of all batches that the watermark closes, and of the stream's end if it ends. After a
+        TransientError, nothing is lost; call again.
+        """
         self._learn(dictionary, terms)
         found: list[Record] = []
         if self._watermark is not None:
@@ -92,7 +95,9 @@ class DerivedStreamSink:
         return found
 
     def _learn(self, dictionary: native.Dictionary, terms: TermService) -> None:
-        """Convert new tuples to global ids, all at once; if a term is rejected, one evaluation at a time."""
+        """Convert new tuples to global ids: all in one request, or, if the service rejects a term, one evaluation at a
+        time.
+        """
         refused: list[tuple[int, str]] = []
         try:
             found = _encoded(self._fresh, dictionary, terms)
@@ -145,7 +150,9 @@ class DerivedStreamSink:
 def _encoded(
     fresh: Sequence[tuple[int, Block]], dictionary: native.Dictionary, terms: TermService
 ) -> list[tuple[int, _Tuples]]:
-    """Return the tuples of evaluations in global ids. DataError if a term is rejected. TransientError: retry."""
+    """Return the tuples of evaluations in global ids. DataError if the dictionary service rejects a term,
+    TransientError if it is unavailable.
+    """
     columns = [column for _, block in fresh for column in block.columns]
     if not columns:
         return []

@@ -1,4 +1,4 @@
-"""Enrolment: queries of the replica become members of open buckets, and leave them when they are stopped."""
+"""Enrolment: the replica's queries become members of open buckets, and leave them when they are stopped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Enrolment:
-    """Enrols the queries of an engine's buckets. A method that raises UnavailableError is called again later."""
+    """Enrols the queries of an engine's buckets. If a method raises UnavailableError, call it again later."""
 
     def __init__(
         self,
@@ -47,13 +47,13 @@ class Enrolment:
         return (record for record in records if self._buckets.number_of(record) == number)
 
     def enrol_waiting(self) -> None:
-        """Enrol the queries of each open bucket whose step this replica has reached."""
+        """Enrol the queries of each open bucket that waits for a step which the replica has reached by now."""
         for bucket in self._buckets:
             self.enrol_queries_of(bucket)
 
     def enrol_queries_of(self, bucket: Bucket) -> None:
-        """Enrol the queries of a bucket, once this replica has reached the step that the bucket's committed progress
-        names.
+        """Enrol the queries of a bucket. Does nothing if they are enrolled already, or if the replica has not reached
+        the step of the bucket's committed progress.
         """
         if not bucket.enrolled and self._replica.history.step >= bucket.waits_for:
             registrations = self._replica.registrations.values()
@@ -72,8 +72,8 @@ class Enrolment:
             self._enrol(bucket, standing)
 
     def finish(self, bucket: Bucket, registration: Registration, over: Callable[[], bool]) -> None:
-        """Evaluate the instants of a stopped query that were due before the stop and are not committed. No effect if
-        the query is finished already.
+        """Evaluate the instants of a stopped query that were due before the stop and are not committed. Does nothing if
+        this was done before.
 
         Once `over` returns True, the remaining instants are skipped.
         """
@@ -86,7 +86,7 @@ class Enrolment:
         try:
             self._fire_due(draining)
             self._catch_up.finish(member.group, over)
-        except UnavailableError:  # nothing of it counts: it is evaluated again from its beginning
+        except UnavailableError:  # discard everything: a later call evaluates all of these instants again
             self._collector.discard(member.group)
             draining.dismiss(member.name, runtime)
             raise
@@ -103,7 +103,9 @@ class Enrolment:
         self._collector.collect(self._buckets)
 
     def _fire_due(self, bucket: Bucket) -> None:
-        """Evaluate the due instants of a bucket's queries: this replica may be ahead of their last commit."""
+        """Evaluate the due instants of a bucket's queries. There may be some, because this replica may be ahead of the
+        bucket's last commit.
+        """
         runtime = self._replica.runtime
         streams = dict.fromkeys(s for group in bucket.groups.values() for s in group.streams)
         runtime.schedule.run(list(streams), runtime.firing)
@@ -111,13 +113,15 @@ class Enrolment:
 
     # ---- steps of the log
     def prepare(self, first: SequencedRecord) -> None:
-        """Look up the constants of a query that the next step enrols. UnavailableError: nothing has changed."""
+        """Fetch the ids of the constants of a query that the next step enrols. After an UnavailableError, nothing has
+        changed.
+        """
         if isinstance(first, QueryRegistration) and self._buckets.enrolled(first) is not None:
             self.learn_constants([first])
 
     def learn_constants(self, records: Iterable[QueryRegistration]) -> None:
-        """Look up the cluster's ids of the constants of queries. This precedes planning, which cannot wait for the
-        dictionary.
+        """Fetch the global ids of the constants of queries. This must precede planning, which cannot wait for the
+        dictionary service.
         """
         runtime, terms = self._replica.runtime, self._replica.terms
         catalogue = EngineCatalogue(runtime.core, runtime.streams)
@@ -127,13 +131,13 @@ class Enrolment:
         terms.learn(term for constants in found for term in constants)
 
     def add(self, record: QueryRegistration) -> None:
-        """Enrol a query that a step has registered, if its bucket is enrolled here."""
+        """Enrol a query that a step has registered, if this engine has enrolled the other queries of its bucket."""
         bucket = self._buckets.enrolled(record)
         if bucket is not None:
             self._enrol(bucket, [self._replica.registrations[record.number]])
 
     def end(self, name: str) -> None:
-        """Evaluate the due instants of a query that the next step stops, and end it, if it is a member here."""
+        """If the query that the next step stops is a member here, evaluate its due instants and remove it."""
         known = self._replica.standing(name)
         if known is None or (bucket := self._buckets.member(known.record)) is None:
             return
@@ -143,7 +147,7 @@ class Enrolment:
         bucket.end(number, self._replica.runtime)
 
     def publish_news(self) -> None:
-        """Add new registration points and gaps of enrolled queries to the next commit."""
+        """Add the status of enrolled queries with new registration points or gaps to the next commit."""
         news, self._replica.news = self._replica.news, []
         for registration in news:
             bucket = self._buckets.enrolled(registration.record)
@@ -151,7 +155,7 @@ class Enrolment:
                 bucket.report_status(self._names, registration)
 
     def omit(self, registration: Registration, gap: Gap) -> None:
-        """Omit the instants of a gap from a query that is a member here."""
+        """Do not evaluate the instants of a new gap, if the query is a member here."""
         bucket = self._buckets.member(registration.record)
         if bucket is not None:
             bucket.omit(str(registration.record.number), gap, self._replica.runtime)

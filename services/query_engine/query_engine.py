@@ -1,8 +1,9 @@
-"""The query-engine service: follows the total order, evaluates the buckets placed at it, commits results with progress.
+"""The query-engine service: follows the total order, evaluates the buckets that the placement assigns to it, and
+commits results with progress.
 
-Every (query, t) is committed exactly once: the results and the groups' progress go into one transaction of the bucket's
-writer. The next engine that opens that writer fences this one and continues after the progress (docs/semantics.md §5,
-ADR 28).
+Every (query, t) is committed exactly once: one transaction of the bucket's writer contains the results and the progress
+of their groups. The next engine that opens the writer fences this one, and continues after that progress
+(docs/semantics.md §5, ADR 28).
 
 | module | part |
 | --- | --- |
@@ -49,11 +50,11 @@ if TYPE_CHECKING:
 
 
 class QueryEngine:
-    """One engine process. `replicas` makes its replica.
+    """One engine process. `replicas` creates its replica.
 
-    `progress` is called for each evaluation; an exception that it raises ends the engine. `interrupted` returns whether
-    steps should be short. `last_error`: why the last step was interrupted. `graph`: the stored graph if stores hold it,
-    else None.
+    The engine calls `progress` for each evaluation; an exception that `progress` raises ends the engine. `interrupted`
+    returns whether steps should be short. `last_error`: why the last step was interrupted, or None. `graph`: the stored
+    graph if stores hold it, otherwise None.
     """
 
     def __init__(
@@ -108,10 +109,12 @@ class QueryEngine:
         retained.apply_floor()
 
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Perform one step. Returns False if there was nothing to do. TransientError: call again later.
+        """Perform one service step. Waits up to `timeout_s` seconds for records. Returns False if there was nothing to
+        do. After a TransientError, call again later.
 
-        After an UnavailableError, `last_error` has the reason and the next step continues. Heartbeats go on, because
-        any other engine would wait for the same processes.
+        If an evaluation or command cannot reach another process, the step ends, `last_error` has the reason, and the
+        next step continues. The engine still sends heartbeats: another engine would wait for the same process, so
+        moving the buckets would not help.
         """
         self._beat()
         self.last_error = None
@@ -134,7 +137,9 @@ class QueryEngine:
         return moved
 
     def close(self) -> None:
-        """Release all buckets. The next engines of the buckets evaluate again what is not committed."""
+        """Release all buckets and close all connections. The next engines of the buckets evaluate again what is not
+        committed.
+        """
         self.assignment.close()
         self._heartbeat_sender.close()
         self._reader.close()
@@ -155,31 +160,35 @@ class QueryEngine:
         self._heartbeat_sender.start()
 
     def answer_at(self, url: str) -> None:
-        """Announce in heartbeats the URL at which this engine answers one-shot queries."""
+        """Announce, in heartbeats, the URL at which this engine answers one-shot queries."""
         self._heartbeat_sender.url = url
 
     def status(self, name: str) -> QueryStatus | None:
-        """Return what a query waits for, or None if this engine does not evaluate it. May be called from any thread."""
+        """Return the status of a query, or None if this engine does not evaluate it. May be called from any thread."""
         for bucket in list(self.buckets.values()):
             for member, registration in list(bucket.members.values()):
                 if registration.record.name == name:
-                    return replace(status_of(member), name=name)  # members have numbers for names
+                    return replace(status_of(member), name=name)  # the name of a member is the query's number
         return None
 
     # ---- positions
     def positions(self) -> Sequence[int]:
-        """Return, for each partition, the offset at which a restart would read if a checkpoint were written now."""
+        """Return, for each partition of the shards topic, the offset at which a restart would resume if a checkpoint
+        were written now.
+        """
         return self.replica.sequencer.positions()
 
     def read_to(self) -> dict[Partition, int]:
-        """Return the next offset to read of each partition."""
+        """Return, for each partition of the shards topic, the offset of the next record to read."""
         return self._reader.positions()
 
     def caught_up(self) -> bool:
-        """Return whether everything in the log has been applied and committed (as it was at the last poll)."""
+        """Return whether every record that the log contained at the last poll is applied, and all results are
+        committed.
+        """
         return (
             self._reader.caught_up()
-            and self.last_error is None  # an engine that waits has not caught up, whatever it has read
+            and self.last_error is None  # an engine that waits has not caught up, even if it has read everything
             and not self.replica.runtime.schedule.unfinished
             and not self._catch_up
             and self.replica.held is None
@@ -189,7 +198,9 @@ class QueryEngine:
 
     # ---- leaving
     def leave(self) -> None:
-        """Announce the shutdown. Each bucket is evaluated here until its next engine has opened it."""
+        """Announce the shutdown. This engine evaluates each of its buckets until another engine has opened the
+        bucket.
+        """
         self.leaving = True
         self._heartbeat_sender.leave()
         self._beat()
@@ -197,7 +208,7 @@ class QueryEngine:
 
     @property
     def left(self) -> bool:
-        """Whether this engine evaluates no bucket any longer."""
+        """Whether this engine has no buckets any more."""
         return not self.buckets
 
     @property

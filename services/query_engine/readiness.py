@@ -1,6 +1,7 @@
-"""Readiness for buckets, and preparation of a bucket before it is opened (ADR 58).
+"""Whether an engine is ready for buckets, and preparation of a bucket before the engine opens it (ADR 58).
 
-Opening a bucket stops its evaluations in the previous engine, so the new engine does as much work as possible before.
+The opening of a bucket stops its evaluation in the previous engine. The new engine therefore does as much work as
+possible before it opens the bucket.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
     from penstock.wire import QueryRegistration
 
 PREPARE_MS = 100
-"""Duration of query preparation per step, in ms."""
+"""Time in ms that a service step spends on the preparation of queries."""
 
 
 class Readiness:
     """Decides when an engine may get buckets. `ready`: whether the engine has been near the end of the log at least
-    once, while it evaluated queries or held valid leases on its stores. Never reverts to False.
+    once while it had buckets, or while it held valid leases of all its stores. It never reverts to False.
     """
 
     def __init__(self, reader: Reader, clock: Clock, graph: StoresGraph | None) -> None:
@@ -31,14 +32,18 @@ class Readiness:
         self.ready = False
 
     def look(self, messages: Sequence[Message], *, busy: bool) -> None:
-        """Update `ready`. Call after the records of a poll are applied. `busy`: the engine has open buckets."""
+        """Update `ready`. Call when the records of a poll, `messages`, have been applied. `busy`: whether the engine
+        has open buckets.
+        """
         if self.ready:
             return
         self._end.look(messages)
         self.ready = self._end.near and (busy or self._reaches())
 
     def _reaches(self) -> bool:
-        """Return whether the engine holds leases. Requests them, because no evaluation has requested them yet."""
+        """Return whether the engine can read the stores: whether it holds valid leases, or has the stored graph itself.
+        Requests missing leases, because without buckets no evaluation does so.
+        """
         if self._graph is None:
             return True
         if not self._graph.links.valid:
@@ -47,9 +52,7 @@ class Readiness:
 
 
 class Preparation:
-    """Prepares the queries of buckets before they are opened, for a limited time per step. Calls `prepare` for each
-    query.
-    """
+    """Calls `prepare` for each query of a bucket before the bucket is opened, for a limited time per service step."""
 
     def __init__(self, clock: Clock, prepare: Callable[[QueryRegistration], None]) -> None:
         self._clock, self._prepare = clock, prepare
@@ -57,9 +60,10 @@ class Preparation:
         self._next: dict[int, QueryRegistration] = {}  # queries whose preparation failed
 
     def step(self, bucket: int, queries: Iterable[QueryRegistration]) -> bool:
-        """Prepare further queries of a bucket, for about `PREPARE_MS`. Returns True when all are prepared.
+        """Prepare further queries of a bucket, for about `PREPARE_MS`. Returns whether all are prepared. `queries`: the
+        bucket's queries; only the first call for a bucket reads them.
 
-        After an error, the next step retries the same query.
+        After an error, the next call retries the same query.
         """
         if bucket not in self._left:
             self._left[bucket] = iter(list(queries))
@@ -80,6 +84,6 @@ class Preparation:
         self._next.pop(bucket, None)
 
     def keep(self, buckets: Iterable[int]) -> None:
-        """Discard the preparation of all buckets except these."""
+        """Discard the preparation of all buckets except those in `buckets`."""
         for bucket in self._left.keys() - set(buckets):
             self.forget(bucket)

@@ -1,7 +1,7 @@
 """Checkpoints of an engine's replica: slices, registrations, the stored graph, and the log position that they reflect.
 
-If stores have the stored graph, the checkpoint contains only its snapshot number. A restart maps the checkpoint and
-reads the log from its position. The progress of queries is in the log, not in the checkpoint.
+If stores hold the stored graph, the checkpoint contains only the graph's snapshot number. A restart maps the files of
+the checkpoint, and reads the log from the position in it. The progress of queries is in the log, not in the checkpoint.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 VERSION = 6
 PATIENCE_S = 0.2
-"""Time that an evaluation waits for stores, in s. The engine's loop waits as well."""
+"""Time in s that an evaluation waits for stores. During this time, the engine does nothing else."""
 
 
 class ReplicaFactory:
-    """Creates replicas, empty or from the current checkpoint. `directory` None: no checkpoints.
+    """Creates replicas, either empty or from the current checkpoint. `directory` None: there are no checkpoints.
 
-    `links`: links to the stores with the stored graph; None: the stored graph is in this process.
+    `links`: links to the stores that hold the stored graph; None: the stored graph is in this process.
     """
 
     def __init__(
@@ -70,14 +70,15 @@ class ReplicaFactory:
         self._links, self._patience_s = links, patience_s
 
     def make(self, sink: EvaluationSink) -> tuple[EngineReplica, Sequence[int], StoresGraph | None]:
-        """Return a replica whose evaluations `sink` receives, the offset at which to read each partition of the log,
-        and the stored graph if stores have it. StorageError for a corrupt checkpoint.
+        """Return a replica, for each partition of the shards topic the offset at which to begin, and the stored graph
+        if stores hold it, otherwise None. The replica reports its evaluations to `sink`. StorageError if the checkpoint
+        is corrupt or was written with other settings.
         """
         folder = None if self._directory is None else self._directory.current()
         state = None if folder is None else self._checked(folder / "replica.json")
         saved = "" if folder is None else str(folder / STORE)
         stores = None if self._links is None else self._stores(self._links, saved, state)
-        # without files, in memory of this process (ADR 13)
+        # the graph is in memory of this process, without files (ADR 13)
         graph = stores or LocalGraph(native.Store.open(saved, "") if saved else native.Store("", 1))
         dictionary = native.Dictionary()
         terms = TermCache(dictionary, self._terms)
@@ -88,7 +89,9 @@ class ReplicaFactory:
         return replica, _restore(replica, folder, state), stores
 
     def _checked(self, path: Path) -> Saved:
-        """Return the state in a checkpoint. StorageError if its version or settings differ."""
+        """Return the state in a checkpoint. StorageError if its format, number of partitions or `PENSTOCK_GRAPH`
+        differ.
+        """
         state: Saved = read_json(path)
         check(state, VERSION, self._partitions, path)
         if state["in_stores"] != (self._links is not None):
@@ -103,8 +106,8 @@ class ReplicaFactory:
         return StoresGraph(self._partitions, links, self._patience_s, saved, snapshot)
 
     def save(self, replica: EngineReplica) -> bool:
-        """Write a checkpoint. Returns False if a step is partially applied, or if there is no directory. StorageError
-        if it cannot be written.
+        """Write a checkpoint of `replica`. Returns False, and writes nothing, if a step is partially applied or there
+        is no directory. StorageError if the checkpoint cannot be written.
         """
         if self._directory is None or not replica.whole:
             return False

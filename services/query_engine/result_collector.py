@@ -1,4 +1,6 @@
-"""Collects the answers of queries, and what they publish, as records for the next commit of their buckets."""
+"""Collects the answers of queries as records for the next commit of their buckets, and what queries publish for their
+derived-stream sinks.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ if TYPE_CHECKING:
 
 
 class ResultCollector:
-    """Evaluations since the last call of `collect`. `progress` is called for each; its exceptions end the engine."""
+    """The evaluations since the last call of `collect`. Calls `progress` for each evaluation; exceptions of `progress`
+    end the engine.
+    """
 
     def __init__(self, sinks: ResultSinks, progress: Callable[[], None]) -> None:
         self._sinks, self._progress = sinks, progress
@@ -30,13 +34,17 @@ class ResultCollector:
         self._fired[group] = max(time, self._fired.get(group, time))
 
     def published(self, cohort: Cohort, block: Block | None, following: int) -> None:
-        """Record what a cohort publishes at an instant (`block` None: nothing), and the new watermark of its stream."""
+        """Record what a cohort publishes: `block`, the answer at an instant, or None if it publishes nothing.
+        `following`: the new watermark of its stream, in ms.
+        """
         time = None if block is None else block.reading.time
         self._published.setdefault(cohort.group, []).append((time, block, following))
 
     # ---- records
     def collect(self, buckets: BucketSet) -> None:
-        """Add the records of all evaluations to the pending records of their buckets."""
+        """Add the records of all evaluations to the pending records of their buckets, and pass what was published to
+        the buckets' sinks.
+        """
         fired, self._fired = self._fired, {}
         published, self._published = self._published, {}
         for bucket in buckets:
@@ -54,7 +62,7 @@ class ResultCollector:
                     ]
 
     def drain(self, draining: Bucket, registration: Registration, member: Member) -> list[Record]:
-        """Return the records of a stopped query's last evaluations. What the query has published goes to the sink of
+        """Return the records of a stopped query's last evaluations. Passes what the query has published to the sink of
         the draining bucket.
         """
         for given in self._published.pop(member.group, ()):
@@ -64,7 +72,7 @@ class ResultCollector:
         return records
 
     def discard(self, group: Group) -> None:
-        """Discard the recorded evaluations of a group. The group is evaluated again later."""
+        """Discard the recorded evaluations of a group, which will be repeated."""
         self._published.pop(group, None)
         self._fired.pop(group, None)
 

@@ -1,9 +1,10 @@
 """Result sinks: the records of evaluations, and the handling of topics that reject them.
 
-A topic that rejects one record aborts the whole transaction. The engine then replaces the records that the topic
-rejects, and commits again. Each evaluation is committed once, as an answer or as an error. An answer beyond the topic's
-`max.message.bytes` becomes an error in that topic. While a topic rejects all records (deleted, not authorized), the
-evaluations of its query become errors in the cluster's results topic, and the engine retries the topic periodically.
+If a topic rejects one record, the whole transaction fails. The engine then replaces the records that the topic rejects
+by errors, and commits again. Each evaluation is committed once, as an answer or as an error. An answer that exceeds the
+topic's `max.message.bytes` is replaced by an error in that topic. A topic may also reject all records, because it was
+deleted or the engine is not authorized. The evaluations of its queries are then replaced by errors in the cluster's
+results topic, and the engine retries the topic periodically.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ if TYPE_CHECKING:
     from penstock.wire import QueryRegistration
 
 MAX_LINE_BYTES = 60 << 20
-"""Maximum size of an answer as JSON, in any topic."""
+"""Maximum size of an answer as JSON, in bytes, for all topics."""
 RETRY_MS = 60_000
-"""Time after which the engine retries a topic that has rejected records, in ms."""
-_HEAD = ("query", "time", "windows", "snapshot", "attempt")  # fields of a result line, without the answer
+"""Time in ms after which the engine retries a topic that has rejected records."""
+_HEAD = ("query", "time", "windows", "snapshot", "attempt")  # fields of a result line, except the answer
 
 
 @dataclass(slots=True)
 class _Refusal:
-    """What a topic rejects: records of more than `limit` bytes; None: all records. `met`: whether a record was
-    replaced.
+    """What a topic rejects: records of more than `limit` bytes, or all records if `limit` is None. `until_ms`: when to
+    retry the topic. `met`: whether a record was replaced for this reason.
     """
 
     reason: str
@@ -48,8 +49,8 @@ class _Refusal:
 
 
 class ResultSinks:
-    """The results topics of an engine's queries. `refused`: number of answers replaced by errors. `changes`: number of
-    changes of `error_of`.
+    """The results topics of an engine's queries. `refused`: number of answers that were replaced by errors. `changes`:
+    number of times that a result of `error_of` has changed.
     """
 
     def __init__(self, log: Log, topics: ClusterTopics, clock: Clock) -> None:
@@ -58,7 +59,7 @@ class ResultSinks:
         self.refused = self.changes = 0
 
     def record(self, query: QueryRegistration, evaluation: Evaluation) -> Record:
-        """Return the record of an evaluation."""
+        """Return the record of an evaluation: its answer, or an error if the topic is known to reject the answer."""
         name = query.name
         topic, partition = (query.topic, 0) if query.topic else (self._topics.names.results, self._partition(name))
         key = _key(name, evaluation.time)
@@ -78,8 +79,8 @@ class ResultSinks:
         return None if refusal is None or refusal.until_ms <= self._clock.now_ms() else refusal
 
     def _error(self, record: Record, refusal: _Refusal, name: str, line: Callable[[str], str]) -> Record:
-        """Return an error record in place of a record: in its topic, or in the results topic if its topic rejects
-        all.
+        """Return an error record that replaces `record`: in the same topic, or in the cluster's results topic if that
+        topic rejects all records. `line` returns the error line for a reason.
         """
         self.refused += 1
         self.changes += not refusal.met
@@ -94,8 +95,8 @@ class ResultSinks:
 
     # ---- transactions
     def refuse(self, error: RecordRefusedError, pending: Sequence[Record]) -> bool:
-        """Process a rejected transaction. Returns False if the topic is not a results topic or none of its records can
-        be replaced: the caller must then handle the error.
+        """Record which topic has rejected a transaction, and what it rejects. Returns False if the topic is not a
+        results topic, or if its records cannot be replaced; the caller must then handle the error.
         """
         topic = error.topic
         if not self._topics.takes_results(topic):
@@ -104,7 +105,7 @@ class ResultSinks:
         before = self._in_force(topic)
         if limit is not None and before is not None and before.limit == limit:
             fits = all(wire_bytes(record) <= limit for record in pending if record.topic == topic)
-            limit = None if fits else limit  # it rejects records within its limit
+            limit = None if fits else limit  # the topic rejects even records within its limit
         if limit is None and topic == self._topics.names.results:
             return False
         reason = f"topic {topic} takes {limit} bytes (max.message.bytes)"
@@ -114,7 +115,7 @@ class ResultSinks:
         return True
 
     def replaced(self, record: Record) -> Record:
-        """Return an error record if the topic rejects the record, otherwise the record itself."""
+        """Return the record, or an error record if its topic rejects it."""
         refusal = self._in_force(record.topic)
         if refusal is None or record.value is None:
             return record
@@ -124,7 +125,7 @@ class ResultSinks:
         return self._error(record, refusal, line["query"], partial(_error_line, line))
 
     def without_refused(self, pending: list[Record], sink: DerivedStreamSink) -> list[Record]:
-        """Return the records, with errors in place of evaluations that a derived stream rejects."""
+        """Return the records `pending`, with errors in place of the evaluations that derived stream `sink` rejects."""
         if not sink.refused:
             return pending
         self.refused += len(sink.refused)
@@ -137,14 +138,16 @@ class ResultSinks:
         ]
 
     def committed(self, pending: Sequence[Record]) -> None:
-        """Record that records are committed. A retried topic that has accepted a record is no longer restricted."""
+        """Record that the records `pending` are committed. If a topic that is due for a retry has accepted one of them,
+        its restriction ends.
+        """
         for topic in self._refusals.keys() & {record.topic for record in pending}:
             if self._refusals[topic].until_ms <= self._clock.now_ms():
                 del self._refusals[topic]
                 self.changes += 1
 
     def error_of(self, query: QueryRegistration) -> str | None:
-        """Return why answers are missing from a query's topic, or None if none are missing."""
+        """Return why answers are missing in a query's results topic, or None if none are missing."""
         refusal = self._refusals.get(query.topic or self._topics.names.results)
         return refusal.reason if refusal is not None and refusal.met else None
 
@@ -154,13 +157,15 @@ def _key(query: str, time: int) -> bytes:
 
 
 def _error_line(line: dict[str, Any], reason: str) -> str:
-    """Return the line of an evaluation with an error in place of its answer. An existing error remains."""
+    """Return the line of an evaluation with an error in place of its answer. If the line has an error already, that
+    error remains.
+    """
     head = {name: line[name] for name in _HEAD}
     return json.dumps(head | {"error": line.get("error", reason)}, ensure_ascii=False)
 
 
 def result_line(evaluation: Evaluation, query: str) -> bytes:
-    """Return the JSON line of an evaluation. An error replaces a line longer than `MAX_LINE_BYTES`."""
+    """Return the JSON line of an evaluation, in UTF-8. A line of more than `MAX_LINE_BYTES` is replaced by an error."""
     line = json_line(evaluation, query).encode()
     if len(line) <= MAX_LINE_BYTES:
         return line

@@ -1,6 +1,7 @@
-"""What an engine's replica retains: slices, append logs and history that a query of the cluster may still read.
+"""The state that an engine's replica retains: slices, append logs and history that a query of the cluster may still
+read.
 
-Each change of a bucket's committed progress, by this engine or another one, moves the retention floor (ADR 28).
+The retention floor can move with each change of a bucket's committed progress, by this engine or another one (ADR 28).
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ class RetainedState:
         self._commitments.close()
 
     def ready(self, step: Step) -> bool:
-        """Return whether a step may be applied: see `Commitments.ready`."""
+        """Return whether a step may be applied (`Commitments.ready`)."""
         return self._commitments.ready(self._replica, step)
 
     def learn(self, own: Iterable[int]) -> bool:
         """Read the progress that other engines have committed. Returns whether there was any.
 
-        `own`: this engine's buckets. `record` adds their progress.
+        `own`: numbers of this engine's buckets, whose progress `record` adds.
         """
         learnt = self._commitments.learn(own)
         if learnt:
@@ -51,12 +52,14 @@ class RetainedState:
         self.apply_floor()
 
     def release(self, number: int) -> None:
-        """Apply the last progress that was read of a released bucket: its new engine may not commit again."""
+        """Apply the last progress that was read of a released bucket, because its new engine may not commit again."""
         self._commitments.release(number)
         self.apply_floor()
 
     def apply_floor(self) -> None:
-        """Release what no query of the cluster can read, also if another engine continues it after its last commit."""
+        """Release what no query of the cluster can read, even if another engine continues the query after its last
+        commit.
+        """
         self._commitments.forget_stopped(self._replica)
         floor, runtime = self._commitments.retention_floor(self._replica), self._replica.runtime
         for stream in runtime.streams:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from penstock.engine.runtime import Runtime
     from penstock.runtime.metrics import Metrics
 
-_MEASURE_S = 1.0  # interval of memory measurements
-_ALONE_S = 1.0  # time after which an engine that shuts down ends, if no other engine takes its buckets
+_MEASURE_S = 1.0  # interval between two measurements of memory
+_ALONE_S = 1.0  # s that a stopping engine waits for the placement to move its buckets
 _NAMED = 10  # maximum number of query names in a log line
 
 
@@ -112,11 +112,14 @@ class CheckpointedEngine:
         self._logged_error: str | None = None
         self._asked = 0.0
         self.unsaved: str | None = None  # why the last checkpoint failed
-        self.memory: dict[str, int] = {}  # by region; measured in this thread, because others must not read the regions
+        # measured in the engine's thread, because other threads must not read the data
+        self.memory: dict[str, int] = {}
         self._measured = -_MEASURE_S
 
     def step(self, timeout_s: float) -> bool:
-        """Perform one step, and write a checkpoint if one is due."""
+        """Perform one step of the engine, and write a checkpoint if one is due. Returns whether the engine did
+        anything.
+        """
         worked = self.engine.step(timeout_s)
         if self.engine.last_error != self._logged_error:
             self._logged_error = self.engine.last_error
@@ -131,7 +134,7 @@ class CheckpointedEngine:
                 named=named,
             )
         if not worked and (self._logged_error is not None or self._replica.held is not None):
-            self._stopping.wait(timeout_s)  # the step has not waited for input
+            self._stopping.wait(timeout_s)  # such a step does not wait for input
         if self._directory is not None and time.monotonic() >= self._due:
             self._checkpoint()
             self._due = time.monotonic() + self._every_s
@@ -141,20 +144,20 @@ class CheckpointedEngine:
         return worked
 
     def leave(self) -> None:
-        """Request the handover of the buckets to other engines."""
+        """Request that other engines take over the buckets."""
         self._asked = time.monotonic()
         self.engine.leave()
 
     @property
     def left(self) -> bool:
-        """Whether other engines have opened all buckets or, after `_ALONE_S`, the placement still assigns all of them
-        to this engine.
+        """Whether the engine may stop: it has no buckets any more, or `_ALONE_S` have passed since `leave` and the
+        placement still assigns all of its buckets to it.
         """
         alone = time.monotonic() > self._asked + _ALONE_S and self.engine.holds_all
         return self.engine.left or alone
 
     def _checkpoint(self) -> None:
-        """Write a checkpoint. After a failure, the previous one remains, and a restart reads more of the log."""
+        """Write a checkpoint. If this fails, the previous checkpoint remains, and a restart reads more of the log."""
         try:
             self._factory.save(self._replica)
         except StorageError as error:
@@ -164,7 +167,7 @@ class CheckpointedEngine:
             self.unsaved = None
 
     def close(self) -> None:
-        """Close the engine. What no checkpoint contains is still in the log."""
+        """Close the engine. The log still has the steps that no checkpoint contains."""
         if self._keeper is not None:
             self._keeper.close()
         self.engine.close()
@@ -173,7 +176,7 @@ class CheckpointedEngine:
 
 
 def memory_of(runtime: Runtime) -> dict[str, int]:
-    """Return the memory of an engine in bytes, by region. Call in the engine's thread."""
+    """Return the memory of an engine in bytes, by purpose. Call in the engine's thread."""
     core = runtime.core
     return {
         **{f"slices {stream.iri}": stream.core.live_bytes() for stream in runtime.streams},
@@ -234,8 +237,8 @@ def open_engine(context: Context[QueryEngineSettings]) -> CheckpointedEngine:
 
 
 def _progress(context: Context[QueryEngineSettings]) -> None:
-    """Report progress of an evaluation. OverdueError if the shutdown deadline has passed: uncommitted work is
-    discarded.
+    """Report to the health check that an evaluation has made progress. OverdueError if the deadline of a shutdown has
+    passed; uncommitted work is then discarded.
     """
     context.health.progress()
     context.stopping.check()

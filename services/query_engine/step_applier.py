@@ -1,4 +1,6 @@
-"""Reads the shards topic, applies its steps to the replica, collects their results, and evaluates the backlog."""
+"""Reads the shards topic, applies the steps of the total order to the replica, collects their results, and evaluates
+the backlog.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.services.query_engine.retained_state import RetainedState
 
 _POLL = 256  # records of the log read at once
-_COMMIT_AT = 2_000  # pending results that are committed in the middle of a step
+_COMMIT_AT = 2_000  # number of pending records at which they are committed in the middle of a service step
 
 
 class StepApplier:
@@ -49,12 +51,14 @@ class StepApplier:
         self._enrolment, self._collector, self._catch_up, self._commits = enrolment, collector, catch_up, commits
         self._retained, self._readiness, self._metrics = retained, readiness, metrics
         self._applying: Iterator[UnavailableError | None] | None = None
-        self._cut = False  # the last call has left steps of the log undone
+        self._cut = False  # the last call of `read` has left complete steps
 
     def read(self, timeout_s: float, interrupted: Callable[[], bool]) -> bool:
-        """Read the log and apply the steps that are complete. Returns False if there was nothing to do.
+        """Read records, waiting up to `timeout_s` seconds for them, and apply the steps that are complete. Returns
+        False if there was nothing to do.
 
-        While `interrupted` returns True, a call ends soon, and the next one applies the remaining steps.
+        While `interrupted` returns True, a call ends after about SLICE_MS, and the next call applies the remaining
+        steps.
         """
         waits = self._replica.held is not None or self._cut or self._catch_up.full()
         messages = [] if waits else self._reader.poll(_POLL, timeout_s)
@@ -81,11 +85,12 @@ class StepApplier:
         return moved
 
     def resume(self) -> None:
-        """Continue what an UnavailableError has interrupted. Call before a commit: until the evaluation of a group is
-        complete, some of its cohorts are ahead of the collected results, others are not.
+        """Continue what an UnavailableError has interrupted. Call before a commit: while the evaluation of a group is
+        incomplete, some of its cohorts are ahead of the collected results.
         """
         runtime = self._replica.runtime
-        if runtime.schedule.unfinished:  # also where a step has been applied in part: its pass may be another one
+        # also if a step is partially applied: the interrupted evaluation may not belong to it
+        if runtime.schedule.unfinished:
             runtime.progress(())
             self._collector.collect(self._buckets)
         if not self._catch_up.settled:
@@ -95,7 +100,7 @@ class StepApplier:
         self._enrolment.enrol_waiting()
 
     def catch_up(self) -> bool:
-        """For a limited time, evaluate due instants of queries that catch up. Returns False if there are none."""
+        """Evaluate due instants of queries that catch up, for a limited time. Returns False if there are none."""
         found = self._catch_up.slice()
         if found:
             self._collector.collect(self._buckets)
@@ -103,16 +108,18 @@ class StepApplier:
 
     # ---- `StepObserver`
     def registered(self) -> None:
-        """Retain what a new registration point needs."""
+        """Retain the data that new registration points need."""
         self._retained.apply_floor()
 
     def omit(self, registration: Registration, gap: Gap) -> None:
-        """Omit the instants of a gap from a query that is a member here."""
+        """Do not evaluate the instants of a new gap, if the query is a member here."""
         self._enrolment.omit(registration, gap)
 
     # ---- one step
     def _apply(self, step: Step, applying: Iterator[UnavailableError | None]) -> None:
-        """Apply a step, or the remaining part of one. UnavailableError: an evaluation waits, and the part after it."""
+        """Apply a step, or what remains of it. After an UnavailableError, the failed evaluation and everything after it
+        remain.
+        """
         first = step[0]
         if isinstance(first, QueryStop):
             self._enrolment.end(first.name)
@@ -122,7 +129,7 @@ class StepApplier:
             self._enrolment.publish_news()
             self._collector.collect(self._buckets)
             if isinstance(first, ShardLoad):
-                return  # a heartbeat goes out between two files
+                return  # one file per service step, so that the loop reports progress between two files
             if self._buckets.pending() >= _COMMIT_AT:
                 self._commits.commit_or_wait()
         self._applying = self._replica.held = None

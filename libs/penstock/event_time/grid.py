@@ -10,14 +10,14 @@ from functools import lru_cache
 from itertools import combinations
 from math import lcm
 
-_EXACT_STEPS = 10  # inclusion-exclusion over more steps than this is too expensive
+_EXACT_STEPS = 10  # with more steps, inclusion-exclusion is too expensive
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """All instants t0 + k·step of several steps. If `bounded` (STARTING AT), only those with k ≥ 0.
+    """The instants t0 + k·step of every step in `steps`; if `bounded` (STARTING AT), only those with k ≥ 0.
 
-    All steps share t0, so grids of different steps do not drift apart.
+    All times are in ms. All steps share t0, so the instants of a multiple of a step are also instants of the step.
     """
 
     t0: int
@@ -35,12 +35,12 @@ class Grid:
         return min([self.latest(step, time) + step for step in self.steps])
 
     def latest(self, step: int, time: int) -> int:
-        """Return the latest report instant, at or before `time`, of a window with that step."""
+        """Return the latest instant at or before `time` at which a window with that step reports."""
         return time - (time - self.t0) % step
 
     def count(self, after: int, until: int) -> int:
-        """Return the number of instants in (after, until] (an upper bound if there are more than 10 independent
-        steps).
+        """Return the number of instants in (after, until]. It is an upper bound if more than 10 steps are not multiples
+        of another step.
         """
         if self.bounded:
             after = max(after, self.t0 - 1)

@@ -1,4 +1,6 @@
-"""The watermark in effect for each event of a push, for reports on late events. `Stream.decide` implements the rule."""
+"""The watermark at the arrival of each event of a push, for reports on late events. The rule itself is in the native
+`Stream.decide`.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 def watermarks_met(
     times: NDArray[np.int64], accepted: NDArray[np.bool_], before: int, lateness_ms: int
 ) -> NDArray[np.int64]:
-    """Return the watermark (ms) at the arrival of each event: `before`, advanced by preceding accepted events."""
+    """Return the watermark in ms at the arrival of each event: `before`, advanced by the accepted events that precede
+    it. `times`: in ms. `accepted`: whether each event was accepted.
+    """
     moved = np.where(accepted, times - 1 - lateness_ms, NEVER)
     return np.maximum(before, np.maximum.accumulate(np.concatenate([[NEVER], moved[:-1]])))

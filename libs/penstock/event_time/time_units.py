@@ -14,7 +14,9 @@ EARLIEST_MS = 978_307_200_000
 
 
 def unit_hint(before: int, time: int) -> str:
-    """Return a hint if one of two times of a stream looks like seconds, or the later one like microseconds; else ""."""
+    """Return a hint if `before` looks like seconds, or if `time` looks like microseconds; otherwise "". Both are times
+    of one stream, supposedly in ms; `before` was received first.
+    """
     if _FIRST_S <= before < _LAST_S <= time:
         return f"; {before} looks like seconds: times are milliseconds"
     if before >= _LAST_S and time >= before * 500:
@@ -23,8 +25,8 @@ def unit_hint(before: int, time: int) -> str:
 
 
 def unit_warning(stream: str, times: Iterable[object], wall_ms: int | None = None) -> str | None:
-    """Return a warning if one of the times may be in seconds, else None. No warning if the clock itself is that
-    early.
+    """Return a warning if one of the times, supposedly in ms, may be in seconds; otherwise None. Also None if the
+    current time (`wall_ms`) is itself before 2001, as in tests.
     """
     now_ms = time_ns() // 1_000_000 if wall_ms is None else wall_ms
     if now_ms < EARLIEST_MS:

@@ -1,8 +1,8 @@
 """A replica: the streams, stored graph and registrations of the cluster, as a function of the steps of the total order.
 
 The replica applies each step to a `StateMachine`: a query engine's runtime, which evaluates the due queries, or a
-store's shards. The replica records the registrations of all queries, with their registration points, because all
-processes need them. Which queries a runtime evaluates is decided elsewhere (`services/query_engine/enrolment.py`).
+store's shards. The replica records all registrations, with their registration points, because all processes need them.
+`services/query_engine/enrolment.py` decides which queries a runtime evaluates.
 """
 
 from __future__ import annotations
@@ -46,10 +46,9 @@ if TYPE_CHECKING:
 @dataclass(slots=True)
 class Registration:
     """A standing query in a replica. `point`: the registration point P, None until one of its streams has progress.
-    `step`: the step that registered the query.
 
-    A stopped query remains until its bucket has committed the evaluations that were due before the stop: those of
-    instants up to `until`.
+    A stopped query remains until its bucket has committed the evaluations that were due before the stop: instants up to
+    `until`.
     """
 
     record: QueryRegistration
@@ -66,12 +65,10 @@ W = TypeVar("W", bound=StateMachine)
 
 
 class StepObserver(Protocol):
-    """The callbacks of a query engine while its replica applies a step."""
+    """Callbacks while a query engine's replica applies a step."""
 
     def registered(self) -> None:
-        """Retain the data that new registration points need. The replica calls this before it could release any of
-        these data.
-        """
+        """Retain what new registration points need. The replica calls this before it could release any of it."""
 
     def omit(self, registration: Registration, gap: Gap) -> None:
         """Do not evaluate the instants of a new gap."""
@@ -198,8 +195,8 @@ class Replica(Generic[W]):
         self.history.drop(iri)
 
     def _moved(self, iri: str) -> Iterator[UnavailableError]:
-        """Close the batches that the stream's watermark permits, and evaluate the queries that are due. Retries after
-        each UnavailableError.
+        """Close the batches that the watermark permits and evaluate the due queries. Yields errors, and then
+        retries.
         """
         while True:
             try:

@@ -1,1 +1,3 @@
-"""Global term ids: the client of the dictionary service, its cache, and the re-encoding of columns."""
+"""Global term ids, which the dictionary service of a cluster assigns: its client, caches of its ids, and the conversion
+of columns of other ids.
+"""

@@ -1,8 +1,9 @@
-"""Global terms within an engine of a cluster (ADR 37).
+"""The terms of a query engine (ADR 37).
 
-The log carries ids of the dictionary service, and an engine uses them in its store, windows and plans. The engine
-fetches a term from the service on first use and caches it in a partial dictionary. Computed terms have private ids. The
-executor replaces private ids by global ones where terms are compared with stored ones.
+The log contains ids of the dictionary service (global ids), and the engine uses them in its stored graph, windows and
+plans. It fetches a term from the service when it first needs the term, and caches it in a partial dictionary. Computed
+terms have private ids. Where the executor compares computed terms with stored ones, it replaces private ids by global
+ones.
 """
 
 from __future__ import annotations
@@ -29,28 +30,34 @@ if TYPE_CHECKING:
     from penstock.query.ir import Statement
 
 OWN_BLANKS = 1 << 48
-"""First number for blank nodes created by this process. The cluster's blank nodes have lower numbers."""
+"""The first number of blank nodes that this process creates. Blank nodes of the dictionary service have lower
+numbers.
+"""
 _BATCH = 8_192  # terms per request
 
 
 class TermService(Protocol):
-    """The dictionary service as its clients see it. Ids are durable before `encode` returns. TransientError: retry."""
+    """The dictionary service, as its clients see it. All methods raise TransientError if it is unavailable; retry."""
 
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return the ids of terms, assigning new ones if necessary. Blank nodes: one fresh node per label and call."""
+        """Return the ids of terms. New terms get ids, which are durable when the call returns. In each call, every
+        label of a blank node gets a new node.
+        """
         ...
 
     def find(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return the ids of IRIs and literals, 0 for unknown ones. Assigns no ids."""
+        """Return the ids of IRIs and literals, 0 for terms that the dictionary does not contain. Assigns no ids."""
         ...
 
     def decode(self, ids: Ids) -> list[TermTuple]:
-        """Return the terms for ids of IRIs and literals. DataError for an unknown id."""
+        """Return the terms of ids of IRIs and literals. DataError for an unknown id."""
         ...
 
 
 class TermCache:
-    """The cluster's dictionary behind an engine's partial dictionary, which must be empty at construction."""
+    """Fetches terms and ids from the dictionary service into an engine's partial dictionary, which must be empty at
+    first.
+    """
 
     def __init__(self, dictionary: native.Dictionary, service: TermService) -> None:
         self._dictionary = dictionary
@@ -59,20 +66,21 @@ class TermCache:
         dictionary.reserve_blanks(OWN_BLANKS)
 
     def known(self, term: TermTuple) -> int:
-        """Return the global id of an IRI or literal if it is cached or inline, else 0."""
+        """Return the global id of an IRI or literal if the id is cached or inline, otherwise 0."""
         found = self._dictionary.find(*term)
         return 0 if is_private(found) else found
 
     def learn(self, terms: Iterable[TermTuple]) -> None:
-        """Assign ids to constants of declarations and registered queries. TransientError: retry.
+        """Fetch the ids of constants of declarations and registered queries; new constants get ids. TransientError if
+        the service is unavailable; retry.
 
         Constants that cannot occur in data, such as relative IRIs, are skipped.
         """
         self._add(filter(_well_formed, terms), self.service.encode)
 
     def look_up(self, terms: Iterable[TermTuple]) -> None:
-        """Fetch the ids of those terms that the cluster knows. Terms that are too large are skipped. TransientError:
-        retry.
+        """Fetch the ids of those terms that the cluster's dictionary contains. Terms that are too large are skipped.
+        TransientError if the service is unavailable; retry.
         """
         self._add(filter(term_fits, terms), self.service.find)
 
@@ -85,8 +93,8 @@ class TermCache:
             self._dictionary.adopt(ids[found], [part[i] for i in found])
 
     def constant(self, term: TermTuple) -> int:
-        """Return the id of a constant of a declaration or registered query. Makes no request if the constant is cached
-        (see `learn`). TransientError: retry.
+        """Return the id of a constant of a declaration or registered query. Makes no request if the id is cached (see
+        `learn`). TransientError as for `learn`.
         """
         if not self.known(term):
             self.learn([term])
@@ -94,7 +102,7 @@ class TermCache:
 
     def query_constant(self, term: TermTuple) -> int:
         """Return the id of a constant of a one-shot query: a private id if the cluster's dictionary does not contain
-        it. TransientError: retry.
+        the constant. TransientError as for `look_up`.
         """
         if not self.known(term):
             self.look_up([term])
@@ -111,37 +119,39 @@ def _well_formed(term: TermTuple) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class ClusterCore(EngineCore):
-    """The core of an engine in a cluster: constants have global ids."""
+    """The core of a query engine: the constants of queries have global ids."""
 
     terms: TermCache
 
     def term_id(self, term: Iri | Literal) -> int:
-        """Return the id of a constant of a declaration or registered query. Assigns one if necessary."""
+        """Return the global id of a constant of a declaration or registered query. A new constant gets an id."""
         return self.terms.constant(term_tuple(term))
 
     def graph_id(self, iri: str) -> int:
-        """Return the id of a graph name, 0 if it was never used."""
+        """Return the global id of a graph name, 0 if the cluster's dictionary does not contain it."""
         self.terms.look_up([(IRI, iri, "", "")])
         return self.terms.known((IRI, iri, "", ""))
 
 
 @dataclass(slots=True, kw_only=True)
 class OneShotCore(ClusterCore):
-    """The core for one-shot queries, which assign no ids in the cluster."""
+    """The core for one-shot queries. Their constants get no new ids in the cluster."""
 
     def term_id(self, term: Iri | Literal) -> int:
-        """Return the id of a constant: a private id if the cluster's dictionary does not contain it."""
+        """Return the id of a constant: a private id if the cluster's dictionary does not contain the constant."""
         return self.terms.query_constant(term_tuple(term))
 
 
 def one_shot_core(core: ClusterCore) -> OneShotCore:
-    """Return the engine's core for one-shot queries."""
+    """Return a core for one-shot queries that shares everything with the engine's core."""
     shared = core.store, core.dictionary, core.limits, core.clock, core.random, core.foreign
     return OneShotCore(*shared, terms=core.terms)
 
 
 def constants_of(statement: Statement, catalogue: Catalogue) -> Iterator[TermTuple]:
-    """Yield the constants whose ids the planner of a registered query needs, and possibly others."""
+    """Yield the constants whose ids the planner needs for a registered query, and possibly others. Nothing for other
+    statements.
+    """
     if not isinstance(statement, ContinuousQuery):
         return
     resolved = resolve(statement, catalogue, stands=True)

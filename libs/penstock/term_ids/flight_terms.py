@@ -1,7 +1,7 @@
 """The network client of the dictionary service: batched, columnar look-ups by Arrow Flight.
 
-A request is one exchange: the client writes a table (`term_tables`) and the server responds with one. A DataError or
-LimitError of the server is raised in the client.
+A request is one exchange: the client writes a table (`term_tables`), and the server responds with a table. The client
+raises a DataError or LimitError of the server as an error of the same class.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 _ANSWER_S = 10.0
 _ASKED_BYTES = 16 << 20
-"""Maximum bytes of terms per request, unless a single term is larger."""
+"""Maximum size of the terms of a request, in bytes, unless a single term is larger."""
 _MAX_CACHED, _MAX_CACHED_BYTES = 1_000_000, 256 << 20
 _ERRORS: dict[str, type[PenstockError]] = {"DataError": DataError, "LimitError": LimitError}
 
 
 class FlightTerms:
-    """A client of the dictionary. Tries the instances in turn until the active one responds. TransientError if none
-    does.
+    """A client of the dictionary service at the addresses `locations`, one per instance. It tries the instances in turn
+    until the active one responds; TransientError if none does. Methods may be called from any thread.
     """
 
     def __init__(self, locations: Sequence[str]) -> None:
@@ -44,13 +44,13 @@ class FlightTerms:
         self._lock = Lock()
 
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return the ids of terms, assigning new ones if necessary. Blank nodes: one fresh node per label and call."""
+        """Return the ids of terms; see `TermService.encode`."""
         with self._lock:
             return self._cache.encode(terms, self._encode)
 
     def _encode(self, terms: Sequence[TermTuple]) -> Ids:
-        """Encode in parts. Equal terms are in the same part, because two parts would assign two nodes to a blank node
-        label.
+        """Encode terms in several requests. Each distinct term is in one request only, because two requests would
+        assign two nodes to the label of a blank node.
         """
         distinct = {term: place for place, term in enumerate(dict.fromkeys(terms))}
         requested = list(distinct)
@@ -59,7 +59,9 @@ class FlightTerms:
         return ids[[distinct[term] for term in terms]]
 
     def encode_columns(self, kinds: pa.Array, lexicals: pa.Array, datatypes: pa.Array, langs: pa.Array) -> Ids:
-        """Return the ids of terms in columns, bypassing the cache, for callers that use each term once."""
+        """Return the ids of terms that are given as columns. Does not use the cache: it is for callers that need each
+        term once.
+        """
         table = pa.table([kinds, lexicals, datatypes, langs], schema=TERMS)
         lengths = [pc.fill_null(pc.binary_length(column), 0).to_numpy() for column in table.columns[1:]]
         with self._lock:
@@ -68,7 +70,9 @@ class FlightTerms:
             return np.concatenate([np.empty(0, np.uint64), *parts])
 
     def find(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return the ids of IRIs and literals, 0 for unknown ones. An unknown term may get an id later."""
+        """Return the ids of IRIs and literals, 0 for unknown ones. The cache does not contain the results, because an
+        unknown term may get an id later.
+        """
         with self._lock:
             parts = [self._ids(FIND, terms_table(terms[rows])) for rows in _pieces(list(map(_size, terms)))]
             return np.concatenate([np.empty(0, np.uint64), *parts])
@@ -78,12 +82,12 @@ class FlightTerms:
         return found
 
     def decode(self, ids: Ids) -> list[TermTuple]:
-        """Return the terms for ids of IRIs and literals. DataError for an unknown id."""
+        """Return the terms of ids of IRIs and literals. DataError for an unknown id."""
         with self._lock:
             return [term for first in range(0, len(ids), MAX_TERMS) for term in self._decode(ids[first:][:MAX_TERMS])]
 
     def _decode(self, ids: Ids) -> list[TermTuple]:
-        """Fetch terms. Splits the request in halves if the response is too large."""
+        """Fetch terms. If the response would be too large, splits the request in halves."""
         try:
             return table_terms(self._ask(DECODE, pa.table([pa.array(ids)], schema=IDS)))
         except LimitError:
@@ -127,7 +131,7 @@ def _size(term: TermTuple) -> int:
 
 
 def _pieces(sizes: Sequence[int]) -> Iterator[slice]:
-    """Split rows into requests by their sizes in bytes."""
+    """Split rows into requests within the limits on bytes and terms. `sizes`: of the rows, in bytes."""
     first = held = 0
     for row, size in enumerate(sizes):
         if row > first and (held + size > _ASKED_BYTES or row - first == MAX_TERMS):
@@ -139,7 +143,7 @@ def _pieces(sizes: Sequence[int]) -> Iterator[slice]:
 
 
 class _Cache:
-    """A bounded cache of ids: a native dictionary, and the global id for each of its slots."""
+    """A bounded cache of global ids: a native dictionary, and the global id of each of its terms."""
 
     def __init__(self) -> None:
         self._own = native.Dictionary()

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     from penstock.core._native import Ids, TermTuple
 
-# tags (native/src/rdf/term.hpp); higher ones are inline ids, which are the same everywhere
+# tags (native/src/rdf/term.hpp); ids with higher tags are inline, and thus equal in all processes
 _IRI, _BLANK, _LITERAL = 0, 1, 2
 MAX_TERMS = 1_000_000
-"""Maximum number of cached terms. The cache is cleared when it is full."""
+"""Maximum number of cached terms. A full cache is cleared."""
 MAX_BYTES = 256 << 20
 """Maximum size of cached terms in bytes."""
 _REQUEST = 50_000  # terms per request
-_LOOKED_AT = 16  # terms sized in one step; each may be as large as an event
+_LOOKED_AT = 16  # terms decoded at once; each may be as large as an event
 _NO_TERM = (0, "", "", "")
 
 
@@ -31,12 +31,16 @@ class TermEncoder(Protocol):
     """The part of the dictionary service that adaptors and stores use."""
 
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return durable ids of terms. Each blank node becomes a fresh one. TransientError: retry."""
+        """Return durable ids of terms. In each call, every label of a blank node gets a new node. TransientError if the
+        service is unavailable; retry.
+        """
         ...
 
 
 class OutgoingTerms:
-    """A cache in front of the dictionary service. The adaptor parses events into `dictionary`."""
+    """Converts local ids to global ids, with a cache. The adaptor parses events into `dictionary`, which assigns the
+    local ids.
+    """
 
     def __init__(self, service: TermEncoder, max_terms: int = MAX_TERMS) -> None:
         self._service = service
@@ -56,8 +60,8 @@ class OutgoingTerms:
         return full
 
     def cluster_ids(self, ids: Ids) -> Ids:
-        """Return the global ids of the terms that have the local ids `ids`. Blank nodes become fresh ones.
-        TransientError: retry.
+        """Return the global ids of the terms with the local ids `ids`. Blank nodes become new nodes in each call.
+        TransientError if the service is unavailable; retry.
         """
         tags = ids >> TAG_SHIFT
         entries = ((tags == _IRI) & (ids != 0)) | (tags == _LITERAL)
@@ -74,7 +78,9 @@ class OutgoingTerms:
         return out
 
     def oversized(self, ids: Ids) -> str | None:
-        """Return why the dictionary would reject one of these terms, or None if it accepts all."""
+        """Return why the dictionary service would reject one of the terms with the local ids `ids` as too large, or
+        None if it accepts all.
+        """
         for first in range(0, len(ids), _LOOKED_AT):
             for term in self._decoder.decode(ids[first : first + _LOOKED_AT]):
                 try:

@@ -16,16 +16,17 @@ if TYPE_CHECKING:
     from penstock.term_ids.cluster_terms import TermService
 
 _REQUEST = 50_000  # terms per request; the service limits a request
-_INLINE_FROM = np.uint64(3)  # tags from Integer upwards encode their term in the id (native/src/rdf/term.hpp)
+_INLINE_FROM = np.uint64(3)  # ids with this tag or a higher one are inline (native/src/rdf/term.hpp)
 
 
 def to_cluster(
     dictionary: native.Dictionary, columns: Sequence[Ids], service: TermService, own_blanks: int = 0
 ) -> list[Ids]:
-    """Return the columns with global ids. Each distinct term is requested once; blank nodes become fresh nodes.
+    """Return columns of global ids for columns of ids of `dictionary`. Requests each distinct term once; blank nodes
+    become new nodes. Errors: see `TermService.encode`.
 
-    `own_blanks`: blank nodes with lower numbers are already global, as are all ids of a partial dictionary that are not
-    private.
+    `own_blanks`: blank nodes with lower numbers are already global. In a partial dictionary, all ids that are not
+    private are already global.
     """
     every = np.concatenate(columns) if columns else np.empty(0, np.uint64)
     distinct, places = np.unique(every, return_inverse=True)

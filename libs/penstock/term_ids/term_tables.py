@@ -1,4 +1,6 @@
-"""Arrow tables of terms and ids, and the names of requests, shared by the dictionary's client and server."""
+"""The format of the dictionary service's requests and responses: Arrow tables of terms and ids, and the names of
+requests.
+"""
 
 from __future__ import annotations
 
@@ -25,5 +27,5 @@ def terms_table(terms: Sequence[TermTuple]) -> pa.Table:
 
 
 def table_terms(table: pa.Table) -> list[TermTuple]:
-    """Return the terms in the rows of a table of `terms_table`."""
+    """Return the terms in the rows of a table with the columns of TERMS."""
     return list(zip(*(table.column(name).to_pylist() for name in TERMS.names), strict=True))
