@@ -1,6 +1,6 @@
 """The embedded engine: declarations, registration, triggers, evaluation, results and checkpoints.
 
-`engine` has the public class, `runtime` assembles the parts.
+`engine` has the public class `Engine`; `runtime` combines the parts of an engine.
 
 - `intake`: declarations, streams, event parsing, rejected events, loads into the stored graph
 - `standing`: standing queries, their groups and cohorts, registration, evaluation, derived streams
@@ -9,7 +9,8 @@
 - `answers`: result values, blocks, queues and formats
 - `checkpoint`: checkpoints, recovery, the write-ahead log and the data directory
 
-Query semantics are in `penstock.query`; code that touches every tuple is in the native core (`penstock.core._native`).
+The semantics of queries are in `penstock.query`. Code that processes every single tuple is in the native core
+(`penstock.core._native`).
 """
 
 from penstock.engine.answers.answer_values import Solutions

@@ -68,21 +68,22 @@ if TYPE_CHECKING:
     from penstock.rdf.terms import RdflibTerm
 
 _log = logging.getLogger("penstock.engine")
-_READ_ATTEMPTS = 5  # attempts of a read-only engine while another engine replaces the checkpoint
-_CHUNK = 8_192  # events of push_events that are accepted, or refused by a limit, together
+_READ_ATTEMPTS = 5  # attempts of a read-only engine to read a checkpoint, which another engine may replace meanwhile
+_CHUNK = 8_192  # number of events that `push_events` processes together: a limit refuses either all or none of them
 
 
 class Engine:
     """Continuous SPARQL over streams and a stored graph, in this process.
 
-    data_dir: directory for checkpoints; None = in memory only. shards: number of shards of a new stored graph.
-    read_only: open a data_dir without writing to it, even while another engine uses it. limits: see `Limits`. clock:
-    wall clock in ms. seed: seed of RAND, UUID and similar functions; None = random. durability: "checkpoint": a crash
-    loses changes after the last checkpoint. "commit": each change is durable when its call returns, by a write-ahead
-    log. "none": like "checkpoint", for callers that make no checkpoints.
+    data_dir: directory for checkpoints; None: all data are in memory only. shards: number of shards of a new stored
+    graph. read_only: open data_dir without writing to it, even while another engine uses it. limits: see `Limits`.
+    clock: returns the wall-clock time in ms. seed: seed of RAND, UUID and similar functions; None: random. durability:
+    with "checkpoint", a crash loses the changes after the last checkpoint. With "commit", a write-ahead log makes each
+    change durable before its call returns. "none" has the same effect as "checkpoint"; it is for callers that write no
+    checkpoints.
 
-    Pushes, declarations and registrations are serialised. One-shot queries run concurrently on snapshots. All errors
-    are `penstock.PenstockError`s.
+    Methods may be called from any thread. Changes are applied one at a time; one-shot queries run concurrently, on
+    snapshots. All errors are subclasses of `penstock.PenstockError`.
     """
 
     def __init__(
@@ -112,13 +113,13 @@ class Engine:
             if commit and self._directory is not None:
                 self._changes.open(self._directory, recovered, self.limits.log_bytes)
                 if self._directory.in_force() is None:
-                    self.checkpoint()  # persists the number of shards
+                    self.checkpoint()  # makes the number of shards durable
         except BaseException:
             self._release(clean=False)
             raise
 
     def _restore(self, make: Callable[[Path | None], EngineCore]) -> Recovered:
-        """Create the parts from the last checkpoint, then replay the write-ahead log."""
+        """Create the parts of the engine from the last checkpoint, then replay the write-ahead log."""
         for attempt in range(_READ_ATTEMPTS):
             pointer = b"" if self._directory is None else self._directory.pointer()
             try:
@@ -153,13 +154,14 @@ class Engine:
     ) -> LoadReport:
         """Load an RDF file or bytes into the stored graph, as one snapshot.
 
-        A file's format follows from its name unless `format` is given; bytes need `format`. Files named *.gz are
-        decompressed. `graph` is the graph of statements without one. `progress` is called regularly with the bytes read
-        and the total bytes. DataError at the first invalid line; nothing is loaded then.
+        The format of a file follows from its name unless `format` is given; bytes require `format`. Files named *.gz
+        are decompressed. `graph`: IRI of the graph for statements that name none. `progress`: a function that is called
+        regularly with the number of bytes read and the total number of bytes. DataError, with the line, if the document
+        is invalid; nothing is loaded then.
         """
         with self._lock:
             core = self._opened().core
-        # outside of the lock: other threads may push
+        # without the lock, so that other threads may push
         document = Document.read(core, source, graph, format, base, progress)
         logged = isinstance(source, bytes) and len(source) <= self.limits.log_bytes // 4
         if logged:
@@ -174,15 +176,15 @@ class Engine:
         return report
 
     def bulk(self) -> BulkIntake:
-        """Return the interface for prepared loads (`penstock load --spark`). StorageError if there is a write-ahead
-        log.
+        """Return the interface through which `penstock load --spark` stores a prepared load. StorageError if there is a
+        write-ahead log.
         """
         if self._changes.logs:
             raise StorageError('prepared loads need durability="checkpoint"')
         return BulkIntake(self._opened().core, self._lock)
 
     def update(self, text: str, base: str | None = None) -> None:
-        """Execute `INSERT DATA {...}` as one snapshot. The stored graph is append-only: any other update is a
+        """Execute `INSERT DATA {...}` as one snapshot. The stored graph is append-only: any other update raises
         QueryError.
         """
         statement = self._texts.parse(text, base)
@@ -192,10 +194,10 @@ class Engine:
     def query(
         self, text: str, base: str | None = None, timeout_s: float | None = None, memory_mb: int | None = None
     ) -> Solutions | bool | rdflib.Graph:
-        """Execute a one-shot query over the latest stable snapshot. It does not block pushes, nor do they block it.
+        """Execute a one-shot query on the latest snapshot. Queries and pushes do not block each other.
 
-        QueryError if the text is invalid. LimitError if the query exceeds the given time or memory (None = the engine's
-        limits).
+        QueryError if the text is invalid. LimitError if the query exceeds `timeout_s` seconds or `memory_mb` MiB (None:
+        the engine's limits).
         """
         self._opened()
         return self._one_shot.query(text, base, timeout_s, memory_mb)
@@ -213,10 +215,10 @@ class Engine:
         max_ahead_ms: int = 86_400_000,
         slice_mb: int | None = None,
     ) -> None:
-        """Declare a stream (see `Declaration`). Repeating a declaration has no effect; a conflicting one is a
-        DataError.
+        """Declare a stream; for the settings, see `Declaration`. To repeat a declaration has no effect. DataError if
+        the declaration is invalid or conflicts with an earlier one.
 
-        Without `timing` the engine stores every tuple permanently and issues UnboundedStorageWarning.
+        Without `timing`, the engine stores every tuple permanently, and issues UnboundedStorageWarning.
         """
         declaration = Declaration.checked(
             iri,
@@ -235,7 +237,9 @@ class Engine:
             warnings.warn(warning, UnboundedStorageWarning, stacklevel=2)
 
     def drop_stream(self, iri: str) -> None:
-        """Drop a stream that no query reads. Absorbed triples stay stored."""
+        """Drop a stream. Its absorbed triples remain in the stored graph. DataError if a query reads or publishes the
+        stream.
+        """
         with self._change(lambda: self._entry("drop", {"iri": iri})) as runtime:
             runtime.drop_stream(iri)
 
@@ -246,13 +250,13 @@ class Engine:
         timestamp: int,
         format: str = "nt",  # noqa: A002 - a public name
     ) -> PushReport:
-        """Push one event: RDF text in a format, or rdflib triples, all with `timestamp` (ms).
+        """Push one event: RDF text in `format`, or rdflib triples. All its triples have the time `timestamp`, in ms.
 
         A late event is not an error: the report counts it, and the method `late` returns it. An event that is invalid
-        or too far ahead becomes a dead letter and raises DataError.
+        or too far ahead becomes a dead letter, and the call raises DataError.
         """
         event = [(timestamp, data if isinstance(data, (str, bytes)) else list(data))]
-        converted = self._parser.convert(event, format)  # outside of the lock: other threads may push
+        converted = self._parser.convert(event, format)  # without the lock, so that other threads may push
         with self._change(lambda: pushed(self._wall(), iri, event, format)) as runtime:
             taken = runtime.take(self._stream(iri, event), *self._parser.parse(event, format, converted))
         if taken.letters:
@@ -265,9 +269,11 @@ class Engine:
         events: Iterable[tuple[int, EventData]],
         format: str = "nt",  # noqa: A002 - a public name
     ) -> PushReport:
-        """Push many events, (timestamp, data) each. Invalid ones become dead letters, the others are accepted.
+        """Push many events, each as (timestamp, data); see `push`. Invalid events become dead letters, and the others
+        are processed.
 
-        The engine accepts events in chunks of some thousand. LimitError: the chunks before the failed one are accepted.
+        The engine processes events in chunks of several thousand. After a LimitError, the chunks before the failed one
+        are accepted.
         """
         report = PushReport()
         for chunk in _chunks(events, _CHUNK):
@@ -282,10 +288,11 @@ class Engine:
     def push_columns(
         self, iri: str, timestamps: ArrayLike, subjects: ArrayLike, predicates: ArrayLike, objects: ArrayLike
     ) -> None:
-        """Push tuples of term ids (from `encode`), each as its own event: int64 times, uint64 ids, equal lengths.
+        """Push tuples of term ids (from `encode`), each as its own event. The columns have equal lengths: timestamps in
+        ms (int64) and ids (uint64).
 
-        DataError for invalid columns; nothing is accepted then. With durability="commit", ids of blank nodes are a
-        DataError, too, because the write-ahead log contains the tuples as text.
+        DataError if a column is invalid; nothing is accepted then. With durability="commit", ids of blank nodes also
+        raise DataError, because the write-ahead log contains the tuples as text.
         """
         if self._changes.logs:
             self._push_decoded(iri, timestamps, subjects, predicates, objects)
@@ -301,11 +308,12 @@ class Engine:
         self._deliver()
 
     def advance(self, iri: str | None, timestamp: int, skip: Skip = False) -> None:
-        """Declare that no later tuple of the stream has a time at or before `timestamp` (ms). `iri` None: declare it
-        for all input streams, that is, all streams that are not derived.
+        """Advance the watermark of a stream to `timestamp` (ms): events at or before it are late from now on. `iri`
+        None: advance all input streams, that is, all streams that are not derived.
 
-        Evaluates what becomes due. `skip=True` skips it. `skip="leaps"` skips it only for queries that would exceed
-        `max_catch_up` instants, which is a LimitError otherwise. Each query's `gaps` records skipped instants.
+        The call evaluates the instants that become due. With `skip=True`, it skips them instead. With `skip="leaps"`,
+        it skips them only for queries with more than `max_catch_up` of them; without, such a query raises LimitError.
+        The `gaps` of each query record the skipped instants.
         """
         until = checked_time(timestamp)
         given = {"iri": iri, "timestamp": until, "skip": skip}
@@ -314,11 +322,12 @@ class Engine:
 
     def advance_idle(self) -> list[str]:
         """Advance input streams that have been idle for their `idle_timeout_ms`, so that they do not hold back queries.
+        Returns the IRIs of the streams that have advanced.
 
-        `penstock serve` calls this several times a second. A stream advances to the highest watermark of the streams
-        that some query reads together with it. If its event time follows the wall clock, it advances at least to the
-        wall clock minus its timeout. A query that would exceed `max_catch_up` instants skips them and records this in
-        its `gaps`. Returns the IRIs of the advanced streams.
+        `penstock serve` calls this several times a second. A stream advances to the highest watermark of the input
+        streams that some query reads together with it. If its event time follows the wall clock, it advances at least
+        to the current time minus its timeout. A query with more than `max_catch_up` due instants skips them, and
+        records them in its `gaps`.
         """
         with self._lock:
             runtime = self._opened()
@@ -333,26 +342,30 @@ class Engine:
             moved.append(idle[0].iri)
 
     def late(self, iri: str) -> list[LateEvent]:
-        """Return and remove the stream's late events, oldest first. They had no effect."""
+        """Return and remove the late events of a stream, the oldest first. At most `max_refused` of them are retained
+        (`Limits`). Late events affect no answer.
+        """
         with self._lock:
             return self._runtime.streams.get(iri).late.take()
 
     def dead_letters(self) -> list[DeadLetter]:
-        """Return and remove the dead letters with their reasons, oldest first."""
+        """Return and remove the dead letters, the oldest first. At most `max_refused` of them are retained
+        (`Limits`).
+        """
         with self._lock:
             return self._runtime.dead_letters.take()
 
     @property
     def streams(self) -> Mapping[str, Declaration]:
-        """Declarations of all streams by IRI, derived ones included."""
+        """The declarations of all streams, including derived ones, by IRI."""
         with self._lock:
             return MappingProxyType({stream.iri: stream.declaration for stream in self._runtime.streams})
 
     # ---- standing queries
     def register(self, text: str, name: str | None = None, base: str | None = None) -> Query:
-        """Register a standing query. QueryError with line and column if it is invalid.
+        """Register a standing query. QueryError, with line and column, if the query is invalid.
 
-        `name` overrides the name in the text. `base` resolves relative IRIs and bare names.
+        `name` overrides the name in the text. `base`: the IRI against which relative IRIs and bare names are resolved.
         """
         with planning(self.limits, text):
             statement = self._texts.parse(text, base)
@@ -362,17 +375,17 @@ class Engine:
 
     @property
     def queries(self) -> Mapping[str, Query]:
-        """Standing queries by name."""
+        """The standing queries, by name."""
         with self._lock:
             return {name: self._handle(member) for name, member in self._runtime.registry.members.items()}
 
     def explain(self, query: str | Query, base: str | None = None) -> str:
-        """Return the plan: operators, estimates by current counts, and what the last run did. Nothing is registered or
-        run.
+        """Return the plan of a query as text: its operators, estimates from current counts, and measurements of earlier
+        executions. The call neither registers nor executes the query.
 
-        Rows are of the last run. Times are of the last timed run; the text names its instant if it is an earlier one.
-        The engine times the first run of a plan, every 64th run, and the next run after a call of this method. It times
-        every run of a one-shot query.
+        Numbers of rows are those of the last execution. Times are those of the last timed execution; if that is an
+        earlier one, the text names its instant. The engine times the first execution of a plan, every 64th execution,
+        and the next one after a call of this method. It times every execution of a one-shot query.
         """
         name, text, base = (query.name, query.text, query.base) if isinstance(query, Query) else (None, query, base)
         with planning(self.limits, text):
@@ -382,8 +395,8 @@ class Engine:
 
     # ---- terms
     def encode(self, terms: Iterable[RdflibTerm]) -> Ids:
-        """Return the ids of rdflib terms, for `push_columns`. The engine retains these terms permanently, and
-        checkpoints contain them, so the ids stay valid.
+        """Return the ids of rdflib terms, for `push_columns`. The engine and its checkpoints retain these terms
+        permanently, so the ids stay valid.
         """
         with self._lock:
             runtime = self._opened()
@@ -392,7 +405,7 @@ class Engine:
             return ids
 
     def decode(self, ids: ArrayLike) -> list[RdflibTerm | None]:
-        """Return the rdflib terms of ids, None for 0. DataError for an unknown id."""
+        """Return the rdflib term of each id, None for 0. DataError for an unknown id."""
         dictionary = self._opened().core.dictionary
         column = as_column(ids, np.uint64)
         dictionary.check(column)
@@ -400,14 +413,14 @@ class Engine:
 
     # ---- checkpoints
     def checkpoint(self) -> None:
-        """Write a checkpoint to the data directory. It replaces the previous one atomically. StorageError if it cannot
-        be written, or the engine has no writable data_dir.
+        """Write a checkpoint to the data directory. It replaces the previous checkpoint atomically. StorageError if it
+        cannot be written, or if the engine has no writable data_dir.
         """
         with self._lock:
             runtime = self._opened()
             if self._directory is None or self._read_only:
                 raise StorageError("this engine has no writable data_dir")
-            runtime.progress(())  # first finish an interrupted pass
+            runtime.progress(())  # first complete evaluations that were interrupted
             self._changes.save(runtime, self._directory)
 
     @property
@@ -416,15 +429,15 @@ class Engine:
         return self._runtime.core.limits
 
     def stats(self) -> dict[str, Any]:
-        """Return statistics of streams, queries, the stored graph, terms and the write-ahead log. `push_again` of a
-        stream is the position from which a producer must push again after a restart.
+        """Return statistics of the streams, queries, stored graph, terms and write-ahead log. A stream's `push_again`
+        is the position from which a producer must push again after a restart.
         """
         with self._lock:
             return engine_stats(self._opened()) | {"log": self._changes.stats()}
 
     def close(self) -> None:
-        """Write a checkpoint (if there is a writable data_dir), stop all queries and release all files. Repeating the
-        call has no effect.
+        """Write a checkpoint if there is a writable data_dir, stop all queries and release all files. Further calls
+        have no effect.
         """
         with ExitStack() as unlocked, self._lock:
             if self._closed:
@@ -448,17 +461,21 @@ class Engine:
 
     # ---- inside
     def _opened(self) -> Runtime:
-        """Return the runtime of an open engine. Callers that change something must hold the lock."""
+        """Return the runtime. PenstockError if the engine is closed. Callers that change something must hold the
+        lock.
+        """
         if self._closed:
             raise PenstockError("the engine is closed")
         return self._runtime
 
     def _change(self, entry: Callable[[], LogEntry] | None = None) -> _Change:
-        """Return the context manager of a change. `entry` creates its write-ahead log entry."""
+        """Return the context manager of a change. `entry` creates the change's entry of the write-ahead log; None: the
+        change is not logged.
+        """
         return _Change(self, entry)
 
     def _begin(self, entry: Callable[[], LogEntry] | None) -> int | None:
-        """Acquire the lock and log a change. Returns the entry's number if there is a log."""
+        """Acquire the lock and log a change. Returns the number of its entry, or None if it is not logged."""
         self._lock.acquire()
         try:
             self._opened()
@@ -468,7 +485,7 @@ class Engine:
             raise
 
     def _end(self, number: int | None, error: BaseException | None) -> None:
-        """Release the lock. On success, wait until the change is durable, and deliver the new evaluations."""
+        """Release the lock. If the change has succeeded, wait until it is durable, and deliver the new evaluations."""
         changes = self._changes
         try:
             if number is not None:
@@ -484,7 +501,7 @@ class Engine:
             self._deliver()
 
     def _shorten(self) -> None:
-        """Write the checkpoint that truncates the log. If this fails, the log keeps growing."""
+        """Write a checkpoint, which replaces the log. If this fails, the log continues to grow."""
         try:
             self.checkpoint()
         except StorageError as error:
@@ -500,7 +517,7 @@ class Engine:
         return self._runtime.core.clock()
 
     def _push_decoded(self, iri: str, timestamps: ArrayLike, *columns: ArrayLike) -> None:
-        """Push the decoded terms of tuples."""
+        """Push tuples of term ids as rdflib terms, so that the write-ahead log contains them as text."""
         times = as_column(timestamps, np.int64)
         s, p, o = (as_column(column, np.uint64) for column in columns)
         native.Stream.check(self._opened().core.dictionary, times, s, p, o, MAX_TIME_MS)
@@ -510,7 +527,9 @@ class Engine:
         self.push_events(iri, zip(times.tolist(), ([row] for row in zip(*terms, strict=True)), strict=True))
 
     def _stream(self, iri: str, events: Sequence[tuple[object, EventData]]) -> LiveStream:
-        """Return the stream of a push. Events for an unknown stream become dead letters, and the call fails."""
+        """Return the stream of a push. If the stream is unknown, the events become dead letters, and the call raises
+        UnknownStreamError.
+        """
         try:
             return self._runtime.streams.get(iri)
         except UnknownStreamError as error:
@@ -520,7 +539,7 @@ class Engine:
             raise
 
     def _deliver(self) -> None:
-        """Deliver new evaluations to subscribers outside of the lock, because callbacks may call the engine."""
+        """Deliver new evaluations to subscribers. Call without the lock, because callbacks may call the engine."""
         if listeners := self._runtime.registry.listeners:
             for result_queue in list(listeners):
                 result_queue.deliver()
@@ -552,7 +571,7 @@ def _core(
     rng: Random,
     saved: Path | None,
 ) -> EngineCore:
-    """Create the native parts, empty or from a checkpoint."""
+    """Create the stored graph and the dictionary, empty or from the checkpoint in folder `saved`."""
     if not isinstance(shards, int) or not 1 <= shards <= limits.max_shards:
         raise DataError(f"shards must be an integer between 1 and {limits.max_shards}, not {shards!r}")
     dictionary = native.Dictionary()
@@ -565,8 +584,9 @@ def _core(
 
 
 class _Change:
-    """A change of an engine: it is logged, applied under the lock by the caller's block, and made durable; then its
-    evaluations are delivered. A PenstockError of the block means that nothing changed.
+    """A change of an engine, as a context manager. The change is logged; the body of the `with` statement applies it,
+    under the lock; it is made durable; and the new evaluations are delivered. If the body raises PenstockError, it must
+    have changed nothing.
     """
 
     __slots__ = ("_engine", "_entry", "_number")
@@ -585,7 +605,7 @@ class _Change:
 
 
 class _Tuples(Sequence[bytes]):
-    """Lazily formats tuples of columns as their producer would have written them, for reports on rejected events."""
+    """The tuples of columns as N-Triples, which late events and dead letters contain. They are formatted on access."""
 
     def __init__(self, engine: Engine, *columns: Ids) -> None:
         self._engine = engine

@@ -1,4 +1,6 @@
-"""State shared by all parts of an engine: the stored graph, the dictionary, limits, and the mapping of terms to ids."""
+"""The state that all parts of an engine share: the stored graph, the dictionary and limits. It also maps terms to
+ids.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class EngineCore:
-    """The shared state. `clock` returns wall-clock milliseconds; `random` seeds RAND and UUID; `foreign` evaluates the
-    functions that are implemented in Python; `attempt` is 1, and one more after each crash; `last_load` is the name of
-    the last applied bulk load.
+    """The shared state. `clock` returns the wall-clock time in ms. `random` seeds RAND, UUID and similar functions.
+    `foreign` evaluates the functions that are implemented in Python. `attempt`: see `Evaluation.attempt`. `last_load`:
+    the name of the last bulk load that was stored.
     """
 
     store: StoredGraph
@@ -40,9 +42,10 @@ class EngineCore:
 
     # ---- the stored graph
     def stored(self, bounds: Sequence[tuple[int, int]], *, read: bool) -> native.Source:
-        """Return a view of the stored graph. For each (stream, batch) in `bounds`, it excludes later batches.
+        """Return a view of the stored graph. For each (stream number, batch number) in `bounds`, the view excludes
+        later batches of the stream.
 
-        `read`: whether the execution reads the stored graph; otherwise a placeholder is returned.
+        `read`: whether the execution reads the stored graph; if not, the call returns a placeholder.
         """
         return self.store.view(bounds) if read else self.store.unread(bounds)
 
@@ -54,8 +57,8 @@ class EngineCore:
 
     # ---- terms
     def term_id(self, term: Iri | Literal) -> int:
-        """Return the id of a constant, assigning one if necessary. The id stays valid while a lease exists that was
-        created before this call, or if the caller marks it as used (`Dictionary.touch`) before each collection of
+        """Return the id of a constant. A new constant gets an id. The id stays valid while a lease exists that was
+        created before this call, or if the caller marks the id as used (`Dictionary.touch`) before each collection of
         terms.
         """
         if isinstance(term, Iri):
@@ -63,23 +66,24 @@ class EngineCore:
         return self.dictionary.intern(LITERAL, term.lexical, term.datatype, term.lang)
 
     def iri_id(self, iri: str) -> int:
-        """Return the id of an IRI, assigning one if necessary."""
+        """Return the id of an IRI, as `term_id` does."""
         return self.term_id(Iri(iri))
 
     def graph_id(self, iri: str) -> int:
-        """Return the id of a graph name, 0 if it was never used."""
+        """Return the id of a graph name, 0 if the dictionary does not contain it."""
         return self.dictionary.find(IRI, iri)
 
     def require(self, columns: Sequence[Ids]) -> None:
-        """Fetch the missing terms of these ids into the cache of a partial dictionary. The caller holds a lease, which
-        retains them.
+        """Fetch the terms of these ids that a partial dictionary lacks. The caller must hold a lease, which retains
+        them.
         """
         if self.dictionary.partial and columns:
             self.dictionary.require(np.concatenate(columns))
 
     def absent(self, columns: Sequence[Ids]) -> list[int]:
-        """Return the distinct private ids in the columns. With a partial dictionary, these are the constants that the
-        cluster's dictionary does not contain. An engine with its own dictionary has none: [].
+        """Return the distinct private ids in columns of constants. With a partial dictionary, these are the constants
+        that the cluster's dictionary does not contain. An engine with its own dictionary has no private ids; it returns
+        [].
         """
         if not self.dictionary.partial or not columns:
             return []

@@ -1,1 +1,1 @@
-"""Results: values, pending result blocks, the queue of each query, and result formats."""
+"""Answers of queries: their values, blocks of pending answers, the result queue of each query, and result formats."""

@@ -1,6 +1,6 @@
-"""Answers of evaluations: `Solutions`, a boolean, or `Triples` (returned to users as an rdflib graph).
+"""The answers of evaluations: `Solutions`, a boolean, or `Triples` (which users get as an rdflib graph).
 
-Answers contain columns of term ids, which are decoded on first access.
+An answer contains columns of term ids. It decodes them when its terms are first accessed.
 """
 
 from __future__ import annotations
@@ -27,27 +27,28 @@ if TYPE_CHECKING:
 
     _Places: TypeAlias = range | NDArray[np.intp]
 
-_FEW = 128  # number of ids in a small answer
+_FEW = 128  # maximum number of ids in a small answer
 
 T = TypeVar("T")
 
 
 class Decoder(Protocol):
-    """Decodes the term ids of an evaluation (native LocalTerms)."""
+    """Decodes the term ids of an evaluation (native `LocalTerms`)."""
 
     def decode(self, ids: Ids) -> list[TermTuple | None]:
         """Return the term of each id, None for 0."""
 
     def publish(self, ids: Ids) -> Ids:
-        """Return the ids with those of computed terms replaced by dictionary ids, which are also valid outside of the
-        evaluation. Each computed blank node becomes a fresh one.
+        """Replace the ids of computed terms by dictionary ids, which are also valid outside of the evaluation, and
+        return all ids. Each computed blank node becomes a new node of the dictionary.
         """
 
 
 class Answer:
     """Columns of ids, their decoder, and a lease that retains their terms.
 
-    `columns` may be `Pairs`, the cross product of several parts. Whole columns are then created on access.
+    `columns` may be `Pairs`, the cross product of several parts. In that case, whole columns are created only when they
+    are accessed.
     """
 
     def __init__(self, columns: Sequence[Ids] | Pairs, rows: int, decoder: Decoder, lease: object = None) -> None:
@@ -62,30 +63,30 @@ class Answer:
 
     @cached_property
     def columns(self) -> tuple[Ids, ...]:
-        """The ids by column. Ids of computed terms are only valid within this answer (see `published`)."""
+        """The columns of ids. Ids of computed terms are only valid within this answer (see `published`)."""
         return self._whole(self._held)
 
     @cached_property
     def published(self) -> tuple[Ids, ...]:
-        """The columns with dictionary ids only, which are valid in the whole engine."""
+        """The columns with dictionary ids in place of the ids of computed terms. They are valid in the whole engine."""
         return publish(self.columns, self._decoder)
 
     def _whole(self, held: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
-        """Expand values given for the held columns to all rows."""
+        """Expand columns with one value per held id to whole columns, with one value per row."""
         return tuple(held) if self._pairs is None else self._pairs.expand(held)
 
     def _zipped(self, held: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]]:
-        """Yield rows of values given for the held columns."""
+        """Yield the rows of the columns that `_whole` would return."""
         if self._pairs is not None:
             return self._pairs.rows(held)
         return zip(*held, strict=True) if held else (() for _ in range(self._rows))
 
     @cached_property
     def _decoded(self) -> tuple[list[TermTuple | None], list[_Places]]:
-        """The decoded terms, and for each held column the position of each row's term among them. In a small answer the
-        same term may occur several times.
+        """The decoded terms, and for each held column the positions of its ids' terms among them. In a small answer, a
+        term may occur several times.
         """
-        if sum(map(len, self._held)) <= _FEW:  # sorting costs more than decoding duplicates
+        if sum(map(len, self._held)) <= _FEW:  # decoding duplicates costs less than sorting
             terms: list[TermTuple | None] = []
             places: list[_Places] = []
             for column in self._held:
@@ -97,7 +98,7 @@ class Answer:
         return self._decoder.decode(ids), [*np.split(positions, ends)]
 
     def _by_row(self, terms: list[T]) -> Iterator[tuple[T, ...]]:
-        """Yield rows of values given for the decoded terms."""
+        """Yield the rows of the answer, with the values that `terms` has in place of the decoded terms."""
         return self._zipped(
             [
                 terms[places.start : places.stop] if isinstance(places, range) else [terms[i] for i in places.tolist()]
@@ -106,7 +107,7 @@ class Answer:
         )
 
     def tuples(self) -> Iterator[tuple[TermTuple | None, ...]]:
-        """Yield each row's terms as native tuples, None if unbound."""
+        """Yield each row as a tuple of terms (see `TermTuple`), None for an unbound variable."""
         return self._by_row(self._decoded[0])
 
     @cached_property
@@ -114,7 +115,7 @@ class Answer:
         return [None if term is None else from_tuple(term) for term in self._decoded[0]]
 
     def rdf_rows(self) -> Iterator[tuple[RdflibTerm | None, ...]]:
-        """Yield each row's rdflib terms, None if unbound."""
+        """Yield each row as a tuple of rdflib terms, None for an unbound variable."""
         return self._by_row(self._terms)
 
 
@@ -139,41 +140,46 @@ class Solutions(Answer):
         names, rows = self.variables, self.rdf_rows()
         if None in self._decoded[0]:
             return ({name: term for name, term in zip(names, row, strict=True) if term is not None} for row in rows)
-        bound = cast("Iterator[tuple[RdflibTerm, ...]]", rows)  # the common case, where creating dicts dominates
+        # the common case: here the creation of dicts dominates the cost
+        bound = cast("Iterator[tuple[RdflibTerm, ...]]", rows)
         if len(names) == 1:
             name = names[0]
             return ({name: term} for (term,) in bound)
-        return (dict(zip(names, row)) for row in bound)  # noqa: B905 - being strict takes as long again
+        return (dict(zip(names, row)) for row in bound)  # noqa: B905 - `strict` would double the time
 
     def __repr__(self) -> str:
         return f"<Solutions: {len(self)} rows of {' '.join('?' + name for name in self.variables)}>"
 
     @property
     def ids(self) -> dict[str, Ids]:
-        """Columns of term ids by variable name (0 = unbound), valid for `Engine.decode` while this object exists."""
+        """The columns of term ids by variable name, 0 for unbound variables. `Engine.decode` accepts these ids while
+        this object exists.
+        """
         return dict(zip(self.variables, self.published, strict=True))
 
     def to_json(self) -> str:
-        """Return SPARQL Results JSON."""
+        """Return the answer as a SPARQL Results JSON document."""
         return formats.to_json(self.variables, self.tuples())
 
     def to_xml(self) -> str:
-        """Return SPARQL Results XML."""
+        """Return the answer as a SPARQL Results XML document. DataError if a term contains a character that XML 1.0
+        does not allow.
+        """
         return formats.to_xml(self.variables, self.tuples())
 
     def to_csv(self) -> str:
-        """Return SPARQL Results CSV, which has no types."""
+        """Return the answer as SPARQL Results CSV, which contains no types."""
         return formats.to_csv(self.variables, self.tuples())
 
     def to_tsv(self) -> str:
-        """Return SPARQL Results TSV."""
+        """Return the answer as SPARQL Results TSV."""
         return formats.to_tsv(self.variables, self.tuples())
 
     def to_arrow(self) -> pa.Table:
         """Return an Arrow table with one column per variable: struct(type, value, datatype, lang), null if unbound.
 
-        `type` is uri, bnode or literal. `datatype` is null for IRIs and blank nodes, `lang` for literals without
-        language tag.
+        `type` is "uri", "bnode" or "literal". `datatype` is null for IRIs and blank nodes. `lang` is null unless the
+        literal has a language tag.
         """
         terms, positions = self._decoded
         distinct = pa.array([None if term is None else _arrow_term(term) for term in terms], _ARROW_TERM)
@@ -190,7 +196,7 @@ class Triples(Answer):
         """Return the triples as an rdflib graph."""
         graph = rdflib.Graph()
         for triple in self.rdf_rows():
-            graph.add(triple)  # type: ignore[arg-type]  # three bound terms by construction
+            graph.add(triple)  # type: ignore[arg-type]  # each row has three bound terms
         return graph
 
     def to_ntriples(self) -> str:
@@ -210,9 +216,9 @@ def _arrow_term(term: TermTuple) -> dict[str, Any]:
 
 
 def publish(columns: Sequence[Ids], decoder: Decoder) -> tuple[Ids, ...]:
-    """Return the columns with computed terms' ids replaced by dictionary ids.
+    """Return the columns with dictionary ids in place of the ids of computed terms.
 
-    All columns are passed in one call, so that a computed blank node becomes one fresh node in all positions.
+    Pass all columns of an answer in one call, so that a computed blank node becomes the same new node in all of them.
     """
     if not any((column >> TAG_SHIFT == TAG_LOCAL).any() for column in columns):
         return tuple(columns)

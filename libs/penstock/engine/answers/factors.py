@@ -1,4 +1,4 @@
-"""The factors of a group's result: rows that are the cross product of several parts, per member (docs/adr/0047)."""
+"""Factorised results of a cohort: the rows of each member are the cross product of several factors (docs/adr/0047)."""
 
 from __future__ import annotations
 
@@ -31,17 +31,19 @@ class Product:
 
     @property
     def decoder(self) -> Decoder | None:
-        """A decoder for all parts: any part's decoder accepts dictionary ids."""
+        """A decoder for the ids of all factors. The decoder of any factor accepts dictionary ids, so this is that of
+        the first.
+        """
         return self.parts[0].decoder
 
     @property
     def held(self) -> tuple[Ids, ...]:
-        """The columns of all parts."""
+        """The columns of all factors, in one tuple."""
         return tuple(chain.from_iterable(rows.columns for rows in self.parts))
 
     @cached_property
     def present(self) -> Ids:
-        """The numbers of the members with rows in every part, ascending."""
+        """The numbers of the members with rows in every factor, ascending."""
         found = [rows.spans()[0] for rows in self.parts]
         present = found[0]
         for others in found[1:]:
@@ -50,7 +52,7 @@ class Product:
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """The first row of each present member, followed by the total number of rows."""
+        """The position of the first row of each present member, followed by the total number of rows."""
         return np.concatenate((np.zeros(1, np.int64), np.cumsum(np.prod(self._counts, axis=0))))
 
     def spans(self) -> tuple[Ids, NDArray[np.int64]]:
@@ -58,12 +60,12 @@ class Product:
         return self.present, self.starts
 
     def bytes(self) -> float:
-        """Return the size in bytes of all rows as columns, including the member column."""
+        """Return the size in bytes that all rows would have as whole columns, including the member column."""
         return float(np.prod(self._counts, axis=0, dtype=np.float64).sum()) * 8 * (1 + len(self.places))
 
     @cached_property
     def _counts(self) -> NDArray[np.int64]:
-        """Row counts by part and present member."""
+        """The number of rows, by factor and present member."""
         counts = np.empty((len(self.parts), len(self.present)), np.int64)
         for i, rows in enumerate(self.parts):
             after = np.searchsorted(rows.member, self.present, side="right")
@@ -74,7 +76,7 @@ class Product:
         return int(self.starts[-1])
 
     def of(self, member: int) -> Pairs:
-        """Return a member's rows as a cross product of its rows in each factor."""
+        """Return the rows of a member as a cross product of its rows in each factor."""
         parts, counts = [], []
         for rows in self.parts:
             low = int(np.searchsorted(rows.member, member, side="left"))
@@ -84,7 +86,7 @@ class Product:
         return Pairs(tuple(parts), tuple(counts), self.places)
 
     def rows(self) -> Rows:
-        """Return all rows as whole columns."""
+        """Return all rows as whole columns, sorted by member."""
         members = self.present.tolist()
         pairs = [self.of(member) for member in members]
         parts = [part.expand(part.held) for part in pairs]

@@ -16,7 +16,7 @@ _LINE_ENDS = (("\u0085", r"\u0085"), ("\u2028", r"\u2028"), ("\u2029", r"\u2029"
 
 def json_line(evaluation: Evaluation, query: str | None = None, error: str | None = None) -> str:
     """Return an evaluation as one line of JSON, without a line end. `query` overrides the evaluation's query name.
-    `error`: why the answer is missing or withheld; None = the evaluation's own error, if any.
+    `error`: an error to write in place of the answer; None: the evaluation's own error, if it has one.
     """
     line: dict[str, Any] = {
         "query": query or evaluation.query,
@@ -40,8 +40,8 @@ def json_line(evaluation: Evaluation, query: str | None = None, error: str | Non
 
 
 def _one_line(text: str) -> str:
-    """Escape characters that some readers treat as line ends although JSON does not, such as Python's
-    `str.splitlines`.
+    """Escape characters that are no line ends in JSON, but that some readers, such as Python's `str.splitlines`, treat
+    as line ends.
     """
     if text.isascii():
         return text  # the common case

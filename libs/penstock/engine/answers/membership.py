@@ -1,4 +1,4 @@
-"""The participants of an execution: a cohort's members, their numbers, and the table of their constants."""
+"""The members for which a cohort's plan is executed: their numbers, and the table of their constants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Recipient(Protocol):
-    """The properties of a registered query on which its answers depend."""
+    """What an execution needs to know of a registered query."""
 
     @property
     def name(self) -> str:
@@ -26,9 +26,10 @@ class Recipient(Protocol):
 
 
 class Membership:
-    """An immutable list of members. Numbers start at 1, because 0 would be an unbound cell of the hidden member column.
+    """An immutable list of members. Their numbers start at 1, because in the hidden member column 0 would be an unbound
+    cell.
 
-    `all` has the members in number order (after a restore, None for a removed member).
+    `all` has the members in the order of their numbers; after a restart, it has None in place of a removed member.
     """
 
     def __init__(self, members: Iterable[Recipient | None]) -> None:
@@ -47,11 +48,11 @@ class Membership:
         return len(self.all)
 
     def number_of(self, member: Recipient) -> int | None:
-        """Return the member's number, or None if it is not in the list."""
+        """Return the number of a member, or None if the list does not contain the member."""
         return self._numbers.get(member)
 
     def renumbering(self, earlier: Membership) -> Ids:
-        """Return an array that maps the numbers of `earlier` to the members' current numbers. It has 0 for removed
-        members and at index 0.
+        """Return an array that maps the member numbers of `earlier` to those of this list. It has 0 for members that
+        this list does not contain, and at index 0.
         """
         return np.array([0, *(self._numbers.get(m, 0) if m is not None else 0 for m in earlier.all)], np.uint64)

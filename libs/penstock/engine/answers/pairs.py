@@ -1,7 +1,8 @@
-"""The rows of an answer as a cross product of independent parts, expanded to whole columns on demand.
+"""The rows of an answer as a cross product of independent parts, which is expanded to whole columns only when these are
+needed.
 
-Two parts with n and m rows represent n·m rows in n + m space (factorised representations of query results: Olteanu and
-Závodný, TODS 40(1), 2015; here only products). See docs/adr/0047.
+Two parts with n and m rows represent n·m rows in the space of n + m rows (factorised representations of query results:
+Olteanu and Závodný, TODS 40(1), 2015; here only products). See docs/adr/0047.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids
 
     Places: TypeAlias = tuple[tuple[int, int], ...]
-    """For each variable: its part, and its column there."""
+    """For each variable, the number of its part and of its column in that part."""
 
 T = TypeVar("T")
 
@@ -31,7 +32,8 @@ T = TypeVar("T")
 class Pairs:
     """The rows of an answer: the cross product of the parts' rows. Rows of the last part vary fastest.
 
-    `counts` are the parts' row counts. A part without columns still multiplies the rows.
+    `counts`: the number of rows of each part. A part without columns still multiplies the number of rows. `places`:
+    where each variable is.
     """
 
     parts: tuple[tuple[Ids, ...], ...]
@@ -47,11 +49,13 @@ class Pairs:
         return tuple(chain.from_iterable(self.parts))
 
     def expand(self, held: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
-        """Return one whole column per variable, given one value per entry of the `held` columns."""
+        """Return one whole column per variable. `held`: columns of values that correspond to those of the property
+        `held`.
+        """
         return tuple(self._whole(part, held[self._first(part) + column]) for part, column in self.places)
 
     def rows(self, held: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]]:
-        """Yield the rows of the columns that `expand` would return, without creating these columns."""
+        """Yield the rows of the columns that `expand(held)` would return, without creating these columns."""
         columns = iter(held)
         parts = [
             list(zip(*islice(columns, len(part)), strict=True)) if part else [()] * count

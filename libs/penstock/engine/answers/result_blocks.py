@@ -1,7 +1,7 @@
-"""Pending results: one block per execution, for all members of a group.
+"""Pending answers: one block per execution, for all members of a cohort.
 
-Ten thousand standing queries cost one block per instant instead of ten thousand objects. A query's evaluations are
-created from the blocks when it polls.
+Ten thousand queries of a cohort need one block per instant instead of ten thousand objects. The evaluations of a query
+are created from the blocks when they are polled.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ if TYPE_CHECKING:
     Bounds: TypeAlias = tuple[int | None, int]
 
 
-_BLOCK_BYTES = 1_024  # of an execution without rows
-_HOLES = 4  # maximum ratio of missing to existing block numbers before the log is compacted
+_BLOCK_BYTES = 1_024  # estimated size of a block without rows
+# maximum ratio of numbers in a range to existing blocks at which `blocks` looks up each number
+_HOLES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What an execution read: its instant, each window's (start, end], the snapshot, and each stream's last batch.
-    Times are in ms; `attempt` is that of the engine.
+    """What an execution has read: its instant, the bounds (start, end] of each window by IRI, the snapshot number, and
+    the last batch of each stream. Times are in ms. `attempt`: the engine's attempt (see `Evaluation.attempt`).
 
-    A start is None if the window has none ([ALL], a count window before its first report).
+    A start is None if the window has none: an `[ALL]` window, or a count window before its first report.
     """
 
     time: int
@@ -52,11 +53,12 @@ class Reading:
 
 @dataclass(slots=True)
 class Block:
-    """The rows of an execution, sorted by member. `present` are the members with rows, ascending; the rows of
-    present[i] are `columns[...][starts[i]:starts[i + 1]]`. `errors` contains, by member number, why there is no answer.
+    """The rows of an execution, sorted by member. `present`: the numbers of the members with rows, ascending; the rows
+    of member `present[i]` are at positions `starts[i]` to `starts[i + 1]`, exclusive. `errors`: by member number, why a
+    member has no answer.
 
-    `product`: the rows as factors; `columns` is empty then. `waiting`: number of members that have not consumed their
-    evaluation.
+    `product`: the rows as factors, or None; with factors, `columns` is empty. `waiting`: number of members that have
+    not consumed their evaluation.
     """
 
     reading: Reading
@@ -74,7 +76,7 @@ class Block:
     waiting: int = 0
 
     def rows_of(self, member: int) -> slice:
-        """Return a member's rows as a slice, empty if it has none."""
+        """Return the positions of a member's rows, an empty slice if the member has none."""
         i = int(np.searchsorted(self.present, member))
         if i == len(self.present) or self.present[i] != member:
             return slice(0, 0)
@@ -82,19 +84,19 @@ class Block:
 
     @property
     def bytes(self) -> int:
-        """Estimated size in bytes."""
+        """The estimated size of the block in bytes."""
         held = self.columns if self.product is None else self.product.held
         return _BLOCK_BYTES + sum(column.nbytes for column in held)
 
     def concerns(self, member: int) -> bool:
-        """Return whether the member has an evaluation in this block."""
+        """Return whether a member has an evaluation in this block."""
         if not self.sparse or member in self.errors:
             return True
         rows = self.rows_of(member)
         return bool(rows.stop > rows.start)
 
     def triples(self) -> Triples:
-        """Return all triples of a CONSTRUCT's block."""
+        """Return the triples of all members. The block must be that of a CONSTRUCT."""
         assert self.decoder is not None
         return Triples(self.columns, len(self.columns[0]), self.decoder, self.lease)
 
@@ -106,8 +108,8 @@ class Block:
 class Evaluation:
     """The answer of a query at one instant.
 
-    `windows` maps the IRI of each stream (or named window) to (start exclusive, end inclusive) in ms. `error` is None,
-    or why the evaluation has no answer (a limit on time or memory); `answer` raises it.
+    If the evaluation has failed, for example because it exceeded a limit on time or memory, `error` has the reason, and
+    access to `answer` raises it.
     """
 
     __slots__ = ("_answer", "_block", "_member", "query")
@@ -123,39 +125,43 @@ class Evaluation:
 
     @property
     def time(self) -> int:
-        """The evaluation instant t, ms."""
+        """The instant t of the evaluation, in ms."""
         return self._block.reading.time
 
     @property
     def windows(self) -> dict[str, Bounds]:
-        """Nominal bounds of each window by IRI: (start exclusive, end inclusive), ms."""
+        """The nominal bounds of each window, by IRI of the stream or named window: (start, exclusive; end, inclusive),
+        in ms. A start is None if the window has none.
+        """
         return dict(self._block.reading.windows)
 
     @property
     def snapshot(self) -> int:
-        """Number of the snapshot of the stored graph that the evaluation read."""
+        """The number of the snapshot of the stored graph that the evaluation has read."""
         return self._block.reading.snapshot
 
     @property
     def vts(self) -> dict[str, int]:
-        """Vector timestamp: for each stream, the number of the last batch that the evaluation could read."""
+        """The vector timestamp of the evaluation: by stream IRI, the number of the last batch that it could read."""
         return dict(self._block.reading.vts)
 
     @property
     def attempt(self) -> int:
-        """1, plus one for each restart after a crash. In a cluster, also plus one for each engine that took over the
-        query.
+        """1, and one more for each restart of the engine after a crash. In a cluster: the greatest number of openings
+        of any bucket that the query engine has opened.
         """
         return self._block.reading.attempt
 
     @property
     def error(self) -> PenstockError | None:
-        """Why there is no answer, or None."""
+        """Why the evaluation has no answer, or None."""
         return self._block.errors.get(self._member)
 
     @property
     def answer(self) -> Solutions | bool | rdflib.Graph:
-        """Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT and DESCRIBE. Decoded on access."""
+        """The answer: Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT. Raises `error` if it is not
+        None.
+        """
         if self._answer is None:
             raw = self.raw
             self._answer = raw.graph() if isinstance(raw, Triples) else raw
@@ -163,7 +169,7 @@ class Evaluation:
 
     @property
     def raw(self) -> Solutions | bool | Triples:
-        """The answer in columns: like `answer`, but Triples in place of a graph. Raises `error` if it is not None."""
+        """Like `answer`, but with Triples, which are not decoded yet, in place of an rdflib graph."""
         if self.error is not None:
             raise self.error
         block = self._block
@@ -181,8 +187,8 @@ class Evaluation:
 
 
 class BlockLog:
-    """The blocks of a cohort until every member has consumed its part. Other threads may read them while the engine
-    evaluates.
+    """The blocks of a cohort, each until every member has consumed its evaluation. Other threads may read blocks while
+    the engine appends them.
     """
 
     def __init__(self, unpolled: Unpolled | None = None) -> None:
@@ -190,7 +196,7 @@ class BlockLog:
         self._blocks: dict[int, Block] = {}
         self._lock = Lock()
         self.next = 0
-        self.last_bytes = 0  # of the latest block with an evaluation
+        self.last_bytes = 0  # size of the latest block with an evaluation
 
     def __len__(self) -> int:
         return len(self._blocks)
@@ -208,7 +214,9 @@ class BlockLog:
         return block.waiting > 0
 
     def blocks(self, first: int, end: int) -> Iterator[tuple[int, Block]]:
-        """Yield the existing blocks with numbers in [`first`, `end`), in order and lazily."""
+        """Yield the blocks with numbers from `first` to `end`, exclusive, in order. A block that is removed meanwhile
+        is skipped.
+        """
         with self._lock:
             sparse = end - first > _HOLES * len(self._blocks)
             numbers = [i for i in self._blocks if first <= i < end] if sparse else range(first, end)
@@ -218,7 +226,9 @@ class BlockLog:
                 yield number, block
 
     def taken(self, number: int) -> None:
-        """Record that one more member has consumed its part of a block. After the last member, removes the block."""
+        """Record that one more member has consumed its evaluation in a block. Removes the block after the last
+        member.
+        """
         with self._lock:
             block = self._blocks.get(number)
             if block is None:
@@ -230,13 +240,15 @@ class BlockLog:
         self._unpolled.add(-block.bytes)
 
     def restore(self, following: int, blocks: dict[int, Block]) -> None:
-        """Set the blocks of a checkpoint. `ResultQueue.restore` then counts the members that have not consumed them."""
+        """Restore the blocks of a checkpoint. `following`: the number of the next block. `ResultQueue.restore` then
+        counts, for each block, the members that have not consumed it.
+        """
         self.next = following
         self._blocks = blocks
         self._unpolled.add(sum(block.bytes for block in blocks.values()))
 
     def drop_read(self) -> None:
-        """Drop restored blocks that all members have consumed."""
+        """Remove restored blocks that all members have consumed."""
         read = [number for number, block in self._blocks.items() if block.waiting <= 0]
         for number in read:
             self._unpolled.add(-self._blocks.pop(number).bytes)

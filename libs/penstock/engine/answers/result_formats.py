@@ -1,6 +1,6 @@
-"""Serialisation of term tuples in the W3C's result formats: SPARQL Results JSON, XML, CSV and TSV; and N-Triples.
+"""Serialisation of answers as SPARQL Results JSON, XML, CSV and TSV, and as N-Triples.
 
-A row is a sequence of terms in the order of the variables, None if unbound.
+A row is a sequence of terms (`TermTuple`) in the order of the variables, None for an unbound variable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Row = Sequence[TermTuple | None]
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
-_BARE = {  # literals that Turtle writes without quotes (Turtle §2.5.2)
+_BARE = {  # lexical forms that Turtle permits without quotes (Turtle §2.5.2)
     _XSD + "integer": re.compile(r"[+-]?[0-9]+"),
     _XSD + "decimal": re.compile(r"[+-]?[0-9]*\.[0-9]+"),
     _XSD + "double": re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.?[0-9]+)[eE][+-]?[0-9]+"),
@@ -33,7 +33,7 @@ _CSV_SPECIAL = re.compile('[",\r\n]')
 
 # ---- JSON (https://www.w3.org/TR/sparql11-results-json/)
 def json_term(term: TermTuple) -> dict[str, str]:
-    """Return a term as a SPARQL JSON object."""
+    """Return a term as an object of SPARQL Results JSON."""
     kind, lexical, datatype, lang = term
     if kind == IRI:
         return {"type": "uri", "value": lexical}
@@ -47,7 +47,7 @@ def json_term(term: TermTuple) -> dict[str, str]:
 
 
 def json_bindings(variables: Sequence[str], rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return the `bindings` array: one object per row, without unbound variables."""
+    """Return the `bindings` array of SPARQL Results JSON: one object per row, without unbound variables."""
     return [
         {name: json_term(term) for name, term in zip(variables, row, strict=True) if term is not None} for row in rows
     ]
@@ -60,12 +60,12 @@ def to_json(variables: Sequence[str], rows: Iterable[Row]) -> str:
 
 
 def boolean_json(answer: bool) -> str:
-    """Return an ASK's answer as a SPARQL Results JSON document."""
+    """Return the answer of an ASK as a SPARQL Results JSON document."""
     return json.dumps({"head": {}, "boolean": answer})
 
 
 def boolean_xml(answer: bool) -> str:
-    """Return an ASK's answer as a SPARQL Results XML document."""
+    """Return the answer of an ASK as a SPARQL Results XML document."""
     namespace = "http://www.w3.org/2005/sparql-results#"
     document = f'<sparql xmlns="{namespace}"><head/><boolean>{str(answer).lower()}</boolean></sparql>'
     return f'<?xml version="1.0"?>\n{document}'
@@ -116,14 +116,14 @@ def _csv_cell(text: str) -> str:
 
 
 def to_tsv(variables: Sequence[str], rows: Iterable[Row]) -> str:
-    """Return SPARQL Results TSV: terms in Turtle syntax, without loss."""
+    """Return SPARQL Results TSV: terms in Turtle syntax, with their types."""
     lines = ["\t".join("?" + name for name in variables)]
     lines += ["\t".join("" if term is None else turtle_term(term) for term in row) for row in rows]
     return "\n".join([*lines, ""])
 
 
 def turtle_term(term: TermTuple) -> str:
-    """Return a term in Turtle syntax, with bare numbers where Turtle allows them."""
+    """Return a term in Turtle syntax, without quotes for numbers where Turtle permits this."""
     pattern = _BARE.get(term[2])
     return term[1] if pattern is not None and pattern.fullmatch(term[1]) else ntriples_term(term)
 
@@ -143,10 +143,10 @@ def ntriples_term(term: TermTuple) -> str:
 
 
 def in_order(ntriples: str) -> str:
-    """Sort the lines of an N-Triples document, so that equal graphs give equal texts (except for blank nodes).
+    """Sort the lines of an N-Triples document. Equal graphs then give equal texts, except for labels of blank nodes.
 
-    It splits at line feeds only, because literals may contain other characters that `str.splitlines` treats as line
-    ends (U+2028).
+    Lines end at line feeds only: literals may contain other characters, such as U+2028, that `str.splitlines` treats as
+    line ends.
     """
     return "".join(f"{line}\n" for line in sorted(ntriples.split("\n")) if line)
 

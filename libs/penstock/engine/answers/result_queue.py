@@ -1,4 +1,6 @@
-"""The result queue of a query: evaluations are polled, or delivered to subscribers, each once and in order."""
+"""The result queue of a query: its evaluations until they are polled or delivered to subscribers, each once and in
+order.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ _log = logging.getLogger("penstock.engine")
 
 @dataclass(slots=True)
 class Segment:
-    """The blocks of a log that a member has still to consume: from number `next` up to `end`, exclusive. `end` None:
-    also all future blocks.
+    """The blocks of a log that a member still has to consume: from number `next` to `end`, exclusive. `end` None: all
+    blocks from `next` on, including future ones.
     """
 
     log: BlockLog
@@ -37,11 +39,12 @@ class Segment:
 class ResultQueue:
     """The pending results of a member.
 
-    Two locks: `_taking` protects the queue and is held only briefly, never during user code. `_delivering` is held
-    while subscribers run, but no thread waits for it.
+    There are two locks. `_taking` protects the queue; it is held only briefly, and never while user code runs.
+    `_delivering` is held while subscribers run, but no thread waits for it.
 
-    A member that moves to another cohort consumes that cohort's log from then on, so a queue consists of segments of
-    several logs. A queue with a subscriber or a waker adds itself to `listeners`, to which the engine delivers.
+    If a member moves to another cohort, it consumes the log of that cohort from then on. A queue is therefore a list of
+    segments of logs. A queue with a subscriber or a waker adds itself to `listeners`; the engine calls `deliver` of
+    each listener.
     """
 
     def __init__(self, member: Recipient, listeners: set[ResultQueue]) -> None:
@@ -58,7 +61,7 @@ class ResultQueue:
 
     # ---- polling
     def take(self, limit: int | None = None) -> list[Evaluation]:
-        """Remove and return pending evaluations in time order, at most `limit` (None = all)."""
+        """Remove and return pending evaluations, at most `limit` of them (None: all), in order of time."""
         with self._taking:
             taken: list[Evaluation] = []
             while self._left and (limit is None or len(taken) < limit):
@@ -91,18 +94,20 @@ class ResultQueue:
             return len(self._left) + waiting
 
     def bytes(self) -> int:
-        """Return the size in bytes of the pending blocks, which other queries may share."""
+        """Return the size in bytes of the blocks with pending evaluations. Other queries may share these blocks."""
         with self._taking:
             return sum(block.bytes for s in self._segments for _, block, _ in self._concerning(s, s.until))
 
     # ---- subscribers
     @property
     def subscribed(self) -> bool:
-        """Whether a subscriber receives the evaluations."""
+        """Whether there is a subscriber."""
         return bool(self._subscribers)
 
     def subscribe(self, callback: Callable[[Evaluation], object]) -> Callable[[], None]:
-        """Call `callback` with all pending and future evaluations. Returns a function that ends the subscription."""
+        """Add a subscriber: `callback` is called with each pending and future evaluation. Returns a function that ends
+        the subscription.
+        """
         self._subscribers.append(callback)
         self._listeners.add(self)
         self.deliver()
@@ -114,8 +119,8 @@ class ResultQueue:
         return unsubscribe
 
     def wake(self, waker: Callable[[], object]) -> Callable[[], None]:
-        """Call `waker` when there may be new evaluations, or the query has ended. Returns a function that removes the
-        waker.
+        """Add a waker: it is called when there may be new evaluations, and when the query has ended. Returns a function
+        that removes the waker.
         """
         self._wakers.append(waker)
         self._listeners.add(self)
@@ -124,8 +129,8 @@ class ResultQueue:
     def deliver(self) -> None:
         """Call the wakers, then deliver pending evaluations to subscribers. The engine calls this after each change.
 
-        If a delivery is already running, in another thread or further up the call stack, that one also delivers the new
-        evaluations. This method does not wait for it, so that a subscriber may call the engine.
+        If a delivery is already in progress, in another thread or further up the call stack, that delivery includes the
+        new evaluations. This method does not wait for it, so that a subscriber may call the engine.
         """
         for waker in list(self._wakers):
             waker()
@@ -133,7 +138,8 @@ class ResultQueue:
         while self._undelivered and self._subscribers and self._delivering.acquire(blocking=False):
             try:
                 self._undelivered = False
-                # One by one: evaluations that are not delivered, because of unsubscribing or Ctrl-C, stay pending.
+                # Take one evaluation at a time: if the subscriber unsubscribes or Ctrl-C interrupts it, the others stay
+                # pending.
                 while self._subscribers and (taken := self.take(1)):
                     self._hand_over(*taken)
             finally:
@@ -143,19 +149,19 @@ class ResultQueue:
         for callback in list(self._subscribers):
             try:
                 callback(evaluation)
-            except Exception:  # noqa: BLE001 - whatever a user's function raises
+            except Exception:  # noqa: BLE001 - a user's function may raise anything
                 _log.exception("a subscriber of %s failed on its evaluation at %d", evaluation.query, evaluation.time)
 
     # ---- engine side
     def follow(self, log: BlockLog) -> None:
-        """Consume `log` from its current end on, and the previous log only up to its current end."""
+        """Consume `log` from its current end on. The previous log is consumed only up to its current end."""
         with self._taking:
             if self._segments and self._segments[-1].end is None:
                 self._segments[-1].end = self._segments[-1].log.next
             self._segments.append(Segment(log, log.next))
 
     def end(self) -> None:
-        """Detach from the logs, because the query ends. Pending evaluations stay available."""
+        """End the queue, because the query has ended. Pending evaluations stay available."""
         with self._taking:
             left = self.take()
             self._left.extend(left)
@@ -165,12 +171,12 @@ class ResultQueue:
         self.deliver()
 
     def segments(self) -> list[tuple[BlockLog, int, int | None]]:
-        """Return (log, first block, end) of each segment, for checkpoints."""
+        """Return the segments as (log, next block, end), for a checkpoint."""
         with self._taking:
             return [(segment.log, segment.next, segment.end) for segment in self._segments]
 
     def restore(self, segments: list[tuple[BlockLog, int, int | None]]) -> None:
-        """Restore the result of `segments`, and count this member as one that has not consumed their blocks."""
+        """Restore the segments of a checkpoint. Counts this member as one that has not consumed the blocks in them."""
         self._segments = deque(Segment(log, first, end) for log, first, end in segments)
         for segment in self._segments:
             for _, block, _ in self._concerning(segment, segment.until):

@@ -1,4 +1,4 @@
-"""Rows of an execution of a whole cohort: columns of term ids, sorted by member."""
+"""The rows of an execution for a whole cohort: columns of term ids, sorted by member."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of an execution, sorted by member: the member column, then the answer's columns."""
+    """The rows of an execution, sorted by member. `member`: the member number of each row. `columns`: the columns of
+    the answer. `decoder` None: the ids are dictionary ids.
+    """
 
     member: Ids
     columns: tuple[Ids, ...]
@@ -51,16 +53,16 @@ class Rows:
         return Rows(self.member, publish(self.columns, self.decoder), self.decoder)
 
     def settled(self, dictionary: native.Dictionary) -> Rows:
-        """Return the rows with the cluster's ids in place of private ids, for terms that its dictionary contains by
-        now. The rows must be `published`.
+        """Return the rows with global ids in place of private ids, for terms that `dictionary` has fetched from the
+        cluster by now. The rows must be `published`.
 
-        A term that was computed at one instant may be in the data of the next.
+        A term that was computed at one instant may occur in the data of the next.
         """
         return Rows(self.member, tuple(dictionary.settle(column) for column in self.columns), self.decoder)
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
-    """Return the rows of several executions as one table, sorted by member. They must be `published`."""
+    """Return the rows of several executions together, sorted by member. They must be `published`."""
     member = np.concatenate([rows.member for rows in parts])
     columns = tuple(np.concatenate(columns) for columns in zip(*(rows.columns for rows in parts), strict=True))
     decoder = next((rows.decoder for rows in parts if rows.decoder is not None), None)

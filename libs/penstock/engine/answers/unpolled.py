@@ -1,4 +1,4 @@
-"""Accounting of pending answers: their total size in an engine."""
+"""The total size of the pending answers of an engine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from threading import Lock
 
 
 class Unpolled:
-    """Size in bytes of the blocks in all block logs of an engine. Polling threads subtract while evaluations add."""
+    """The total size in bytes of the blocks in all block logs of an engine. Threads that poll may subtract while
+    evaluations add.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -1,4 +1,4 @@
-"""A file of arrays of 64-bit numbers, addressed by (offset, length)."""
+"""A file of arrays of 64-bit numbers. The address of an array is (offset, length), both counted in numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ArrayWriter:
         self._length = 0
 
     def add(self, array: NDArray[Any]) -> tuple[int, int]:
-        """Append an array. Returns its address: (offset, length) in numbers of 64 bits."""
+        """Append an array of 64-bit numbers. Returns its address."""
         place = self._length, len(array)
         self._file.write(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
         self._length += len(array)

@@ -1,4 +1,4 @@
-"""Reads a checkpoint's folder, written by `checkpoint_writer`."""
+"""Reads the folder of a checkpoint, which `checkpoint_writer` has written."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _ERRORS: dict[str, type[PenstockError]] = {"LimitError": LimitError, "DataError"
 
 
 def read_into(runtime: Runtime, folder: Path) -> None:
-    """Restore the state of a folder into an empty runtime, whose store and dictionary are already restored.
-    StorageError if a file is unreadable or corrupt, or has another format version.
+    """Restore the state in a checkpoint's folder into an empty runtime, whose stored graph and dictionary are already
+    restored. StorageError if a file is unreadable or corrupt, or has another version of the format.
     """
     path = folder / "engine.json"
     state = read_json(path)
@@ -144,7 +144,7 @@ class _Reader:
         )
 
     def _ids(self, place: list[int]) -> Ids:
-        """Return a column of ids and mark them as used."""
+        """Return a column of ids, and mark them as used in the dictionary."""
         ids = self._arrays.ids(place)
         self._runtime.core.dictionary.touch(ids)
         return ids

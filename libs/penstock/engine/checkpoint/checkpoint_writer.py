@@ -1,4 +1,4 @@
-"""Writes a checkpoint's folder, which `checkpoint_reader` reads."""
+"""Writes the folder of a checkpoint, which `checkpoint_reader` reads."""
 
 from __future__ import annotations
 
@@ -24,34 +24,36 @@ if TYPE_CHECKING:
 
 
 class Capturing(Protocol):
-    """The checkpoint interface of a stored graph or a shard."""
+    """A stored graph or a shard, as far as checkpoints need it."""
 
     def capture(self, directory: str, previous: str = "") -> native.StoreCapture:
-        """Capture what a checkpoint in `directory` needs in addition to the previous one, whose directory is `previous`
-        ("" = none).
+        """Capture what a checkpoint in `directory` has to contain. Parts that have not changed since the checkpoint in
+        `previous` ("": none) are not captured.
         """
 
 
 VERSION = 1
-STORE = "store"  # the folder of the regions in a checkpoint's folder
+STORE = "store"  # name of the folder with the regions, in a checkpoint's folder
 
 
 def write(runtime: Runtime, folder: Path, previous: Path | None) -> None:
-    """Write the complete state into a folder. Of the regions it writes only the parts that the previous checkpoint
-    lacks, and links to that checkpoint's files for the others.
+    """Write the complete state of an engine into `folder`. Of the regions, it writes only the parts that have changed
+    since the checkpoint in `previous`, and links to the files of that checkpoint for the others.
 
-    The caller holds the engine's lock and makes the folder durable.
+    The caller must hold the engine's lock, and make the folder durable afterwards.
     """
     writer = _Writer(runtime, folder)
     state = writer.state()
     writer.arrays.close()
     (folder / "engine.json").write_text(json.dumps(state), encoding="utf-8")
     capture_store(runtime.core.store, folder, previous).write()
-    runtime.core.dictionary.save(str(folder / "dictionary.bin"))  # last: saving answers may intern terms
+    runtime.core.dictionary.save(str(folder / "dictionary.bin"))  # last, because saving answers may intern terms
 
 
 def capture_store(store: Capturing, folder: Path, previous: Path | None) -> native.StoreCapture:
-    """Capture the regions' changes since the previous checkpoint. The `write` method of the result writes them."""
+    """Capture the changes of the regions since the checkpoint in `previous`, for a checkpoint in `folder`. The method
+    `write` of the result writes them.
+    """
     return store.capture(str(folder / STORE), "" if previous is None else str(previous / STORE))
 
 
@@ -83,7 +85,9 @@ class _Writer:
         }
 
     def _names(self, members: Membership) -> list[str | None]:
-        """Return the members' names, None for removed ones (another query may have the name by now)."""
+        """Return the names of the members, None for removed members, because another query may have such a name by
+        now.
+        """
         standing = set(self._runtime.registry.members.values())
         return [m.name if m is not None and m in standing else None for m in members.all]
 
@@ -164,7 +168,7 @@ class _Writer:
 
 
 def stream_file(number: int) -> str:
-    """Return the name of a stream's file."""
+    """Return the name of the file that contains the open batches and slices of stream `number`."""
     return f"stream-{number}.bin"
 
 

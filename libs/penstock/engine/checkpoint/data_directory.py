@@ -1,8 +1,8 @@
-"""The data directory with an engine's checkpoints.
+"""The data directory with the checkpoints of one process.
 
-It contains `LOCK`, `CURRENT` (the name of the current checkpoint and its manifest's checksum), `RUNNING` from an
-engine's opening until its clean close, and one folder per checkpoint: `checkpoint-<n>`. A new checkpoint is written
-next to the old one, made durable, and activated by one rename. Only then is the old one deleted.
+It contains `LOCK`, `CURRENT` (the name of the current checkpoint and the checksum of its manifest), and a folder
+`checkpoint-<n>` per checkpoint. It also contains `RUNNING` while a process uses it, and after a crash. A new checkpoint
+is written next to the old one, made durable, and activated by one rename. Only then is the old checkpoint deleted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CHECKPOINT = re.compile(r"checkpoint-([0-9]+)(?:\.new)?")
 
 
 def _lock(path: Path) -> int | None:
-    """Open and lock a file. Returns its descriptor, None if another process holds the lock."""
+    """Open and lock a file. Returns its descriptor, or None if another process holds the lock."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -36,9 +36,10 @@ def _lock(path: Path) -> int | None:
 
 
 class DataDirectory:
-    """A data directory, owned by one engine at a time (apart from readers).
+    """A data directory. One process at a time may write to it; others may read it. StorageError if it cannot be used.
 
-    `crashed`: the last engine did not close it cleanly; `crashed_attempt` is that engine's attempt, 0 if unknown.
+    `crashed`: whether the last process did not close it cleanly. `crashed_attempt`: the attempt of that process, 0 if
+    unknown.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool) -> None:
@@ -65,12 +66,14 @@ class DataDirectory:
             raise StorageError(f"{self.path}: cannot be used as a data directory: {error}") from error
 
     def running(self, attempt: int) -> None:
-        """Record the current attempt. The attempt after a crash then has a higher number even without a checkpoint."""
-        with suppress(OSError):  # on a full disk, the next attempt may get the same number
+        """Record the current attempt, so that after a crash the next attempt has a higher number even without a
+        checkpoint.
+        """
+        with suppress(OSError):  # if the disk is full, the next attempt may get the same number
             write_durably(self.path / "RUNNING", str(attempt).encode())
 
     def close(self, *, clean: bool) -> None:
-        """Close the directory. `clean`: the current checkpoint contains every change."""
+        """Close the directory. `clean`: whether the current checkpoint contains every change."""
         if self._descriptor is not None:
             if clean:
                 (self.path / "RUNNING").unlink(missing_ok=True)
@@ -79,13 +82,13 @@ class DataDirectory:
 
     # ---- current checkpoint
     def pointer(self) -> bytes:
-        """Return the content of `CURRENT`; empty if there is no checkpoint."""
+        """Return the content of `CURRENT`, empty if there is no checkpoint."""
         path = self.path / "CURRENT"
         return _read(path) if path.exists() else b""
 
     def current(self) -> Path | None:
-        """Return the folder of the current checkpoint after verifying every file; None if there is none. StorageError
-        if it is corrupt.
+        """Verify every file of the current checkpoint, and return its folder. None if there is no checkpoint.
+        StorageError if it is corrupt.
         """
         pointer = self.path / "CURRENT"
         if not pointer.exists():
@@ -102,12 +105,14 @@ class DataDirectory:
         return folder
 
     def in_force(self) -> Path | None:
-        """Return the folder of the current checkpoint without verifying it; None if there is none."""
+        """Return the folder of the current checkpoint without verifying its files, or None if there is no
+        checkpoint.
+        """
         name = self.pointer().decode("utf-8", "replace").partition(" ")[0]
         return self.path / name if name else None
 
     def begin(self) -> Path:
-        """Return a new folder for a checkpoint. Removes unfinished ones."""
+        """Create and return the folder of a new checkpoint. Removes the folders of unfinished checkpoints."""
         for unfinished in self.path.glob("checkpoint-*.new"):
             shutil.rmtree(unfinished, ignore_errors=True)
         names = (_CHECKPOINT.fullmatch(folder.name) for folder in self.path.iterdir())
@@ -116,7 +121,7 @@ class DataDirectory:
         return make_directory(folder, exist_ok=False)
 
     def publish(self, folder: Path) -> None:
-        """Make a written checkpoint durable and activate it. Removes the other checkpoints.
+        """Make the checkpoint in `folder` durable and activate it. Removes the other checkpoints.
 
         Files that are links to files of the previous checkpoint are already durable, and their checksums are known.
         """
@@ -146,7 +151,7 @@ class DataDirectory:
                 shutil.rmtree(other, ignore_errors=True)
 
     def _known(self) -> dict[tuple[int, int], list[int]]:
-        """Return size and checksum of the current checkpoint's files, by inode."""
+        """Return the size and checksum of each file of the current checkpoint, by device and inode."""
         folder = self.in_force()
         if folder is None or not (folder / _MANIFEST).exists():
             return {}
@@ -174,7 +179,7 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return a JSON file's content. StorageError naming the file if it is unreadable."""
+    """Return the content of a JSON file. StorageError, which names the file, if it cannot be read or parsed."""
     try:
         return json.loads(_read(path))
     except ValueError as error:

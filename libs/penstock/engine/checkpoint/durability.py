@@ -1,4 +1,6 @@
-"""The durability setting of an engine: what is logged before it is applied, and when checkpoints are made."""
+"""The durability of an engine: its write-ahead log, if it has one, and how checkpoints and the log follow each
+other.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +21,17 @@ if TYPE_CHECKING:
     from penstock.engine.runtime import Runtime
 
 Durability: TypeAlias = Literal["none", "checkpoint", "commit"]
-"""none, checkpoint: a crash loses the changes since the last checkpoint; a clean shutdown writes one. commit: each
-change is durable when its call returns.
+""""none" and "checkpoint": a crash loses the changes since the last checkpoint; a clean shutdown writes a checkpoint.
+"commit": each change is durable when its call returns.
 """
 
-_RETRY_GROWTH = 1.1  # growth of the log between attempts after a failed checkpoint
+_RETRY_GROWTH = 1.1  # factor by which the log grows before a failed checkpoint is tried again
 _log = logging.getLogger("penstock.engine")
 
 
 def checked_durability(found: str, *, writable: bool) -> Durability:
-    """Return `found` as a durability setting. DataError if it is invalid, or needs a writable directory and there is
-    none.
+    """Return `found` as a durability setting. DataError if it is invalid, or if it is "commit" and there is no writable
+    data directory.
     """
     for known in get_args(Durability):
         if found == known:
@@ -41,15 +43,15 @@ def checked_durability(found: str, *, writable: bool) -> Durability:
 
 
 class ChangeLog:
-    """The write-ahead log of an engine, if it has one. All methods but `wait` are called under the engine's lock."""
+    """The write-ahead log of an engine, if it has one. Call all methods except `wait` under the engine's lock."""
 
     def __init__(self) -> None:
         self._wal: WriteAheadLog | None = None
         self._limit = self._due = 0
 
     def open(self, directory: DataDirectory, recovered: Recovered, limit: int) -> None:
-        """Start logging to a new file, after recovery. `limit`: size in bytes above which a checkpoint is due.
-        StorageError if the file cannot be created.
+        """Begin to log to a new file, after recovery has reached `recovered`. `limit`: size of the log in bytes above
+        which a checkpoint is due. StorageError if the file cannot be created.
         """
         number = max([recovered.file, *log_numbers(directory.path)]) + 1
         try:
@@ -64,7 +66,9 @@ class ChangeLog:
         return self._wal is not None
 
     def stats(self) -> dict[str, int] | None:
-        """Return the log's file number, size in bytes, last entry and number of flushes; None if there is no log."""
+        """Return the number of the log's file, its size in bytes, the number of its last entry, and the number of
+        flushes; None if there is no log.
+        """
         wal = self._wal
         return (
             None if wal is None else {"file": wal.number, "bytes": wal.bytes, "entry": wal.last, "flushes": wal.flushes}
@@ -72,33 +76,36 @@ class ChangeLog:
 
     # ---- a change
     def begin(self, entry: Callable[[], LogEntry] | None) -> int | None:
-        """Log a change that is about to be applied. Returns the entry's number, None if changes are not logged. On
-        StorageError, the caller must not apply the change.
+        """Log a change before it is applied. Returns the number of its entry, or None if the change is not logged.
+        After a StorageError, the caller must not apply the change.
         """
         if self._wal is None or entry is None:
             return None
         return self._wal.append(entry().encode())
 
     def refuse(self, number: int | None) -> None:
-        """Remove the entry of a refused change."""
+        """Remove entry `number`, because its change was refused. It must be the last entry."""
         if self._wal is not None and number is not None:
             self._wal.take_back()
 
     def is_long(self) -> bool:
-        """Return whether the log exceeds `log_bytes`, so that a checkpoint is due. After a failed checkpoint, the next
-        one is due when the log has grown by a tenth.
+        """Return whether the log is so long that a checkpoint is due. After a failed checkpoint, the next one is due
+        when the log has grown by a tenth.
         """
         return self._wal is not None and self._wal.bytes > self._due
 
     def wait(self, number: int | None) -> None:
-        """Wait until a change is durable. StorageError: it was applied, but a crash may lose it."""
+        """Wait until entry `number` is durable. StorageError if that fails: the change was applied, but a crash may
+        lose it.
+        """
         if self._wal is not None and number is not None:
             self._wal.wait(number)
 
     # ---- checkpoints
     def save(self, runtime: Runtime, directory: DataDirectory) -> None:
-        """Make a checkpoint and remove the earlier log. On StorageError the earlier checkpoint and log remain. If the
-        new checkpoint is active, but possibly not durable, further changes are refused until a checkpoint succeeds.
+        """Write a checkpoint and remove the log before it. After a StorageError, the earlier checkpoint and log remain.
+        If the new checkpoint is already active, but possibly not durable, further changes are refused until a
+        checkpoint succeeds.
         """
         wal = self._wal
         if wal is None:
@@ -113,7 +120,8 @@ class ChangeLog:
         except (OSError, StorageError) as error:
             if directory.pointer() == before:
                 wal.abandon_next()
-            else:  # active, but possibly not durable: later entries would follow neither checkpoint
+            # the new checkpoint is active, but possibly not durable, so later entries would follow neither checkpoint
+            else:
                 wal.break_off(str(error))
             self._due = max(self._limit, int(wal.bytes * _RETRY_GROWTH))
             if isinstance(error, StorageError):
@@ -123,7 +131,7 @@ class ChangeLog:
         self._due = self._limit
 
     def unlogged(self) -> None:
-        """Refuse further changes after one that is not logged, until a checkpoint contains it."""
+        """Refuse further changes until the next checkpoint. Call after a change that is not logged."""
         if self._wal is not None:
             self._wal.break_off("no checkpoint contains the last load yet")
 

@@ -1,8 +1,8 @@
 """Checkpoints: the complete state of an engine, as files in a folder (semantics.md §6).
 
-`engine.json` has small data, `arrays.bin` columns of ids, `stream-<n>.bin` open batches and slices, `dictionary.bin`
-the terms, `store/` the regions. Plans and windows are recreated; the content of a time window comes from the slices.
-`checkpoint_writer` writes the folder, `checkpoint_reader` reads it.
+`arrays.bin` contains columns of ids, `stream-<n>.bin` the open batches and slices of a stream, `dictionary.bin` the
+terms, `store/` the regions of the stored graph, and `engine.json` everything else. A restart creates plans and windows
+again; it fills time windows from the slices. `checkpoint_writer` writes the folder, `checkpoint_reader` reads it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _POSITION = "log.json"
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The position of the write-ahead log after a checkpoint: the number of its first file, and of the last entry that
-    the checkpoint includes.
+    """Where the write-ahead log continues after a checkpoint. `file`: number of the first log file after it. `entry`:
+    number of the last entry that the checkpoint includes.
     """
 
     file: int = 0
@@ -39,7 +39,7 @@ class Position:
 
 
 def save(runtime: Runtime, directory: DataDirectory, position: Position) -> None:
-    """Write and activate a checkpoint. The caller holds the engine's lock. StorageError on failure."""
+    """Write and activate a checkpoint. The caller must hold the engine's lock. StorageError if it cannot be written."""
     try:
         folder = directory.begin()
         write(runtime, folder, directory.in_force())
@@ -52,10 +52,10 @@ def save(runtime: Runtime, directory: DataDirectory, position: Position) -> None
 def restored(
     directory: DataDirectory | None, make_core: Callable[[Path | None], EngineCore]
 ) -> tuple[Runtime, Position]:
-    """Return a runtime, restored from the current checkpoint if there is one and otherwise empty, and the position in
-    the write-ahead log.
+    """Return a runtime, and where the write-ahead log continues. The runtime is restored from the current checkpoint;
+    without one, it is empty.
 
-    `make_core` creates the engine core from the checkpoint's folder; None = an empty one.
+    `make_core` creates the engine's core from the folder of a checkpoint; called with None, it creates an empty core.
     """
     if directory is None:
         return Runtime(make_core(None)), Position()

@@ -1,7 +1,8 @@
-"""Entries of the write-ahead log: each state-changing operation with the wall clock time of its application.
+"""The entries of the write-ahead log: each operation that changes the state, with the wall-clock time at which it was
+applied.
 
-An entry is a line of JSON (operation, wall clock, arguments) followed by the original bytes of events or documents.
-Replaying the entries in order on the preceding checkpoint reproduces the state.
+An entry is a line of JSON (operation, wall-clock time, arguments), followed by the original bytes of events or of a
+document. To recover the state, an engine applies the entries in order to the checkpoint that precedes them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Operations(Protocol):
-    """The operations of an engine that the log records, with the parameters of `penstock.Engine`."""
+    """The operations that the log records. Parameters and errors: see `penstock.Engine`."""
 
     @property
     def limits(self) -> Limits:
@@ -41,7 +42,7 @@ class Operations(Protocol):
         """Drop a stream."""
 
     def advance(self, iri: str | None, timestamp: int, skip: Any = False) -> object:
-        """Advance the watermark of a stream, or (None) of all input streams."""
+        """Advance the watermark of a stream; `iri` None: of all input streams."""
 
     def register(self, text: str, name: str | None = None, base: str | None = None) -> object:
         """Register a standing query."""
@@ -66,8 +67,8 @@ class Stoppable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """An operation, its arguments, and the bytes of its events or document. `wall_ms` is the wall clock time of its
-    application.
+    """An operation (`verb`), its arguments, and the bytes of its events or document. `wall_ms`: the wall-clock time at
+    which it was applied.
     """
 
     verb: str
@@ -76,13 +77,15 @@ class LogEntry:
     data: bytes = field(default=b"", repr=False)
 
     def encode(self) -> bytes:
-        """Return a line of JSON with operation, wall clock and arguments, followed by `data`."""
+        """Return the entry as bytes: a line of JSON with operation, wall-clock time and arguments, followed by
+        `data`.
+        """
         head = json.dumps([self.verb, self.wall_ms, self.arguments], separators=(",", ":"))
         return b"%b\n%b" % (head.encode(), self.data)
 
     @classmethod
     def decode(cls, payload: bytes) -> LogEntry:
-        """Return the entry that `encode` wrote. StorageError if it is corrupt."""
+        """Return the entry that `encode` has converted to `payload`. StorageError if it is corrupt."""
         head, _, data = payload.partition(b"\n")
         try:
             verb, wall_ms, arguments = json.loads(head)
@@ -92,8 +95,8 @@ class LogEntry:
 
 
 def pushed(wall_ms: int, iri: str, events: Sequence[tuple[object, EventData]], syntax: str) -> LogEntry:
-    """Return the entry of a push. rdflib triples are logged as N-Triples. An invalid event is logged, too, so that the
-    replay rejects it again.
+    """Return the entry of a push. rdflib triples are logged as N-Triples. Invalid events are logged, too, so that the
+    replay rejects them again.
     """
     parts, texts = [], []
     for time, data in events:

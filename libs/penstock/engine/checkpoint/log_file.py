@@ -1,9 +1,9 @@
 """Files of the write-ahead log: numbered entries with checksums.
 
 A file starts with a magic word. An entry is a header (length, checksum, number, durable) and its payload. Numbers
-increase; a gap is an entry that was removed. `durable` is the number of an earlier entry that was on disk when this one
-was written: if that entry is missing, the log is corrupt. Entries missing at the end are a torn tail of a crash; none
-of them was acknowledged.
+increase; a missing number is that of an entry that was removed. `durable` is the number of an earlier entry that was on
+disk when this entry was written. If that earlier entry is missing, the log is corrupt. Entries that are missing or
+incomplete at the end are a torn tail, which a crash has left; none of them was acknowledged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _log = logging.getLogger("penstock.engine")
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """An entry of a file (see the module docstring). `end` is the offset after it."""
+    """An entry of a log file, see the module docstring. `end`: the offset in the file at which the entry ends."""
 
     number: int
     durable: int
@@ -41,7 +41,7 @@ class Frame:
 
 
 def framed(number: int, durable: int, payload: bytes) -> bytes:
-    """Return an entry's header and payload as bytes."""
+    """Return an entry as bytes: its header and payload."""
     return _HEADER.pack(len(payload), _checksum(number, durable, payload), number, durable) + payload
 
 
@@ -57,8 +57,8 @@ def log_numbers(folder: Path) -> list[int]:
 
 
 def frames(path: Path, after: int) -> Iterator[Frame]:
-    """Yield the file's entries with numbers above `after`, up to its end or a torn tail. StorageError if it is
-    corrupt.
+    """Yield the entries of a file up to its end or a torn tail. Their numbers must be above `after`. StorageError if
+    the file is corrupt.
     """
     try:
         data = path.read_bytes()
@@ -81,7 +81,7 @@ def frames(path: Path, after: int) -> Iterator[Frame]:
 
 
 def _frame_at(data: bytes, at: int) -> Frame | None:
-    """Return the entry at an offset, None if there is no complete one."""
+    """Return the entry at offset `at`, or None if there is no complete entry."""
     if at + _HEADER.size > len(data):
         return None
     length, checksum, number, durable = _HEADER.unpack_from(data, at)
@@ -93,7 +93,9 @@ def _frame_at(data: bytes, at: int) -> Frame | None:
 
 
 def _check_tail(path: Path, data: bytes, at: int, last: int) -> None:
-    """Raise StorageError if an entry after an invalid one proves that the invalid one was durable."""
+    """Check what follows entry `last`, after which there is no valid entry at offset `at`. StorageError if a later
+    entry proves that the invalid one was durable.
+    """
     for number in range(last + 1, last + 1 + _AHEAD):
         word, place = struct.pack("<Q", number), at
         while (place := data.find(word, place)) >= 0:

@@ -1,8 +1,8 @@
 """Recovery: replays the write-ahead log after the last checkpoint.
 
-It repeats the evaluations after the checkpoint, with the next attempt number. The log does not record which of them
-were polled. Each query therefore retains only its latest evaluations, within `max_unpolled` and `unpolled_mb`: before
-the crash, these limits held, so older ones had been polled.
+The replay repeats the evaluations after the checkpoint, with the next attempt number. The log does not record which of
+them were polled. The replay therefore retains only the latest evaluations of each query, within `max_unpolled` and
+`unpolled_mb`. The limits also held before the crash, so older evaluations must have been polled.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from penstock.engine.checkpoint.log_entries import Operations
     from penstock.engine.runtime import Runtime
 
-_TRIM_EVERY = 10_000  # in evaluations
+_TRIM_EVERY = 10_000  # number of evaluations between two calls of `trim`
 _log = logging.getLogger("penstock.engine")
 
 
 @dataclass(slots=True)
 class Recovered:
-    """The position that a replay has reached: the numbers of the log file and of the last entry, and how many entries
-    were applied.
+    """How far a replay has come. `file`: number of the log file. `last`: number of the last entry. `entries`: number of
+    entries that were applied.
     """
 
     file: int
@@ -40,7 +40,7 @@ class Recovered:
 
 
 def entries_from(folder: Path, found: Recovered) -> Iterator[LogEntry]:
-    """Yield the entries after the position `found`, which it advances to each entry."""
+    """Yield the entries after position `found`. Updates `found` before it yields an entry."""
     for number in [number for number in log_numbers(folder) if number >= found.file]:
         found.file = number
         for frame in frames(log_path(folder, number), found.last):
@@ -49,7 +49,7 @@ def entries_from(folder: Path, found: Recovered) -> Iterator[LogEntry]:
 
 
 def replay(engine: Operations, runtime: Runtime, folder: Path, position: Position) -> Recovered:
-    """Replay the log from a position, on an engine that does not log yet. StorageError if the log is corrupt."""
+    """Apply the entries after `position` to an engine that does not log yet. StorageError if the log is corrupt."""
     found, core = Recovered(position.file, position.entry), runtime.core
     clock, trimmed = core.clock, runtime.firing.evaluations
     runtime.schedule.replaying = True
@@ -70,7 +70,7 @@ def replay(engine: Operations, runtime: Runtime, folder: Path, position: Positio
 
 
 def _apply(engine: Operations, entry: LogEntry, number: int) -> None:
-    """Apply an entry. A change that was refused, but whose entry a crash left in the log, is refused again."""
+    """Apply an entry. If a change was refused, but a crash has left its entry in the log, it is refused again."""
     try:
         apply(entry, engine)
     except StorageError:
@@ -80,7 +80,7 @@ def _apply(engine: Operations, entry: LogEntry, number: int) -> None:
 
 
 def trim(runtime: Runtime) -> None:
-    """Drop the oldest pending evaluations until `max_unpolled` and `unpolled_mb` hold."""
+    """Remove the oldest pending evaluations until the limits `max_unpolled` and `unpolled_mb` hold."""
     most, limit = runtime.core.limits.max_unpolled, runtime.core.limits.unpolled_mb << 20
     members = runtime.registry.members.values()
     for member in members:

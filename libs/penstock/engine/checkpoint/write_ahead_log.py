@@ -1,8 +1,8 @@
-"""The write-ahead log of a data directory: entries are written before changes are applied, and made durable in groups.
+"""The write-ahead log of a data directory: entries are written before their changes are applied, and flushed in groups.
 
-A writer appends an entry and applies it under the engine's lock, then waits outside of the lock until the entry is
-durable. One of the waiting threads flushes for all writers (group commit). A checkpoint names the log file that follows
-it, and removes the earlier ones.
+A thread appends an entry and applies the change under the engine's lock. It then waits, without the lock, until the
+entry is durable. One of the waiting threads flushes for all of them (group commit). A checkpoint names the log file
+that follows it; the earlier files are removed.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class WriteAheadLog:
-    """Appends to one file at a time. Callers of all methods but `wait` hold the engine's lock.
+    """Appends to one file at a time. Callers of all methods except `wait` must hold the engine's lock.
 
     `number`: number of the file. `first`: number of its first entry. `broken`: why nothing can be appended until a
-    checkpoint starts a new file.
+    checkpoint starts a new file, or None.
     """
 
     def __init__(self, folder: Path, number: int, first: int) -> None:
@@ -49,7 +49,9 @@ class WriteAheadLog:
 
     # ---- writing
     def append(self, payload: bytes) -> int:
-        """Write an entry and return its number; it is not durable yet. StorageError: nothing was written."""
+        """Write an entry and return its number; the entry is not durable yet. After a StorageError, nothing was
+        written.
+        """
         if self.broken is not None:
             raise StorageError(f"{self.path}: nothing can be changed until a checkpoint succeeds: {self.broken}")
         entry = framed(self._next, min(self._durable, self._retained), payload)
@@ -66,7 +68,7 @@ class WriteAheadLog:
         return number
 
     def take_back(self) -> None:
-        """Remove the last entry, which was not applied."""
+        """Remove the last entry, whose change was not applied."""
         self.bytes, self._retained = self._before, self._retained_before
         self._cut()
 
@@ -78,12 +80,14 @@ class WriteAheadLog:
             self.broken = f"an entry cannot be removed: {error}"
 
     def break_off(self, reason: str) -> None:
-        """Refuse entries until the next checkpoint, with `reason` in the error."""
+        """Refuse further entries until the next checkpoint. The errors contain `reason`."""
         self.broken = reason
 
     # ---- durability
     def wait(self, number: int) -> None:
-        """Wait until an entry is durable, without the engine's lock. StorageError if a crash may lose it."""
+        """Wait until entry `number` is durable. Call without the engine's lock. StorageError if a crash may lose the
+        entry.
+        """
         while True:
             with self._group:
                 while self._flushing and self._durable < number:
@@ -112,17 +116,21 @@ class WriteAheadLog:
 
     # ---- checkpoints
     def prepare_next(self) -> int:
-        """Create the file that follows an upcoming checkpoint. Returns its number."""
+        """Create the log file that will follow a checkpoint, before the checkpoint is written. Returns the file's
+        number.
+        """
         number = self.number + 1
         os.close(_create(log_path(self._folder, number)))
         return number
 
     def abandon_next(self) -> None:
-        """Remove the file of `prepare_next`: the checkpoint failed."""
+        """Remove the file of `prepare_next`, because the checkpoint has failed."""
         log_path(self._folder, self.number + 1).unlink(missing_ok=True)
 
     def turn(self) -> None:
-        """Switch to the file of `prepare_next`, and remove the earlier files: a checkpoint contains their entries."""
+        """Switch to the file of `prepare_next`, and remove the earlier files, because the checkpoint contains their
+        entries.
+        """
         with self._group:
             while self._flushing:
                 self._group.wait()
@@ -133,7 +141,7 @@ class WriteAheadLog:
         remove_before(self._folder, self.number)
 
     def close(self) -> None:
-        """Close the file. The log accepts no further entries."""
+        """Close the file. Afterwards, the log refuses entries."""
         with self._group:
             while self._flushing:
                 self._group.wait()
@@ -142,7 +150,7 @@ class WriteAheadLog:
 
 
 def remove_before(folder: Path, number: int) -> None:
-    """Remove the log files with numbers below `number`, which a checkpoint has superseded."""
+    """Remove the log files with numbers below `number`."""
     for older in log_numbers(folder):
         if older < number:
             log_path(folder, older).unlink(missing_ok=True)

@@ -1,1 +1,3 @@
-"""Input of an engine: stream declarations, events, loads into the stored graph, rejected events, idle sources."""
+"""The input of an engine: declarations of streams, events, loads into the stored graph, rejected events and idle
+sources.
+"""

@@ -32,7 +32,7 @@ _ACCEPTED, _LATE = 0, 1  # outcomes of the native module (stream.hpp)
 
 @dataclass(frozen=True, slots=True)
 class PushReport:
-    """Numbers of accepted, late and rejected events of a push. Rejected events become dead letters."""
+    """The numbers of accepted, late and rejected events of a push. Rejected events become dead letters."""
 
     accepted: int = 0
     late: int = 0
@@ -51,7 +51,7 @@ class Taken:
 
 
 class Intake:
-    """Adds parsed events to streams. A push that would exceed a limit has no effect (LimitError)."""
+    """Adds parsed events to streams."""
 
     def __init__(self, core: EngineCore, registry: Registry, schedule: Schedule, dead: Output[DeadLetter]) -> None:
         self._core = core
@@ -61,7 +61,8 @@ class Intake:
 
     def take(self, stream: LiveStream, events: Events, bad: Sequence[BadEvent]) -> Taken:
         """Accept the events that are neither late nor too far ahead, and advance the stream. Events that are too far
-        ahead, and the `bad` ones that could not be parsed, become dead letters.
+        ahead become dead letters, and so do the events in `bad`, which could not be parsed. LimitError if the push
+        would exceed a limit; it then has no effect.
         """
         before = NEVER if stream.watermark is None else stream.watermark
         setting, wall = stream.declaration, self._core.clock()
@@ -85,7 +86,7 @@ class Intake:
         return Taken(PushReport(taken + len(bad) - late - rejected, late, rejected), letters)
 
     def _accept(self, stream: LiveStream, events: Events, accepted: NDArray[np.bool_] | None, watermark: int) -> None:
-        """Add the `accepted` events; None: all of them."""
+        """Add the events that the mask `accepted` selects (None: all), and advance the stream to `watermark`."""
         times = events.times if accepted is None else events.times[accepted]
         point = batch_start(int(times[0]), stream.batch_ms)
         if stream.target_ms is None or closed_until(watermark, stream.batch_ms) > stream.target_ms:
@@ -121,7 +122,7 @@ class Intake:
 
 def as_column(values: ArrayLike, dtype: type[np.int64 | np.uint64]) -> NDArray[Any]:
     """Return the values as a contiguous column of `dtype`. DataError if they are not a one-dimensional array of
-    integers, or one of them is out of the range of `dtype`.
+    integers, or if one of them does not fit into `dtype`.
     """
     if type(values) is np.ndarray and values.dtype == dtype and values.ndim == 1 and values.flags.c_contiguous:
         return values  # the common case

@@ -1,5 +1,5 @@
-"""The sorted edges of a bulk load, divided into bins. A stored graph appends bins one by one and publishes them
-together.
+"""The sorted edges of a bulk load, divided into bins. A stored graph appends the bins one by one, and publishes them
+together at the end.
 """
 
 from __future__ import annotations
@@ -25,18 +25,20 @@ class BinFile(Protocol):
 
     @property
     def direction(self) -> int:
-        """0 if its vertices are the subjects, 1 if they are the objects."""
+        """0 if the vertices of the bin are the subjects of the edges, 1 if they are the objects."""
 
     @property
     def bin(self) -> int:
-        """The number of the bin among all shards' bins."""
+        """The number of the bin among the bins of all shards."""
 
     def read(self) -> BinColumns:
-        """Return the columns. UnavailableError: retry later. StorageError: the file is damaged."""
+        """Return the columns graph, predicate, vertex and value. UnavailableError if the file cannot be read now; retry
+        later. StorageError if the file is damaged.
+        """
 
 
 class Bins(Protocol):
-    """The bins of a load, independent of their location."""
+    """The bins of a load, wherever they are stored."""
 
     @property
     def shards(self) -> int:
@@ -51,12 +53,12 @@ class Bins(Protocol):
         """The ids of the graphs and of the predicates of the edge labels, in the order of the label numbers."""
 
     def files(self, shard: int | None = None) -> Iterable[BinFile]:
-        """Return the bins of a shard, or all."""
+        """Return the bins of a shard; None: of all shards."""
 
 
 def appended(load: native.BulkLoad, files: Iterable[BinFile]) -> Iterator[UnavailableError | None]:
-    """Append the bins to `load`. Yields None after each bin, or the error of a bin that is unreadable now. The next
-    iteration retries that bin.
+    """Append the bins in `files` to `load`. Yields None after each bin. If a bin cannot be read now, yields the error,
+    and the next iteration retries that bin.
     """
     for file in files:
         columns = None
@@ -70,8 +72,8 @@ def appended(load: native.BulkLoad, files: Iterable[BinFile]) -> Iterator[Unavai
 
 
 def bin_columns(source: Any) -> BinColumns:
-    """Return the columns graph, predicate, vertex and value of a bin's Parquet file. `source`: a path, or another input
-    that Arrow accepts.
+    """Return the columns graph, predicate, vertex and value of the Parquet file of a bin. `source`: a path, or another
+    input that Arrow accepts.
     """
     with pq.ParquetFile(source) as parquet:
         table = parquet.read(["graph", "predicate", "vertex", "value"])

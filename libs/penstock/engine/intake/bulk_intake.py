@@ -1,4 +1,4 @@
-"""The engine's part in bulk loads that `penstock.spark` prepares: it exports its terms and stores the prepared load.
+"""The engine's part in bulk loads that `penstock.spark` prepares: it exports its terms, and stores the prepared load.
 
 A load is one commit, which becomes visible atomically.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.engine.intake.bins import BinColumns
 
 KNOWN_PART = -1
-"""The value of column `part` for terms that the dictionary already contains. For other terms, `part` is the number of a
+"""The value of column `part` for terms that the dictionary already contains. For new terms, `part` is the number of a
 task of the load.
 """
 
@@ -50,8 +50,8 @@ _KNOWN = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class KnownTerms:
-    """The dictionary that a load extends: its terms as a Parquet file (None = empty), the first free slot and blank
-    node number, and a digest of these.
+    """The dictionary that a load extends: its terms as a Parquet file (None: it is empty), its first free slot, its
+    first free number of a blank node, and a digest of all of these.
     """
 
     file: Path | None
@@ -65,8 +65,9 @@ NO_TERMS = KnownTerms(None, 1, 0, "")
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A prepared load: Parquet files of new terms, in ascending order of ids, and of edges (direction, bin, file);
-    `blanks`, the number of blank nodes after the load; `pieces`, the number of bins per shard; a name.
+    """A prepared load. `dictionary`: Parquet files of the new terms, in ascending order of ids. `edges`: (direction,
+    bin, Parquet file) of each bin. `blanks`: the number of blank nodes after the load. `pieces`: the number of bins per
+    shard.
     """
 
     dictionary: Iterable[Path]
@@ -78,43 +79,45 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class _PreparedFile:
-    """The edges of a bin in one direction, in a file."""
+    """A local file with the edges of a bin in one direction."""
 
     direction: int
     bin: int
     path: Path
 
     def read(self) -> BinColumns:
-        """Return its columns."""
+        """Return the columns of the file."""
         return bin_columns(self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class _PreparedBins:
-    """The bins of a prepared load. Labels are numbered as they occur."""
+    """The bins of a prepared load. The store numbers their edge labels in order of occurrence."""
 
     prepared: Prepared
     shards: int
 
     @property
     def pieces(self) -> int:
-        """Bins of a shard."""
+        """The number of bins per shard."""
         return self.prepared.pieces
 
     @property
     def labels(self) -> tuple[Ids, Ids]:
-        """Empty: no labels are numbered in advance."""
+        """Two empty columns, because no labels are numbered in advance."""
         none = np.empty(0, np.uint64)
         return none, none
 
     def files(self, shard: int | None = None) -> Iterator[_PreparedFile]:
-        """Return all bins."""
+        """Return all bins. `shard` must be None."""
         assert shard is None
         return (_PreparedFile(*edges) for edges in self.prepared.edges)
 
 
 class BulkIntake:
-    """The engine's interface for bulk loads. Terms known at its creation are retained while it exists."""
+    """The engine's interface for bulk loads. While it exists, the dictionary retains the terms that it contains at its
+    creation.
+    """
 
     def __init__(self, core: EngineCore, writing: AbstractContextManager[object]) -> None:
         self._core = core
@@ -128,11 +131,11 @@ class BulkIntake:
 
     @property
     def last_load(self) -> str:
-        """Name of the last stored load; empty if there was none."""
+        """The name of the last load that was stored, empty if there was none."""
         return self._core.last_load
 
     def known_terms(self, file: Path) -> KnownTerms:
-        """Write the dictionary's terms to a Parquet file, and return the description of the dictionary."""
+        """Write the dictionary's terms to the Parquet file `file`, and return a description of the dictionary."""
         dictionary = self._core.dictionary
         end, blanks = native.next_slot(dictionary), dictionary.blank_count()
         digest = hashlib.sha256(f"{end} {blanks}".encode())
@@ -148,10 +151,10 @@ class BulkIntake:
         return KnownTerms(file if dictionary.size() else None, end, blanks, digest.hexdigest())
 
     def take(self, known: KnownTerms, prepared: Prepared) -> LoadReport:
-        """Store a prepared load as one snapshot. `known` is the dictionary that it extends.
+        """Store a prepared load as one snapshot. `known`: the dictionary for which the load was prepared.
 
-        DataError if the dictionary has grown since, or the files are not those of a load; no triple is stored then.
-        LimitError if the store is full.
+        DataError if the dictionary has changed since then, or if the files are not those of a load; no triple is stored
+        then. LimitError if the store is full.
         """
         began, core = time.perf_counter(), self._core
         with self._writing:
@@ -161,7 +164,7 @@ class BulkIntake:
             core.dictionary.reserve_blanks(prepared.blanks)
             ids = [self._adopt(file) for file in prepared.dictionary]
             for _ in core.store.load(_PreparedBins(prepared, self.shards), 0, 0):
-                pass  # a local file is readable or damaged
+                pass  # local files are never temporarily unavailable
             for part in ids:
                 core.dictionary.keep(part)
             core.last_load = prepared.name

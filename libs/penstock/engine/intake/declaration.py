@@ -17,12 +17,12 @@ Timing: TypeAlias = tuple[str, ...] | Literal["all"]
 class Declaration:
     """A stream's declaration. Times are in milliseconds.
 
-    batch_ms: batch interval. lateness_ms: how far behind the latest event an event may be. timing: predicates whose
-    tuples are not stored, or "all". absorb_into: graph that absorbs the other tuples (None = the default graph).
-    retention_ms: how long slices are retained even if no window needs them; also the range of `[ALL]` if there are
-    timing predicates. idle_timeout_ms: a stream that is idle longer than this no longer holds back the watermark. Its
-    next event may therefore be late. max_ahead_ms: how far ahead of both watermark and wall clock an event may be.
-    slice_mb: memory limit of the stream's open batches and live slices (None = no limit).
+    batch_ms: batch interval. lateness_ms: how far an event may be behind the latest event. timing: predicates whose
+    tuples are not stored, or "all". absorb_into: the graph to which the other tuples are added; None: the default
+    graph. retention_ms: how long slices are retained even if no window needs them; if there are timing predicates, also
+    the range of `[ALL]`. idle_timeout_ms: a stream that is idle longer than this no longer holds back queries. Its next
+    event may therefore be late. max_ahead_ms: how far an event may be ahead of both the watermark and the wall clock.
+    slice_mb: limit in MiB on the memory of the stream's open batches and live slices; None: no limit.
     """
 
     iri: str
@@ -37,7 +37,7 @@ class Declaration:
 
     @classmethod
     def checked(cls, iri: str, *, timing: Iterable[str] | str | None = None, **settings: Any) -> Declaration:
-        """Return the declaration. DataError for an invalid setting."""
+        """Return the declaration with these settings. DataError if a setting is invalid."""
         timing = () if timing is None else timing
         if isinstance(timing, str) and timing != "all":
             raise DataError(f'timing must be a list of predicates or "all", not {timing!r}')
@@ -67,23 +67,23 @@ class Declaration:
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Declaration:
-        """Return the declaration whose `as_json` is `saved`."""
+        """Return the declaration that `as_json` has converted to `saved`."""
         timing = saved["timing"]
         return cls(**{**saved, "timing": timing if timing == "all" else tuple(timing)})
 
 
 SETTINGS = tuple(field.name for field in fields(Declaration) if field.name != "iri")
-"""The names of a declaration's settings."""
+"""The names of the settings of a declaration."""
 
 
 def check_settings(settings: Mapping[str, object]) -> None:
-    """Raise DataError for an unknown setting."""
+    """Raise DataError if `settings` contains an unknown name."""
     if unknown := [name for name in settings if name not in SETTINGS]:
         raise DataError(f"unknown settings {', '.join(sorted(unknown))}: a stream has {', '.join(SETTINGS)}")
 
 
 def warning_of(iri: str, settings: Mapping[str, object]) -> str | None:
-    """Return the warning for a declaration without `timing`, else None."""
+    """Return the warning for a declaration without `timing`; None if there is `timing`."""
     if settings.get("timing") is not None:
         return None
     return (
@@ -93,10 +93,10 @@ def warning_of(iri: str, settings: Mapping[str, object]) -> str | None:
 
 
 def warnings_of(iri: str, settings: Mapping[str, object]) -> list[str]:
-    """Return the warning for a declaration as a list, empty if there is none."""
+    """Return the warnings for a declaration: a list of at most one text."""
     found = warning_of(iri, settings)
     return [] if found is None else [found]
 
 
 _LEAST = {"batch_ms": 1, "lateness_ms": 0, "retention_ms": 0, "idle_timeout_ms": 0, "max_ahead_ms": 0}
-_MAX_SLICE_MB = 1 << 40  # as bytes, a 64-bit number
+_MAX_SLICE_MB = 1 << 40  # so that the number of bytes fits into 64 bits

@@ -1,4 +1,4 @@
-"""Validation of rdflib triples."""
+"""Conversion of rdflib triples to term tuples, with checks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def triples_to_tuples(triples: Iterable[Any]) -> list[TermTuple]:
-    """Return s, p, o, s, p, o, … of rdflib triples. DataError for a term in an invalid position."""
+    """Return the terms of rdflib triples in one list: s, p, o, s, p, o, … DataError if a term is in an invalid
+    position, or if an element is no triple.
+    """
     flat: list[TermTuple] = []
     for triple in triples:
         if not isinstance(triple, tuple) or len(triple) != 3:

@@ -1,7 +1,7 @@
-"""Conversion of producers' events to columns of term ids: an event is a set of triples with one time (semantics.md §1).
+"""Conversion of events to columns of term ids. An event is a set of triples with one time (semantics.md §1).
 
-The native module parses N-Triples, many events per call if they have no blank nodes; `penstock.rdf` parses other
-formats. Blank node labels are scoped to the event.
+The native module parses N-Triples; events without blank nodes are parsed many per call. `penstock.rdf` parses other
+formats. The scope of a blank node label is its event.
 """
 
 from __future__ import annotations
@@ -26,20 +26,19 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids, TermTuple
 
 CONVERTED_BYTES: Final = 256 << 20
-"""Limit in bytes of N-Quads per push that are converted outside of the engine's lock. Events beyond it are converted
-under the lock.
+"""Maximum size in bytes of the N-Quads to which a push converts events without the engine's lock. Further events are
+converted under the lock.
 """
 EventData: TypeAlias = str | bytes | Iterable[object]
 Conversions: TypeAlias = dict[int, Converted | str]
-"""Converted events as N-Quads, or the error, by position."""
+"""By position in the push: the event converted to N-Quads, or why it cannot be converted."""
 _Cell = TypeVar("_Cell", bound=np.generic)
 
 
 @dataclass(slots=True)
 class Events:
-    """Parsed events. Event i has the time `times[i]` (ms) and `counts[i]` triples, which are contiguous in the columns.
-
-    `counts` is None if every event is one triple.
+    """Parsed events. Event i has the time `times[i]` (ms) and `counts[i]` triples, which are contiguous in the columns
+    `s`, `p`, `o`. `counts` None: every event has one triple. `originals`: the events as they were pushed.
     """
 
     times: NDArray[np.int64]
@@ -54,13 +53,13 @@ class Events:
         return of_events if self.counts is None else np.repeat(of_events, self.counts)
 
     def original(self, event: int) -> bytes:
-        """Return an event as its producer wrote it (N-Triples for rdflib terms)."""
+        """Return the original bytes of event number `event` (`original_bytes`)."""
         return original_bytes(self.originals[event])
 
 
 @dataclass(slots=True)
 class BadEvent:
-    """An invalid event and the reason. `place` is its position among the events of the push."""
+    """An invalid event, and why it is invalid. `place`: its position among the events of the push."""
 
     time: int | None
     data: bytes
@@ -70,7 +69,7 @@ class BadEvent:
 
 @dataclass(slots=True)
 class _Parts:
-    """Results for single events, by position: their columns, why they are invalid, and their conversions."""
+    """Intermediate results of a push, by position of the event: its columns, why it is invalid, or its conversion."""
 
     rows: dict[int, tuple[Ids, Ids, Ids]] = field(default_factory=dict)
     bad: dict[int, str] = field(default_factory=dict)
@@ -78,7 +77,9 @@ class _Parts:
 
 
 def original_bytes(data: EventData) -> bytes:
-    """Return an event's text as bytes: N-Triples for rdflib triples, Python's `repr` for invalid ones."""
+    """Return the text of an event in UTF-8. It is N-Triples for rdflib triples, and Python's `repr` if these are
+    invalid.
+    """
     if isinstance(data, bytes):
         return data
     if isinstance(data, str):
@@ -91,9 +92,9 @@ def original_bytes(data: EventData) -> bytes:
 
 
 class EventParser:
-    """Parses events into a dictionary. `max_bytes` limits the text of one event.
+    """Parses events. `dictionary`: gives ids to their terms. `max_bytes`: maximum size of the text of one event.
 
-    `convert` does the slow part; it needs neither the dictionary nor the engine's lock.
+    `convert` does the slow part of the work; it needs neither the dictionary nor the engine's lock.
     """
 
     def __init__(self, dictionary: native.Dictionary, max_bytes: int) -> None:
@@ -101,8 +102,8 @@ class EventParser:
         self._max_bytes = max_bytes
 
     def convert(self, events: Sequence[tuple[object, EventData]], syntax: str) -> Conversions:
-        """Convert events to N-Quads, unless the native module parses their format. Returns each converted event, or its
-        error, by position.
+        """Convert events to N-Quads, unless the native module can parse the format `syntax`. Returns the converted
+        events and errors, by position.
         """
         fmt = _foreign(syntax)
         found: Conversions = {}
@@ -129,11 +130,11 @@ class EventParser:
     def parse(
         self, events: Sequence[tuple[object, EventData]], syntax: str, converted: Conversions | None = None
     ) -> tuple[Events, list[BadEvent]]:
-        """Return the valid events in order, and the invalid ones. `converted` is what `convert` returned for the same
-        events; an event that it lacks is converted here.
+        """Return the valid events in order, and the invalid ones. `converted`: what `convert` has returned for the same
+        events; events that it lacks are converted here.
         """
         parts = _Parts(converted=converted or {})
-        # Nearly all times are plain integers and nearly all data are bytes: the calls handle the rest.
+        # Nearly all times are plain integers and nearly all data are bytes. The function calls handle the others.
         times = [
             time if type(time) is int and -MAX_TIME_MS < time < MAX_TIME_MS else self._time(i, time, parts)
             for i, (time, _) in enumerate(events)
@@ -141,7 +142,8 @@ class EventParser:
         data = [event if type(event) is bytes else _materialised(event) for _, event in events]
         together = [i for i, text in enumerate(data) if _joinable(text, syntax, self._max_bytes) and i not in parts.bad]
         if len(together) > 1:
-            whole = self._parse_together(data, together, parts)  # on failure, each event is parsed separately
+            # if it is None, the remaining events are parsed separately
+            whole = self._parse_together(data, together, parts)
             if whole is not None:
                 counts, parsed = whole
                 columns = parsed.subjects, parsed.predicates, parsed.objects
@@ -183,7 +185,7 @@ class EventParser:
             parts.bad[index] = str(error)
         except PenstockError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever an event causes is its own
+        except Exception as error:  # noqa: BLE001 - no error of one event may affect the others
             parts.bad[index] = f"{type(error).__name__}: {error}"
 
     def _columns(self, data: EventData, syntax: str, converted: Converted | str | None) -> tuple[Ids, Ids, Ids]:
@@ -210,10 +212,12 @@ class EventParser:
     def _parse_together(
         self, data: Sequence[EventData], chosen: Sequence[int], parts: _Parts
     ) -> tuple[NDArray[np.int64], native.ParsedQuads] | None:
-        """Parse events without blank nodes in one call: each line is prefixed by its event's position as its "time".
+        """Parse events without blank nodes in one call. The position of its event precedes each line, as the line's
+        "time".
 
-        Events with a line that is not a plain triple are omitted here and then parsed separately, for their error. If
-        there are none, returns each event's number of triples and all columns.
+        If all events of the push are parsed, returns the number of triples of each event, and all columns. Otherwise
+        returns None, with the columns of the parsed events in `parts`. Events with a line that is not a plain triple
+        are not parsed here; the caller parses them separately to get their errors.
         """
         lines, first_line = [], []
         count = 0
@@ -246,7 +250,7 @@ class EventParser:
 
 
 def checked_time(time: object) -> int:
-    """Return an event time. DataError if it is not an integer number of milliseconds in range."""
+    """Return an event time as an int. DataError if it is not an integer, or is out of range."""
     if isinstance(time, bool) or not isinstance(time, (int, np.integer)):
         raise DataError(f"a timestamp is an integer of milliseconds, not {time!r}")
     if not -MAX_TIME_MS < time < MAX_TIME_MS:
@@ -255,7 +259,7 @@ def checked_time(time: object) -> int:
 
 
 def _foreign(syntax: str) -> Format | None:
-    """Return a format that is not native; None for native and unknown formats."""
+    """Return the format `syntax` if the native module cannot parse it; None for native and unknown formats."""
     try:
         fmt = Format.named(syntax)
     except DataError:
@@ -264,7 +268,7 @@ def _foreign(syntax: str) -> Format | None:
 
 
 def _materialised(data: EventData) -> EventData:
-    """Return the triples of an iterable as a list, because the dead-letter output may need them again."""
+    """Return text unchanged and triples as a list, because the dead-letter output may need them a second time."""
     return data if isinstance(data, (str, bytes)) else list(data)
 
 

@@ -1,4 +1,4 @@
-"""User changes of the stored graph: loads and `INSERT DATA`, one snapshot each."""
+"""Changes of the stored graph by users: loads of documents and `INSERT DATA`. Each is one snapshot."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """The result of a load: statements, terms, total seconds. The embedded engine counts only new statements and terms;
-    a cluster counts all of the document's.
+    """The result of a load: number of statements, number of terms, duration in s. The embedded engine counts only
+    statements and terms that are new; a cluster counts all statements and terms of the document.
     """
 
     triples: int
@@ -38,7 +38,7 @@ class LoadReport:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A parsed document before it is stored. The lease retains its terms."""
+    """A document that is parsed and not stored yet. `lease` retains its terms."""
 
     quads: Quads
     graphs: Ids
@@ -56,10 +56,10 @@ class Document:
         base: str | None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Document:
-        """Read a whole document. DataError at the first invalid line.
+        """Parse a whole document. DataError, with the line, if it is invalid, or if it cannot be read.
 
-        `graph` is the graph of statements without one. `source` is a path, or bytes with a `syntax`. `progress` is that
-        of `penstock.rdf.bulk_files.read`.
+        `source`: a path, or bytes, which require `syntax`. `graph`: IRI of the graph for statements that name none.
+        `progress`: see `penstock.rdf.bulk_files.read`.
         """
         began, terms, lease = time.perf_counter(), core.dictionary.size(), core.dictionary.lease()
         name = np.uint64(0 if graph is None else core.dictionary.intern(IRI, check_iri(graph)))
@@ -71,7 +71,7 @@ class Document:
         return cls(quads, np.where(quads.graphs == 0, name, quads.graphs), lease, terms, began)
 
     def commit(self, core: EngineCore) -> LoadReport:
-        """Store the document as one snapshot. The caller holds the engine's lock."""
+        """Store the document as one snapshot. The caller must hold the engine's lock."""
         triples = core.store.edge_count()
         columns = self.quads.subjects, self.quads.predicates, self.quads.objects, self.graphs
         for column in columns:
@@ -82,7 +82,9 @@ class Document:
 
 
 def insert(core: EngineCore, statement: Statement) -> int:
-    """Commit an `INSERT DATA` as one snapshot. Returns the snapshot's number. The parser rejects all other updates."""
+    """Commit an `INSERT DATA` as one snapshot, and return the snapshot's number. QueryError for a continuous query. The
+    parser has already rejected all other statements.
+    """
     if isinstance(statement, ContinuousQuery):
         ways = "use Engine.query or Engine.register, Client.query or Client.register, /sparql or PUT /queries/NAME"
         raise QueryError(f"a query is not an update: {ways}", 1, 1, text=statement.text)
@@ -95,7 +97,7 @@ def insert(core: EngineCore, statement: Statement) -> int:
 
 
 def quads_of(dictionary: native.Dictionary, statement: InsertData) -> tuple[Ids, Ids, Ids, Ids]:
-    """Return the columns s, p, o, g of an `INSERT DATA`; g = 0 for the default graph."""
+    """Return the columns s, p, o and g of an `INSERT DATA`, as ids of `dictionary`. g is 0 for the default graph."""
     ids = dictionary.intern_many(_flat(statement))
     s, p, o = (np.ascontiguousarray(ids[i : 3 * len(statement.quads) : 3]) for i in range(3))
     g = np.zeros(len(s), np.uint64)
@@ -104,7 +106,9 @@ def quads_of(dictionary: native.Dictionary, statement: InsertData) -> tuple[Ids,
 
 
 def _flat(statement: InsertData) -> list[TermTuple]:
-    """Return all triples' terms and their graphs in one list, so that a blank node is interned once."""
+    """Return the terms of all triples, followed by the graphs, in one list, so that each blank node is interned
+    once.
+    """
     triples = [_tuple(term) for _, t in statement.quads for term in (t.subject, t.predicate, t.object)]
     return [*triples, *(_tuple(graph) for graph, _ in statement.quads if graph is not None)]
 

@@ -1,7 +1,8 @@
 """Idle-source detection: input streams idle longer than their `idle_timeout_ms` do not hold back queries.
 
-An idle stream advances to the highest watermark of the streams that some query reads together with it. If its event
-time follows the wall clock, it advances at least to wall clock minus idle timeout (docs/semantics.md, "Time").
+An idle stream advances to the highest watermark of the input streams that some query reads together with it. If its
+event time follows the wall clock, it advances at least to the current time minus its idle timeout (docs/semantics.md,
+"Time").
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Heard:
-    """A stream's state at its last change, and the wall clock time of that change."""
+    """The state of a stream at its last change, and the wall-clock time in ms at which the change was noticed."""
 
     watermark: int | None
     events: int
@@ -27,13 +28,15 @@ class _Heard:
 
 
 class IdleSources:
-    """Detects idle streams by comparing their states at successive checks. Pushing events has no additional cost."""
+    """Detects idle streams by comparing their states at successive checks, so that pushes have no additional cost."""
 
     def __init__(self) -> None:
         self._heard: dict[LiveStream, _Heard] = {}
 
     def look(self, streams: Iterable[LiveStream], readers: Readers, wall_ms: int) -> Iterator[tuple[LiveStream, int]]:
-        """Yield each idle input stream that can advance, with its new watermark. The caller advances it at once."""
+        """Yield each idle input stream that can advance, with its new watermark. The caller must advance it before the
+        next iteration. `wall_ms`: the current wall-clock time.
+        """
         known = [stream for stream in streams if stream.publisher is None]
         self._heard = {stream: self._update(stream, wall_ms) for stream in known}
         for stream, heard in self._heard.items():
@@ -55,13 +58,15 @@ class IdleSources:
             return _Heard(stream.watermark, stream.events, wall_ms, follows)
         if stream.events != last.events:
             return _Heard(stream.watermark, stream.events, wall_ms, _follows(stream, wall_ms))
-        if stream.watermark != last.watermark:  # an explicit advance
+        if stream.watermark != last.watermark:  # a call of `Engine.advance`
             return _Heard(stream.watermark, stream.events, wall_ms, last.follows_wall)
         return last
 
 
 def _follows(stream: LiveStream, wall_ms: int) -> bool:
-    """Return whether the stream's event time follows the wall clock: the latest event's time is near `wall_ms`."""
+    """Return whether the stream's event time follows the wall clock, that is, whether the time of the latest event is
+    near `wall_ms`.
+    """
     if stream.watermark is None:
         return False
     set_ = stream.declaration
@@ -70,7 +75,7 @@ def _follows(stream: LiveStream, wall_ms: int) -> bool:
 
 
 def _read_with(stream: LiveStream, readers: Readers) -> Iterator[LiveStream]:
-    """Yield the streams that some query reads together with a stream, directly or through derived streams."""
+    """Yield the input streams that some query reads together with `stream`, directly or through derived streams."""
     seen, waiting = {stream}, [stream]
     while waiting:
         for group in readers.of(waiting.pop()):

@@ -1,4 +1,4 @@
-"""Bounded outputs of late events, per stream, and of dead letters. Dropped entries are counted."""
+"""Bounded queues of refused events: the late events of each stream, and the dead letters of the engine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ class LateEvent:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """Rejected input: invalid, too far ahead, over a limit, or for an unknown stream. `data` has the original bytes."""
+    """A rejected event: invalid, too far ahead, over a limit, or for an unknown stream. `timestamp`: its time in ms, if
+    it has one. `data`: its original bytes.
+    """
 
     stream: str
     timestamp: int | None
@@ -43,8 +45,8 @@ T = TypeVar("T", bound=_Refused)
 
 
 class Output(Generic[T]):
-    """A bounded queue: new entries replace the oldest ones. `lost` counts the replaced entries, `total` all that were
-    ever added.
+    """A bounded queue. If it is full, new entries replace the oldest ones. `lost`: number of entries that were
+    replaced. `total`: number of entries that were ever added.
     """
 
     def __init__(self, max_entries: int, max_bytes: int) -> None:
@@ -59,7 +61,7 @@ class Output(Generic[T]):
         return len(self._entries)
 
     def put(self, entry: T) -> None:
-        """Add an entry. Drops the oldest ones above a limit."""
+        """Add an entry. Removes the oldest entries if a limit is exceeded."""
         self.total += 1
         self._entries.append(entry)
         self._bytes += len(entry.data)
@@ -68,10 +70,10 @@ class Output(Generic[T]):
             self.lost += 1
 
     def entries(self) -> list[T]:
-        """Return all entries, oldest first."""
+        """Return all entries, the oldest first."""
         return list(self._entries)
 
     def take(self) -> list[T]:
-        """Return and remove all entries, oldest first."""
+        """Remove and return all entries, the oldest first."""
         taken, self._entries, self._bytes = list(self._entries), deque(), 0
         return taken
