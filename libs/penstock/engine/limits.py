@@ -1,4 +1,6 @@
-"""Limits on everything in an engine that grows with input. Each has a name, a default and an error that cites it."""
+"""The limits of an engine on everything that grows with its input. Each has a name, which errors contain, and a
+default.
+"""
 
 from __future__ import annotations
 
@@ -13,23 +15,20 @@ MOST_CATCH_UP = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Limits(PlanningLimits):
-    """Limits of an engine. `PlanningLimits` has those of texts and plans.
+    """Limits of an engine. `PlanningLimits` has those on texts and plans.
 
-    max_catch_up: instants per query that one push or advance may evaluate (docs/semantics.md §2). In a cluster, the
-    registration of each query contains it (ADR 57).
-    max_unpolled: pending evaluations per query; a push or advance that would exceed it is refused.
-    unpolled_mb: total size of pending answers, enforced in the same way (0 = no limit). A query with a subscriber has
-    no pending answers.
-    max_refused, refused_bytes: entries, and bytes of original input, retained in each late and dead-letter output.
-    max_event_bytes: size of an event's text.
-    max_streams, max_queries: number of declarations and registrations.
-    evaluation_timeout_s, query_timeout_s: time of an evaluation of a standing query, and of a one-shot query (0 = no
-    limit).
-    evaluation_memory_mb: memory of either (0 = no limit).
-    max_shards: shards of a stored graph.
-    text_cache, plan_cache: number of cached parse results and plans of one-shot queries.
-    log_bytes: size of the write-ahead log that triggers a checkpoint, which truncates it.
-    cached_terms_mb: size of unused terms that an engine of a cluster caches (ADR 37).
+    max_catch_up: maximum number of instants per query that one push or advance may make due (docs/semantics.md §2). In
+    a cluster, the registration of each query contains it (ADR 57). max_unpolled: maximum number of pending evaluations
+    per query; a push or advance that would exceed it is refused. unpolled_mb: maximum total size of pending answers in
+    MiB, enforced in the same way (0 = no limit). A query with a subscriber has no pending answers. max_refused,
+    refused_bytes: maximum number of entries, and of bytes of original input, in the dead-letter output and in each
+    stream's output of late events. max_event_bytes: maximum size of the text of an event. max_streams, max_queries:
+    maximum numbers of declared streams and of standing queries. evaluation_timeout_s, query_timeout_s: maximum duration
+    in s of an evaluation of a standing query, and of a one-shot query (0 = no limit). evaluation_memory_mb: maximum
+    memory in MiB of an evaluation or one-shot query (0 = no limit). max_shards: maximum number of shards of a stored
+    graph. text_cache, plan_cache: maximum numbers of cached parsed texts, and of cached plans of one-shot queries.
+    log_bytes: size of the write-ahead log above which the engine writes a checkpoint, which replaces the log.
+    cached_terms_mb: size in MiB of the term cache of a query engine above which it evicts unused terms (ADR 37).
     """
 
     max_catch_up: int = MAX_CATCH_UP
@@ -51,4 +50,6 @@ class Limits(PlanningLimits):
 
 
 MAX_TIME_MS = 1 << 60
-"""Event times are in (-MAX_TIME_MS, MAX_TIME_MS), so that the sum of a time and a range does not overflow 64 bits."""
+"""Event times are greater than -MAX_TIME_MS and less than MAX_TIME_MS, so that the sum of a time and a range does not
+overflow 64 bits.
+"""

@@ -1,4 +1,4 @@
-"""The assembled parts of an engine, and the order in which a change passes through them."""
+"""The parts of an engine together, and the order in which a change passes through them."""
 
 from __future__ import annotations
 
@@ -31,14 +31,16 @@ if TYPE_CHECKING:
 
 
 Skip: TypeAlias = Literal["leaps"] | bool
-"""Which due instants `advance` skips. False: none. True: all. "leaps": those of queries that exceed `max_catch_up`."""
+"""Which due instants `advance` skips. False: none. True: all. "leaps": those of queries with more than `max_catch_up`
+of them.
+"""
 
 
 class Runtime:
-    """The parts that a change of an engine may use. Callers hold the engine's lock.
+    """The parts of an engine. Callers must hold the engine's lock.
 
-    The replica of a query engine also passes the keyword arguments: `sink` and `as_of` (see `Firing`, `Evaluator`),
-    `at_once` (see `Backlog`), and `releases`: whether the append log of a dropped stream is released with the stream.
+    The keyword arguments are for query engines: `sink` (see `Firing`), `as_of` (see `Evaluator`), `at_once` (see
+    `Backlog`), and `releases`: whether the append log of a stream is released when the stream is dropped.
     """
 
     def __init__(
@@ -64,15 +66,17 @@ class Runtime:
 
     # ---- input
     def take(self, stream: LiveStream, events: Events, bad: Sequence[BadEvent]) -> Taken:
-        """Add parsed events to a stream and evaluate what becomes due."""
+        """Add parsed events to a stream, and evaluate the instants that become due. Errors: see `Intake.take`;
+        DataError for a derived stream.
+        """
         self._check_input(stream)
         taken = self._intake.take(stream, events, bad)
         self.progress([stream])
         return taken
 
     def take_columns(self, stream: LiveStream, times: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike) -> bool:
-        """Add columns of single-tuple events, if all are accepted and nothing becomes due (the common case). Otherwise
-        returns False, without effect.
+        """Add events of one tuple each, as columns, if all are accepted and no batch closes, which is the common case.
+        Otherwise returns False, without effect. DataError for a derived stream.
         """
         settled = not (self.schedule.unfinished or self.registry.waiting)
         if settled and stream.take(times, s, p, o):
@@ -81,8 +85,9 @@ class Runtime:
         return False
 
     def advance(self, iri: str | None, time: int, *, skip: Skip) -> None:
-        """Advance the watermark of a stream, or (None) of all streams that are not derived. Evaluates or skips what
-        becomes due. DataError for a derived stream.
+        """Advance the watermark of a stream to `time`, in ms; `iri` None: of all streams that are not derived.
+        Evaluates or skips the instants that become due. DataError for a derived stream, LimitError if a limit would be
+        exceeded.
         """
         streams = self._input_streams() if iri is None else [self._input_stream(iri)]
         moved = [stream for stream in streams if stream.watermark is None or stream.watermark < time]
@@ -107,7 +112,7 @@ class Runtime:
             raise DataError(f"stream <{stream.iri}> is derived: only its query {stream.publisher} feeds it")
 
     def _skip(self, moved: Iterable[LiveStream], skip: Skip) -> list[LiveStream]:
-        """Skip what is due. Returns the derived streams that advanced."""
+        """Skip due instants. Returns the derived streams that advance thereby."""
         published = []
         at_most = self.core.limits.max_catch_up if skip == "leaps" else 0
         for cohort, gap in self.schedule.skip(moved, at_most):
@@ -119,7 +124,7 @@ class Runtime:
         return published
 
     def progress(self, moved: Iterable[LiveStream]) -> None:
-        """Close batches and evaluate up to the watermarks, then release unused state."""
+        """Close batches and evaluate due instants up to the watermarks of the streams, then release unused state."""
         due = [stream for stream in moved if stream.target_ms != stream.closed_ms or stream.ended]
         if due or self.schedule.unfinished:
             self.schedule.run(due, self.firing)
@@ -127,26 +132,30 @@ class Runtime:
 
     # ---- steps of a cluster's total order
     def moved(self, iri: str) -> None:
-        """Close the batches that a stream's watermark allows to close, and evaluate what becomes due."""
+        """Close the batches that a stream's watermark permits, and evaluate the instants that become due."""
         self.progress([self.streams.get(iri)])
 
     def begin(self, iri: str, point: int) -> None:
-        """Start the queries that waited for the first progress of a stream. `point`: their registration point."""
+        """Start the queries that have waited for the first progress of a stream. `point`: their registration point, in
+        ms.
+        """
         self.registry.begin(self.streams.get(iri), point)
 
     def insert(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int, number: int) -> None:
-        """Store quads as a commit with that stream and batch number."""
+        """Store quads, given as columns of ids, as one commit with that stream and batch number."""
         self.core.store.commit(s, p, o, g, stream, number)
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Store sorted bins as a commit with that stream and batch number, yielding after each bin. Yields an error for
-        a bin that must be retried.
+        """Store sorted bins as one commit with that stream and batch number. Yields after each bin: None, or an error
+        if the bin cannot be read now; the next iteration retries the bin.
         """
         return self.core.store.load(bins, stream, number)
 
     # ---- queries
     def stop(self, member: Member) -> None:
-        """Stop a query. The stream that it published ends, and evaluations that waited for that stream become due."""
+        """Stop a query. If it has published a stream, the stream ends, and evaluations that waited only for this stream
+        become due.
+        """
         ended = self.registry.remove(member)
         member.result_queue.end()
         if ended is not None and self.schedule.readers.of(ended):
@@ -161,13 +170,13 @@ class Runtime:
         return members
 
     def _drop_unread(self) -> None:
-        """Drop ended derived streams without readers."""
+        """Drop ended derived streams that no query reads."""
         for stream in list(self.streams):
             if stream.ended and not self.schedule.readers.of(stream):
                 self.streams.drop(stream.iri)
 
     def drop_stream(self, iri: str) -> None:
-        """Drop a stream. DataError if a query reads or publishes it."""
+        """Drop a stream. UnknownStreamError if it does not exist. DataError if a query reads or publishes it."""
         stream = self.streams.get(iri)
         if stream.publisher is not None and not stream.ended:
             raise DataError(f"stream <{iri}> is published by query {stream.publisher}: stop that first")

@@ -1,4 +1,4 @@
-"""The statistics of `Engine.stats()`: plain numbers per stream, per query and of the stored graph."""
+"""The statistics of `Engine.stats()`: numbers for each stream, for each query, and for the whole engine."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 
 def stream_stats(stream: LiveStream, bytes_per_triple: float = 0.0) -> dict[str, Any]:
-    """Return a stream's statistics.
+    """Return the statistics of a stream. Times are in ms, sizes in bytes.
 
-    `push_again`: where a producer must resume after a restart. Of its events with τ ≥ `from`, in their original order,
-    the first `skip` have already been processed, refused ones included. Events with an invalid time are not part of
-    this order. `stored_tuples` counts tuples absorbed into the stored graph, including duplicates; `stored_bytes`
-    estimates their memory from the average of the stored graph.
+    `push_again`: where a producer must resume after a restart. It takes its events with times τ ≥ `from`, in their
+    original order and without events whose time is invalid. The engine has already processed the first `skip` of these,
+    including refused ones; the producer pushes the others again. `stored_tuples`: number of tuples absorbed into the
+    stored graph, including duplicates. `stored_bytes`: an estimate of their memory; `bytes_per_triple` is the average
+    of the stored graph.
     """
     watermark = stream.watermark
     resume = None if watermark is None or stream.publisher else {"from": watermark + 1, "skip": stream.arrived_beyond}
@@ -41,7 +42,7 @@ def stream_stats(stream: LiveStream, bytes_per_triple: float = 0.0) -> dict[str,
 
 
 def query_stats(query: Member) -> dict[str, Any]:
-    """Return a query's statistics. Times are in ms."""
+    """Return the statistics of a query. Times are in ms."""
     cohort = query.cohort
     trigger = None if cohort is None else cohort.trigger
     return {
@@ -56,7 +57,7 @@ def query_stats(query: Member) -> dict[str, Any]:
 
 
 def engine_stats(runtime: Runtime) -> dict[str, Any]:
-    """Return all statistics. Times are in ms, sizes in bytes."""
+    """Return all statistics of an engine. Times are in ms, sizes in bytes."""
     core, streams, registry = runtime.core, runtime.streams, runtime.registry
     triples, store_bytes = core.store.edge_count(), core.store.used_bytes()
     each = store_bytes / max(1, triples)

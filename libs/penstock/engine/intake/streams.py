@@ -1,4 +1,6 @@
-"""The streams of an engine: watermarks, closed batches, and the table of all streams (semantics.md §1, §2)."""
+"""The streams of an engine: each with its watermark and closed batches, and all of them by IRI (semantics.md §1,
+§2).
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,11 @@ if TYPE_CHECKING:
 
 
 class LiveStream:
-    """A stream and its progress. All access is under the engine's lock.
+    """A stream and its progress. All access must be under the engine's lock. Times are in ms.
 
-    `watermark` and `target_ms` are None before the first progress; `move` changes them. `target_ms` is the end of the
-    last batch that the watermark allows to close. `closed_ms` is the end of the last closed batch; `target_ms` is ahead
-    of it only while the schedule runs.
+    `watermark` and `target_ms` are None before the first progress; `move` changes them. `target_ms`: the end of the
+    last batch that the watermark permits to close. `closed_ms`: the end of the last closed batch; it is behind
+    `target_ms` only while the schedule runs.
     """
 
     def __init__(self, declaration: Declaration, number: int, core: native.Stream, limits: Limits) -> None:
@@ -42,15 +44,15 @@ class LiveStream:
         self.declare(declaration, core)
         self.closed_ms: int | None = None
         self.publisher: str | None = None
-        self.depth = 0  # number of queries between the input and this stream
+        self.depth = 0  # number of queries between input streams and this stream
         self.ended = False
-        # Retention floors of queries in other processes; None if there are none:
-        self.retained_from: int | None = None  # they still read tuples after this time
-        self.evaluated_from: int | None = None  # their earliest next evaluation
+        # In a cluster, the retention floors of all queries. None: no query needs more than the queries of this process.
+        self.retained_from: int | None = None  # queries still read tuples after this time
+        self.evaluated_from: int | None = None  # no evaluation precedes this time
         self.late: Output[LateEvent] = Output(limits.max_refused, limits.refused_bytes)
         self.events = 0
         self.tuples = 0
-        self.stored_before = 0  # absorbed by earlier processes
+        self.stored_before = 0  # tuples absorbed before the checkpoint from which the stream was restored
         self._beyond = native.Beyond()
         self._refused_beyond = native.Beyond()
         self._max_refused = limits.max_refused
@@ -59,7 +61,7 @@ class LiveStream:
         return f"<LiveStream {self.iri} w={self.watermark} closed={self.closed_ms}>"
 
     def declare(self, declaration: Declaration, core: native.Stream) -> None:
-        """Replace the declaration by another one for the same IRI."""
+        """Replace the declaration and the native stream. The IRI must be the same."""
         self.declaration = declaration
         self.batch_ms = declaration.batch_ms
         self.core = core
@@ -68,30 +70,30 @@ class LiveStream:
 
     @property
     def stored_tuples(self) -> int:
-        """Number of tuples absorbed into the stored graph, including duplicates."""
+        """The number of tuples absorbed into the stored graph, including duplicates."""
         return self.stored_before + self.core.stored_tuples()
 
     # ---- progress
     def move(self, watermark: int) -> None:
-        """Raise the watermark. It never decreases."""
+        """Advance the watermark to `watermark`. An earlier time has no effect."""
         if self.watermark is None or watermark > self.watermark:
             self.watermark = watermark
             self.target_ms = closed_until(watermark, self.batch_ms)
 
     def resume(self, watermark: int | None, closed_ms: int | None) -> None:
-        """Restore the progress of the same stream from a checkpoint or another instance."""
+        """Restore the progress of the stream from a checkpoint."""
         if watermark is not None:
             self.move(watermark)
         self.closed_ms = closed_ms
 
     def first_open(self) -> int | None:
-        """Return the end of the first open batch with tuples, ms; None if there is none."""
+        """Return the end in ms of the first open batch with tuples, or None if there is none."""
         first = self.core.first_open()
         return None if first is None else (first + 1) * self.batch_ms
 
     def next_stop(self) -> int | None:
-        """Return the end of the next batch to close: the first open one with tuples, else the target. None: no batch
-        can close yet.
+        """Return the end in ms of the next batch to close: the first open batch with tuples, or `target_ms` if that is
+        earlier. None if no batch can close yet.
         """
         target, closed = self.target_ms, self.closed_ms
         if target is None:
@@ -102,14 +104,18 @@ class LiveStream:
         return target if first is None else min(first, target)
 
     def close_until(self, end: int) -> int:
-        """Close every batch that ends at or before `end` (a batch end). Returns the number of those with tuples."""
+        """Close every batch that ends at or before `end`, the end of a batch. Returns the number of closed batches with
+        tuples.
+        """
         held = self.core.close(self._batch_to(end))
         self.closed_ms = end
         return held
 
     @staticmethod
     def close_together(streams: Collection[LiveStream], end: int) -> list[int]:
-        """Like `close_until`, for several streams in one call of the native module."""
+        """Like `close_until`, for several streams in one call of the native module. Returns a number for each
+        stream.
+        """
         held = native.Stream.close_together([(stream.core, stream._batch_to(end)) for stream in streams])  # noqa: SLF001
         for stream in streams:
             stream.closed_ms = end
@@ -121,7 +127,7 @@ class LiveStream:
         return batch_of(end, self.batch_ms)
 
     def close_for(self, time: int) -> int:
-        """Close every batch up to the one that contains `time`. Returns the number of those with tuples."""
+        """Close every batch up to the one that contains `time`. Returns the number of closed batches with tuples."""
         return self.close_until(batch_end(time, self.batch_ms))
 
     def has_closed(self, time: int) -> bool:
@@ -130,10 +136,11 @@ class LiveStream:
 
     # ---- tuples
     def take(self, times: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike) -> bool:
-        """Append single-tuple events in one call of the native module, if all are accepted and no batch closes.
+        """Append events of one tuple each, in one call of the native module. Returns False, without effect, unless all
+        events are accepted and no batch closes; the caller then uses the slower `append`.
 
-        Otherwise returns False, without effect; the caller then uses the slower `append`. Here `max_ahead_ms` counts
-        from the watermark only. The slower path also counts from the wall clock, so it may accept more events.
+        This method accepts an event only if it is at most `max_ahead_ms` ahead of the watermark. The slower path also
+        accepts events that are at most `max_ahead_ms` ahead of the wall clock.
         """
         core, before, closed = self.core, self.watermark, self.closed_ms
         if before is None or closed is None or self.publisher is not None:
@@ -143,19 +150,21 @@ class LiveStream:
         try:
             watermark = core.take(times, s, p, o, self._beyond, before, lateness, most_ahead, MAX_TIME_MS, until)
         except TypeError:
-            return False  # the slower path may convert them to columns
+            return False  # the slower path can convert other values to columns
         except LimitError as error:
             raise LimitError(f"<{self.iri}>: {error}") from error
         if watermark is None:
             return False
-        rows = len(times)  # type: ignore[arg-type] # it was a column
+        rows = len(times)  # type: ignore[arg-type] # the native module has checked that it is a column
         self.tuples += rows
         self.events += rows
         self.watermark = watermark
         return True
 
     def append(self, times: np.ndarray, s: Ids, p: Ids, o: Ids) -> None:
-        """Append tuples to their open batches. LimitError if the stream's memory limit is exceeded."""
+        """Append tuples to the open batches that contain their times. LimitError if the stream's memory limit would be
+        exceeded.
+        """
         try:
             self.core.append(times, s, p, o)
         except LimitError as error:
@@ -163,16 +172,17 @@ class LiveStream:
         self.tuples += len(times)
 
     def record(self, times: np.ndarray) -> None:
-        """Count accepted events, and record the times of those after the watermark. A producer that pushes again after
-        a restart skips these events (`push_again` of `stream_stats`).
+        """Count accepted events, and record the times of those that are after the watermark. A producer that pushes
+        events again after a restart must skip these (`push_again` of `stream_stats`).
         """
         self.events += len(times)
         self._beyond.add(times, self._passed)
 
     def record_refused(self, times: list[int]) -> None:
-        """Count refused events after the watermark, because a producer that repeats its events counts them, too.
+        """Record the times of refused events that are after the watermark, because a producer that pushes its events
+        again counts them, too.
 
-        At most `max_refused` are counted.
+        At most `max_refused` of them are recorded.
         """
         room = self._max_refused - self._refused_beyond.held()
         if times and room > 0:
@@ -180,18 +190,20 @@ class LiveStream:
 
     @property
     def arrived_beyond(self) -> int:
-        """The number of events after the watermark that have arrived, accepted or refused."""
+        """The number of events after the watermark that have arrived, whether accepted or refused."""
         return len(self._after_watermark())
 
     def restore_beyond(self, counts: dict[int, int]) -> None:
-        """Restore the result of `beyond`."""
+        """Restore the numbers of events after the watermark that `beyond` has returned."""
         self._beyond = native.Beyond()
         times = np.repeat(np.array(list(counts), np.int64), np.array(list(counts.values()), np.int64))
         self._beyond.add(times, NEVER)
 
     @property
     def beyond(self) -> dict[int, int]:
-        """For each time (ms) after the watermark, the number of events that have arrived, accepted or refused."""
+        """For each time (ms) after the watermark, the number of events that have arrived, whether accepted or
+        refused.
+        """
         times, counts = np.unique(self._after_watermark(), return_counts=True)
         return dict(zip(times.tolist(), counts.tolist(), strict=True))
 
@@ -205,7 +217,7 @@ class LiveStream:
 
 
 class Streams:
-    """All streams of an engine by IRI. Stream numbers are not reused, because commits and views of the stored graph
+    """All streams of an engine, by IRI. Stream numbers are never reused, because commits and views of the stored graph
     refer to them.
     """
 
@@ -237,7 +249,9 @@ class Streams:
         return len(self._by_iri)
 
     def closed_batches(self) -> dict[str, int]:
-        """Return the number of the last closed batch of each stream that has one: the engine's vector timestamp."""
+        """Return the engine's vector timestamp: by IRI, the number of the last closed batch of each stream that has
+        closed one.
+        """
         if self._closed is None:
             known = ((s.iri, s.closed_ms, s.batch_ms) for s in self._by_iri.values())
             self._closed = {iri: closed // batch_ms - 1 for iri, closed, batch_ms in known if closed is not None}
@@ -248,14 +262,16 @@ class Streams:
         self._closed = None
 
     def get(self, iri: str) -> LiveStream:
-        """Return the stream. UnknownStreamError if it was not declared or was dropped."""
+        """Return the stream with that IRI. UnknownStreamError if it was not declared or was dropped."""
         stream = self._by_iri.get(iri)
         if stream is None:
             raise UnknownStreamError(f"unknown stream <{iri}>: declare it first")
         return stream
 
     def declare(self, declaration: Declaration) -> LiveStream:
-        """Add a stream. Repeating a declaration has no effect; a conflicting one is a DataError."""
+        """Add a stream, and return it. To repeat a declaration has no effect. DataError if it conflicts with an earlier
+        one, LimitError if there are too many streams.
+        """
         known = self._by_iri.get(declaration.iri)
         if known is not None:
             if known.declaration != declaration:
@@ -266,15 +282,15 @@ class Streams:
         return self.add(declaration, self.next_number)
 
     def add(self, declaration: Declaration, number: int) -> LiveStream:
-        """Add a (restored) stream with a given number."""
+        """Add a stream with a given number, for example from a checkpoint."""
         stream = LiveStream(declaration, number, self._core(declaration, number), self._limits)
         self._by_iri[declaration.iri] = stream
         self.next_number = max(self.next_number, number + 1)
         return stream
 
     def publish(self, declaration: Declaration, publisher: str, batch_ms: int) -> LiveStream:
-        """Return the stream that a query publishes: an existing one, with its batch interval and lateness changed, or a
-        new one.
+        """Return the stream that query `publisher` publishes. A stream that exists already keeps its declaration,
+        except for batch interval and lateness; otherwise the stream is added.
         """
         known = self._by_iri.get(declaration.iri)
         required = replace(known.declaration if known else declaration, batch_ms=batch_ms, lateness_ms=0)
@@ -288,7 +304,7 @@ class Streams:
         return stream
 
     def drop(self, iri: str) -> None:
-        """Drop a stream. Absorbed triples stay in the stored graph."""
+        """Drop a stream. Its absorbed triples remain in the stored graph."""
         stream = self.get(iri)
         del self._by_iri[iri]
         self._closed = None

@@ -1,1 +1,1 @@
-"""One-shot queries and EXPLAIN over the latest stable snapshot."""
+"""One-shot queries on the latest snapshot, and EXPLAIN."""

@@ -1,4 +1,4 @@
-"""The text of a plan for the current statistics, with the rows and times of the last run."""
+"""The text of a plan for the current statistics, with the rows and times of the last execution."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def drawn(fresh: PhysicalPlan, ran: PhysicalPlan, rows: Mapping[int, int], nanos: Mapping[int, int]) -> str:
-    """Return `fresh`, the plan for the current statistics, as text. `rows` and `nanos` are the rows and times (ns) of
-    the last run by node id.
+    """Return `fresh`, the plan for the current statistics, as text. `rows`, `nanos`: by node id, the number of rows and
+    the time in ns of the last execution.
 
-    If the last run had another plan, the text has both: the last run's plan with its figures and the estimates by which
-    it was chosen, and `fresh`.
+    `ran`: the plan of the last execution. If it is another plan, the text contains both: `ran`, with its figures and
+    the estimates by which it was chosen, and `fresh`.
     """
     if (ran.spec, ran.factors) == (fresh.spec, fresh.factors):
         return fresh.render(rows, nanos)

@@ -1,4 +1,4 @@
-"""The planner's view of the engine: existing streams and graphs, ids of constants, statistics."""
+"""The planner's view of an engine: its streams and graphs, ids of constants, and statistics."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from penstock.query.planning.cost.placement import Placement
     from penstock.query.templates import Constant
 
-_COUNTED_LABELS = 64  # labels whose counts are read for a pattern with a variable predicate
+_COUNTED_LABELS = 64  # maximum number of labels whose counts are read for a pattern with a variable predicate
 
 T = TypeVar("T")
 CompiledPlan: TypeAlias = native.Plan
 
 
 class EngineCatalogue:
-    """A `penstock.query.catalogue.Catalogue` for one query. `windows` are its windows' sources, empty before they
-    exist; `stored` is an existing view of the stored graph, if any.
+    """A `penstock.query.catalogue.Catalogue` for one query. `windows`: the sources of the query's windows, empty before
+    they exist. `stored`: a view of the stored graph to use, if there is one already.
 
-    `constants` collects every constant whose id the plan may contain. `blind`: statistics of the stored graph were
-    unavailable, and zero was used instead, because planning never waits.
+    `constants` collects every constant whose id the plan may contain. `blind`: whether statistics of the stored graph
+    were unavailable, so that zeros were used instead, because planning never waits.
     """
 
     def __init__(
@@ -58,48 +58,50 @@ class EngineCatalogue:
 
     @property
     def limits(self) -> PlanningLimits:
-        """Limits on plans."""
+        """The engine's limits on plans."""
         return self._core.limits
 
     @property
     def placement(self) -> Placement | None:
-        """Where operators over the stored graph may run; None: in this process only."""
+        """The costs by which the planner decides where operators over the stored graph run; None: in this process
+        only.
+        """
         return self._core.store.placement
 
     def is_stream(self, iri: str) -> bool:
-        """Return whether a stream of that name is declared or derived."""
+        """Return whether there is a stream with that IRI, declared or derived."""
         return iri in self._streams
 
     def batch_ms(self, stream: str) -> int:
-        """Return the stream's batch interval, ms."""
+        """Return the batch interval of a stream in ms."""
         return self._streams.get(stream).batch_ms
 
     def timing(self, stream: str) -> bool:
-        """Return whether the stream has timing predicates."""
+        """Return whether a stream has timing predicates."""
         return bool(self._streams.get(stream).declaration.timing)
 
     def retention_ms(self, stream: str) -> int:
-        """Return the stream's declared retention, ms."""
+        """Return the declared retention of a stream in ms."""
         return self._streams.get(stream).declaration.retention_ms
 
     def has_graph(self, iri: str) -> bool:
-        """Return whether the graph is loaded, or a stream absorbs into it."""
+        """Return whether the stored graph contains a graph with that name, or a stream absorbs into one."""
         if any(stream.declaration.absorb_into == iri for stream in self._streams):
             return True
         graph = self._core.graph_id(iri)
         return graph != 0 and graph in self._core.store.labels.graphs()
 
     def term_id(self, term: Iri | Literal) -> int:
-        """Return the id of a constant, assigning one if necessary, and record it in `constants`."""
+        """Return the id of a constant, and record it in `constants`. A new constant gets an id."""
         if term not in self.constants:
             self.constants[term] = self._core.term_id(term)
         return self.constants[term]
 
     def label_stats(self, source: int, graph: int, predicate: int) -> tuple[int, int, int]:
-        """Return (edges, distinct subjects, distinct objects) of a label; zeros if the label or the window does not
-        exist yet, or the stored graph is unavailable.
+        """Return the numbers of edges, distinct subjects and distinct objects of an edge label in a source. Zeros if
+        the label or the window does not exist yet, or if the stored graph is unavailable.
 
-        For ANY_PREDICATE, the sums over all labels of the graph, which are extrapolated from the first 64 labels.
+        For ANY_PREDICATE, the result is the sums over all labels of the graph, extrapolated from at most 64 labels.
         """
         if predicate == ANY_PREDICATE:
             return self._sums(source, graph)
@@ -116,15 +118,17 @@ class EngineCatalogue:
         return edges, subjects, objects
 
     def degree(self, source: int, vertex: int, graph: int, predicate: int, direction: int) -> int:
-        """Return the exact length of a vertex's neighbour list; `direction`: 0 out, 1 in."""
+        """Return the exact number of neighbours of a vertex over an edge label. `direction`: 0 for outgoing edges, 1
+        for incoming edges.
+        """
         label = self._core.store.labels.label(graph, predicate)
         return (
             self._count(source, lambda found: native.source_degree(found, vertex, label, direction), 0) if label else 0
         )
 
     def _count(self, source: int, count: Callable[[native.Source], T], absent: T) -> T:
-        """Return what `count` returns for a source, or `absent` if the source is missing or unavailable. After the
-        failure of a store, it retries once with a new view.
+        """Return what `count` returns for source number `source` (0: the stored graph), or `absent` if the source does
+        not exist or is unavailable. After the failure of a store, it retries once with a new view.
         """
         if source:
             found = self._windows[source - 1] if source <= len(self._windows) else None
@@ -149,9 +153,10 @@ class EngineCatalogue:
 
 @dataclass(slots=True)
 class Planned:
-    """A compiled physical plan, with the constants whose ids it contains. `factors` are the plans of its factors.
+    """A compiled physical plan, with the constants whose ids it contains. `factors`: the plans of its factors.
 
-    `reads_stored`: whether it reads the stored graph. `blind`: it was chosen without the stored graph's statistics.
+    `reads_stored`: whether the plan reads the stored graph. `blind`: whether it was chosen without statistics of the
+    stored graph.
     """
 
     physical: PhysicalPlan
@@ -163,7 +168,7 @@ class Planned:
 
     @property
     def constant_ids(self) -> Ids:
-        """Ids that the plan contains."""
+        """The ids of constants that the plan contains."""
         return np.fromiter(self.constants.values(), np.uint64, len(self.constants))
 
 
@@ -175,9 +180,10 @@ def make_plan(
     sample: Sequence[Constant] = (),
     accepted: bool = False,
 ) -> Planned:
-    """Plan and compile a query (or a group's template). QueryLimitError above the engine's limits on plans.
+    """Plan and compile a query, or the template of a group. QueryLimitError above the engine's limits on plans.
 
-    `accepted`: the query was planned before, at its registration.
+    `grouped`: whether the plan is for the members of a group. `sample`: constants of a member, for estimates.
+    `accepted`: the query was accepted before, at its registration.
     """
     asked = query.query if isinstance(query, Template) else query
     with planning(catalogue.limits, asked.text, accepted=accepted) as budget:
@@ -186,14 +192,14 @@ def make_plan(
         try:
             factors = tuple(native.Plan(spec) for spec in physical.factors)
             compiled = native.Plan(physical.spec)
-        except LimitError as error:  # the native module does not know positions in the text
+        except LimitError as error:  # the native module does not know the position in the text
             raise LimitFault(str(error), budget.at) from None
         budget.look()
         return Planned(physical, compiled, catalogue.constants, reads_stored, catalogue.blind, factors)
 
 
 def _reads_stored(spec: object) -> bool:
-    """Return whether any dataset of a plan includes the stored graph (docs/plan-format.md)."""
+    """Return whether an operator of a plan reads the stored graph (docs/plan-format.md)."""
     waiting = [spec]
     while waiting:
         found = waiting.pop()

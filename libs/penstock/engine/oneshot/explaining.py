@@ -1,4 +1,4 @@
-"""EXPLAIN: the plan of a text or a standing query."""
+"""EXPLAIN: the plan of a query as text."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 def explain(
     runtime: Runtime, one_shot: OneShot, statement: Statement, base: str | None, name: str | None = None
 ) -> str:
-    """Return the plan of a text with estimates by current statistics, and what the last run did, if there was one. With
-    `name`, this is the last run of that standing query; otherwise, the last run of any query of the text's group.
+    """Return the plan of a query with estimates from current statistics, and the figures of the last execution, if
+    there was one. With `name`, this is the last execution of that standing query; otherwise, it is the last one of any
+    query in the same group.
 
-    The next run is timed. QueryError for an update.
+    The next execution will be timed. QueryError for an update.
     """
     if not isinstance(statement, ContinuousQuery):
         raise QueryError("an update has no plan", 1, 1, "INSERT DATA", statement.text)
@@ -63,7 +64,9 @@ def explain(
 
 
 def _cohort(group: Group, member: Member | None) -> Cohort:
-    """Return the member's cohort; without a member of the group, the cohort that ran last."""
+    """Return the cohort of `member`. If `member` is not in the group, return the group's cohort that was executed
+    last.
+    """
     if member is not None and member.group is group and member.cohort is not None:
         return member.cohort
     return max(group.cohorts, key=_last_time)

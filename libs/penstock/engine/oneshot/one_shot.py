@@ -1,4 +1,4 @@
-"""One-shot queries on the latest stable snapshot. They do not wait for writers (docs/semantics.md §3)."""
+"""One-shot queries on the latest snapshot. They do not wait for writers (docs/semantics.md §3)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from penstock.engine.limits import Limits
     from penstock.query.ir import Statement
 
-_MAX_RETRIES = 3  # of a query that the failure of a store interrupted
+_MAX_RETRIES = 3  # maximum number of retries of a query after failures of stores
 _CACHED_TEXT = 1 << 16  # maximum length of a cached text, in characters
-_REPLAN_EVERY = 64  # uses of a plan between checks of the statistics
+_REPLAN_EVERY = 64  # number of uses of a plan between two checks of the statistics
 
 
 class Texts:
-    """Cache of parsed texts, except for long ones. Thread-safe."""
+    """A cache of parsed texts. Long texts are not cached. May be used from any thread."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -40,7 +40,7 @@ class Texts:
 
     def parse(self, text: str, base: str | None, *, accepted: bool = False) -> Statement:
         """Return the parsed statement. QueryError if the text is invalid. `accepted`: the text was accepted before, at
-        a registration.
+        its registration, so limits on planning do not apply again.
         """
         with self._caching:
             found = self._cache.get((text, base))
@@ -55,15 +55,15 @@ class Texts:
 
 @dataclass(slots=True)
 class _Asked:
-    """A one-shot text's plan, the number of its uses, and the figures of its last run."""
+    """The plan of a one-shot query, the number of its uses, and the figures of the last execution."""
 
     planned: Planned
     uses: int = 0
-    last_run: tuple[Planned, native.Profile] | None = None  # of the same text, perhaps with an earlier plan
+    last_run: tuple[Planned, native.Profile] | None = None  # perhaps with an earlier plan of the same text
 
 
 class OneShot:
-    """Plans, executes and explains one-shot queries. Thread-safe."""
+    """Plans, executes and explains one-shot queries. May be used from any thread."""
 
     def __init__(self, core: EngineCore, streams: Streams, texts: Texts) -> None:
         self._core = core
@@ -75,11 +75,11 @@ class OneShot:
     def query(
         self, text: str, base: str | None, timeout_s: float | None, memory_mb: int | None
     ) -> Solutions | bool | rdflib.Graph:
-        """Return the answer over one snapshot. LimitError if it exceeds the given time or memory (None = the engine's
-        limits).
+        """Return the answer of a query on one snapshot. QueryError if the text is no valid one-shot query. LimitError
+        if the query exceeds `timeout_s` seconds or `memory_mb` MiB (None: the engine's limits).
         """
         ir = _one_shot(self._texts.parse(text, base))
-        # Acquired before any constant is interned, so that the constants are retained as long as the answer.
+        # Acquire the lease before any constant is interned, so that it also retains the constants.
         lease = self._core.dictionary.lease()
         asked, result = self._run(ir, base, timeout_s, memory_mb)
         positions = {slot: i for i, slot in enumerate(result.slots)}
@@ -91,7 +91,9 @@ class OneShot:
         return Triples(columns, result.rows, result.local, lease).graph()
 
     def explain(self, ir: ContinuousQuery, base: str | None) -> str:
-        """Return the plan with current estimates, and the figures of the text's last run, if any."""
+        """Return the plan of a query with current estimates, and the figures of the last execution of the same text, if
+        there was one.
+        """
         asked = self._known(ir, base)
         fresh = make_plan(ir, EngineCatalogue(self._core, self._streams), grouped=False).physical
         if asked is None or asked.last_run is None:
@@ -102,9 +104,10 @@ class OneShot:
     def _run(
         self, ir: ContinuousQuery, base: str | None, timeout_s: float | None, memory_mb: int | None
     ) -> tuple[_Asked, native.Result]:
-        """Execute the query. After the failure of a store, retry on a new view.
+        """Execute a query. After the failure of a store, retry on a new view.
 
-        The view is created before the constants are looked up, so a constant that is unknown then is not in it.
+        The view is created before the ids of constants are looked up. A constant that has no id then does not occur in
+        the view.
         """
         retries = 0
         while True:
@@ -122,7 +125,7 @@ class OneShot:
         self, asked: _Asked, view: native.Source, timeout_s: float | None, memory_mb: int | None
     ) -> native.Result:
         limits, core = self._core.limits, self._core
-        profile = native.Profile()  # several threads may execute the same text at once
+        profile = native.Profile()  # one per execution, because several threads may execute the same text at once
         profile.timed = True
         try:
             result = native.execute(
@@ -145,9 +148,11 @@ class OneShot:
         return result
 
     def _asked(self, ir: ContinuousQuery, base: str | None, view: native.Source | None = None) -> _Asked:
-        """Return the text's plan. Replans if the statistics have changed too much, or a constant has another id now.
+        """Return the plan of a query. Replans if the statistics have changed too much, or if a constant has another id
+        now.
 
-        The dictionary may have dropped and assigned again the ids of constants that no stored data uses.
+        The id of a constant can change if no stored data contains the constant: the dictionary may have dropped the
+        term, and assigned its id to another term.
         """
         asked = self._known(ir, base)
         if asked is not None and self._holds(asked, view):

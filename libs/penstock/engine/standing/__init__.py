@@ -1,1 +1,1 @@
-"""Standing queries: members, groups and cohorts, registration and evaluation."""
+"""Standing queries: registration, evaluation, and the groups, cohorts and members into which queries are arranged."""

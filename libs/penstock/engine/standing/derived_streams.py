@@ -1,4 +1,6 @@
-"""Derived streams: published by `REGISTER STREAM … AS CONSTRUCT`, read by other queries (docs/semantics.md §5)."""
+"""Derived streams: a query publishes one with `REGISTER STREAM … AS CONSTRUCT`, and other queries read it
+(docs/semantics.md §5).
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def check_publication(query: ContinuousQuery, streams: Streams, groups: Iterable[Group]) -> None:
-    """Raise QueryError if a query cannot publish its stream: the stream has a publisher or pushed events already, or
-    would depend on itself.
+    """Raise QueryError if a query cannot publish its stream: because the stream already has a publisher or pushed
+    events, or because the stream would depend on itself.
     """
     name = query.name
     assert name is not None
@@ -41,7 +43,7 @@ def check_publication(query: ContinuousQuery, streams: Streams, groups: Iterable
 
 
 def _depends_on(streams: set[str], target: str, groups: list[Group]) -> bool:
-    """Return whether one of the streams is the target, or is derived from it through any number of queries."""
+    """Return whether one of the streams is `target`, or is derived from `target` by any number of queries."""
     feeds = {group.publishes.iri: group for group in groups if group.publishes is not None}
     seen, queue = set(streams), list(streams)
     while queue:
@@ -57,8 +59,8 @@ def _depends_on(streams: set[str], target: str, groups: list[Group]) -> bool:
 
 
 def publish_stream(query: ContinuousQuery, publisher: str, streams: Streams) -> LiveStream:
-    """Create the stream that a query publishes. Its batch interval is the query's smallest step; with count windows,
-    the smallest batch interval of the streams that the query reads.
+    """Create the stream that a query publishes. The batch interval of the stream is the query's smallest step; if the
+    query has count windows, it is the smallest batch interval of the streams that the query reads.
     """
     assert query.name is not None
     grid = grid_of(query)
@@ -70,8 +72,8 @@ def publish_stream(query: ContinuousQuery, publisher: str, streams: Streams) -> 
 
 
 def set_depths(group: Group, readers: Readers) -> None:
-    """Set the depth (number of queries between the input and a group) of a new group, and of the groups that read its
-    derived stream, directly or through others.
+    """Set the depth of a new group, and of the groups that read its derived stream, directly or through others. The
+    depth is the number of queries between input streams and the group.
     """
     group.depth = max((stream.depth for stream in group.streams), default=0)
     if group.publishes is not None:
@@ -82,10 +84,10 @@ def set_depths(group: Group, readers: Readers) -> None:
 
 
 def publish(cohort: Cohort, block: Block, begin: Callable[[LiveStream, int], None]) -> None:
-    """Add the rows of an execution to the stream that the cohort publishes, and advance its watermark to
-    `following_of`.
+    """Add the rows of an execution to the stream that the cohort publishes, and advance the stream's watermark to
+    `following_of(cohort)`.
 
-    `begin` sets the registration point of readers that waited for the stream's first progress.
+    `begin` sets the registration point of queries that have waited for the stream's first progress.
     """
     stream, time = cohort.group.publishes, block.reading.time
     assert stream is not None
@@ -100,7 +102,7 @@ def publish(cohort: Cohort, block: Block, begin: Callable[[LiveStream, int], Non
 
 
 def move_on(cohort: Cohort, begin: Callable[[LiveStream, int], None]) -> None:
-    """Advance the watermark of the stream that the cohort publishes, without an execution, to `following_of`."""
+    """Advance the watermark of the stream that the cohort publishes to `following_of(cohort)`, without an execution."""
     stream = cohort.group.publishes
     assert stream is not None
     following = following_of(cohort)
@@ -110,11 +112,12 @@ def move_on(cohort: Cohort, begin: Callable[[LiveStream, int], None]) -> None:
 
 
 def following_of(cohort: Cohort) -> int:
-    """Return the latest time (ms) up to which, inclusive, the cohort reports nothing more.
+    """Return the latest time in ms up to which, inclusive, the cohort will report nothing more.
 
-    With count windows, this is the smallest end of the streams' last closed batches, or the time before the next report
-    if that is earlier. For a stream without closed batches, P takes the place of that end. Streams that have ended
-    count only if all have ended: then it is the greatest end.
+    With time windows, this is the time before the next instant. With count windows, it is the earliest end of the last
+    closed batch of any stream, or the time before the next report if that is earlier. For a stream without closed
+    batches, P takes the place of this end. Streams that have ended do not count, unless all have ended: then the latest
+    end counts.
     """
     trigger = cohort.trigger
     if isinstance(trigger, GridTrigger):

@@ -1,4 +1,4 @@
-"""An evaluation of a cohort: its sources, the native execution, the stream operator, and the resulting block."""
+"""The evaluation of a cohort at an instant: sources, native execution, stream operator, and the resulting block."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ if TYPE_CHECKING:
 
     AsOf: TypeAlias = Callable[[Group, int], list[tuple[int, int]]]
 
-_TIMED_EVERY = 64  # timing each operator costs time, so only one in so many executions of a cohort is timed
+# one in so many executions of a cohort measures the times of operators, because this slows the execution
+_TIMED_EVERY = 64
 
 
 class Evaluator:
     """Evaluates cohorts at their instants. An evaluation moves the cohort's windows and updates its `predecessor`,
     `last_run` and `executions`. It may also replace the plan of the group.
 
-    `as_of(group, instant)` returns additional (stream number, batch) bounds of the view, for instants that are
-    evaluated late: what the stored graph had absorbed when the instant was due.
+    `as_of(group, instant)` returns additional bounds of the view, as (stream number, batch number). With them, an
+    instant that is evaluated late reads what the stored graph had absorbed when the instant became due.
     """
 
     def __init__(self, core: EngineCore, streams: Streams, as_of: AsOf | None = None) -> None:
@@ -44,8 +45,9 @@ class Evaluator:
         self._as_of = as_of
 
     def evaluate(self, cohort: Cohort, time: int) -> Block:
-        """Evaluate a cohort at an instant whose batches are all closed. Returns the cohort's block. UnavailableError if
-        the stored graph or the dictionary cannot be read now; the caller retries the evaluation.
+        """Evaluate a cohort at instant `time`, and return the block of its answers. All streams must have closed their
+        batches up to `time`. UnavailableError if the stored graph or the dictionary cannot be read now; retry the
+        evaluation.
         """
         group, query = cohort.group, cohort.group.query
         bounds = [window.move(time) for window in cohort.windows]
@@ -73,12 +75,12 @@ class Evaluator:
             if group.publishes is not None:
                 rows = rows.published()
         block = self._block(cohort, reading, rows, errors)
-        cohort.predecessor = predecessor  # last, so that an interrupted evaluation (Ctrl-C) is repeated
+        cohort.predecessor = predecessor  # last, so that an interrupted evaluation (Ctrl-C) can be repeated
         return block
 
     def _sources(self, cohort: Cohort, time: int) -> list[native.Source]:
-        """Return the sources: the stored graph with exactly the batches up to t of the named streams, and the windows
-        (semantics.md §3).
+        """Return the sources of the plan: the view of the stored graph, which excludes the batches after `time` of the
+        streams that the query names, and the windows (semantics.md §3).
         """
         bounds = [(stream.number, batch_of(time, stream.batch_ms)) for stream in cohort.group.streams]
         if self._as_of is not None:
@@ -94,7 +96,7 @@ class Evaluator:
 
     def _difference(self, cohort: Cohort, rows: Rows, errors: Mapping[int, PenstockError]) -> tuple[Rows, Predecessor]:
         """Apply ISTREAM or DSTREAM. Returns the rows to report, and the predecessor for the next instant. A member that
-        failed reports nothing and keeps its earlier predecessor.
+        has failed reports nothing, and keeps its previous rows in the predecessor.
         """
         now, members = rows.published(), cohort.members
         before = cohort.predecessor.renumbered(members) if cohort.predecessor is not None else None
@@ -114,7 +116,8 @@ class Evaluator:
     def _block(self, cohort: Cohort, reading: Reading, rows: Rows | Product, errors: dict[int, PenstockError]) -> Block:
         query = cohort.group.query
         if isinstance(rows, Product) and not len(rows.present):
-            # The block has no factors then: no answer contains their terms, so no lease would retain them.
+            # No member has rows in all factors. The block then gets no factors, because no lease would retain their
+            # terms.
             rows = rows.rows()
         product = rows if isinstance(rows, Product) else None
         (present, starts), held = rows.spans(), rows.held

@@ -1,5 +1,5 @@
-"""The native execution of a plan for a cohort's members. It runs each factor, enforces limits, and retries after the
-failure of a store.
+"""The native execution of a plan for the members of a cohort: it executes each factor, enforces limits, and retries
+after the failure of a store.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from penstock.engine.standing.last_run import LastRun
 
 _log = logging.getLogger("penstock.engine")
-_MAX_SPLITS = 64  # maximum number of executions to find the members that exceed a limit
-_MAX_RETRIES = 3  # of an evaluation that the failure of a store interrupted
-_LEAST_S = 1e-9  # expires at the first clock check; 0 would mean no limit
+_MAX_SPLITS = 64  # maximum number of additional executions to find the members that exceed a limit
+_MAX_RETRIES = 3  # maximum number of retries after failures of stores
+_LEAST_S = 1e-9  # such a timeout expires at the first check of the clock; 0 would mean no limit
 
 
 class Execution:
-    """The native execution of a plan at one instant. If it exceeds a limit, it is split to find the members that exceed
-    the limit.
+    """The native execution of a plan at one instant. If it exceeds a limit, it is split to find the members that cause
+    this.
 
-    `reopen` returns new sources after the failure of a store. `bounds` are the (start, end] of the windows in ms.
+    `reopen` returns new sources after the failure of a store. `bounds`: the (start, end] of each window in ms.
     """
 
     def __init__(
@@ -57,9 +57,10 @@ class Execution:
         self._last_run = last_run
 
     def members(self, seed: tuple[Ids, ...]) -> tuple[Rows | Product, dict[int, PenstockError]]:
-        """Return the rows of all members of a seed that succeed, and the errors of the others by member number.
+        """Execute the plan for the members of a seed. Returns the rows of the members that succeed, and the errors of
+        the others by member number.
 
-        UnavailableError if the dictionary or the stored graph cannot be read now: the evaluation is to be retried.
+        UnavailableError if the dictionary or the stored graph cannot be read now; retry the evaluation.
         """
         try:
             return self._product(seed) if self._plan.factors else self._execute(seed), {}
@@ -77,8 +78,8 @@ class Execution:
             self._sources = self._reopen()
             return self.members(seed)
         except UnavailableError:
-            raise  # the evaluation waits for the dictionary or the stored graph
-        except Exception as error:  # noqa: BLE001 - one evaluation fails, the engine goes on
+            raise  # the caller waits for the dictionary or the stored graph
+        except Exception as error:  # noqa: BLE001 - the evaluation fails, and the engine continues
             _log.exception("an evaluation at %d failed", self._time)
             failure = error if isinstance(error, PenstockError) else PenstockError(f"internal error: {error!r}")
             return self._failed(seed, failure)
@@ -89,7 +90,7 @@ class Execution:
 
     def _split(self, seed: tuple[Ids, ...], error: PenstockError) -> tuple[Rows, dict[int, PenstockError]]:
         """Bisect the members until only those that exceed a limit fail (ADR 6). After _MAX_SPLITS executions, all
-        members of a part that exceeds it fail.
+        members of a part that exceeds the limit fail.
         """
         count = len(seed[0])
         if count == 1 or self._splits >= _MAX_SPLITS:
@@ -106,10 +107,10 @@ class Execution:
         return Rows(empty, tuple(empty for _ in self._plan.physical.outputs), None)
 
     def _product(self, seed: tuple[Ids, ...]) -> Product:
-        """Execute each factor's plan over the same sources. The answer's rows are the cross product of the factors'
-        rows.
+        """Execute the plan of each factor over the same sources. The rows of an answer are the cross product of the
+        factors' rows.
 
-        The memory limit counts an answer's expanded rows, because readers may expand them.
+        The memory limit applies to the expanded rows, because readers may expand them.
         """
         physical = self._plan.physical
         results: list[native.Result] = []
@@ -134,7 +135,9 @@ class Execution:
         return self._rows(result, [slot for _, slot in self._plan.physical.outputs])
 
     def _profiles(self) -> list[native.Profile]:
-        """Return the profiles that the next execution fills: the cohort's own, or new ones if the run was split."""
+        """Return the profiles for the next execution to fill: those of the cohort, or new ones if the evaluation was
+        split.
+        """
         return self._last_run.profiles if self._last_run.parts is None else profiles_of(self._plan)
 
     def _record(self, profiles: list[native.Profile], product: int | None) -> None:
@@ -145,12 +148,12 @@ class Execution:
             parts.append((profiles, product))
 
     def _split_record(self) -> None:
-        """From now on, record each execution that succeeds as a part of the run."""
+        """From now on, record each successful execution as a part of the evaluation."""
         if self._last_run.parts is None:
             self._last_run.parts = []
 
     def _rows(self, result: native.Result, slots: Sequence[int]) -> Rows:
-        """Return slots of a result, sorted by member."""
+        """Return the columns of some slots of a result, sorted by member."""
         member = self._plan.physical.member
         assert member is not None
         result.sort_by(member)
@@ -161,7 +164,7 @@ class Execution:
     def _result(
         self, plan: native.Plan, seed: tuple[Ids, ...], profile: native.Profile, spent_s: float = 0.0
     ) -> native.Result:
-        """Execute a plan in the time that remains after `spent_s`."""
+        """Execute a plan. `spent_s`: how much of the time limit, in s, earlier factors have used."""
         limits, physical = self._core.limits, self._plan.physical
         timeout_s = limits.evaluation_timeout_s
         if timeout_s > 0:
@@ -186,5 +189,5 @@ class Execution:
 
 
 def native_start(start: int | None) -> int:
-    """Return a window's start for the native module: the smallest 64-bit integer if the window has none."""
+    """Return the start of a window for the native module: the smallest 64-bit integer if the window has no start."""
     return -(1 << 63) if start is None else start

@@ -1,4 +1,6 @@
-"""The actions of the schedule: evaluations, derived streams, merging of cohorts, release of state."""
+"""The actions of the schedule: evaluations, publication of derived streams, merging of cohorts, and release of
+state.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +21,25 @@ if TYPE_CHECKING:
     from penstock.engine.standing.registry import Registry
     from penstock.engine.windows.term_collection import Forgetting
 
-_RELEASE_EVERY = 64  # closed batches with tuples within one pass
+_RELEASE_EVERY = 64  # number of closed batches with tuples after which a pass releases state
 
 
 class EvaluationSink(Protocol):
-    """Receives evaluations in a cluster, where answers reach the published stream through the cluster's log."""
+    """Receives the evaluations of a query engine. In a cluster, published answers reach their stream through the
+    log.
+    """
 
     def evaluated(self, group: Group, time: int) -> None:
-        """Handle an evaluation of a group at an instant."""
+        """Handle that a cohort of `group` was evaluated at instant `time`."""
 
     def published(self, cohort: Cohort, block: Block | None, following: int) -> None:
-        """Handle the answer that a cohort publishes (None: no answer), and the new watermark of its derived stream."""
+        """Handle the answer that a cohort publishes; `block` None: only the watermark advances. `following`: the new
+        watermark of the derived stream, in ms.
+        """
 
 
 class Firing:
-    """Executes the actions of `schedule.Work` for one engine. Without a `sink`, published answers are pushed to their
+    """Executes the actions of `schedule.Work` for one engine. Without a `sink`, published answers are added to their
     streams directly.
     """
 
@@ -59,7 +65,9 @@ class Firing:
         self.evaluations = 0
 
     def fire(self, cohort: Cohort) -> None:
-        """Evaluate the cohort's next instant. The stream that it publishes, if any, gets the tuples and a watermark."""
+        """Evaluate the cohort's next instant. If the cohort publishes a stream, the stream gets the tuples and a new
+        watermark.
+        """
         group, time = cohort.group, cohort.next
         assert time is not None
         block = self._evaluator.evaluate(cohort, time)
@@ -75,7 +83,7 @@ class Firing:
             group.settle(self._registry.pool)
 
     def _publish(self, cohort: Cohort, block: Block, stream: LiveStream) -> None:
-        """Add an answer to the derived stream. If it exceeds the stream's memory limit, it becomes a dead letter, and
+        """Add an answer to the derived stream. An answer that exceeds the stream's memory limit becomes a dead letter;
         the watermark advances nevertheless.
         """
         if self._sink is not None:
@@ -90,22 +98,22 @@ class Firing:
             move_on(cohort, self._registry.begin)
 
     def skipped(self, cohort: Cohort) -> None:
-        """Advance the stream that a cohort publishes, after the cohort skipped instants."""
+        """Advance the stream that a cohort publishes, after the cohort has skipped instants."""
         if cohort.group.publishes is not None:
             self.counted(cohort)
             self._touched[cohort.group.publishes] = None
         cohort.group.settle(self._registry.pool)
 
     def counted(self, cohort: Cohort) -> None:
-        """Advance the stream that a cohort publishes, up to the time until which the cohort reports nothing more."""
+        """Advance the stream that a cohort publishes to `following_of(cohort)`."""
         if self._sink is not None:
             self._sink.published(cohort, None, following_of(cohort))
         else:
             move_on(cohort, self._registry.begin)
 
     def closed(self, stream: LiveStream, batches: int) -> None:
-        """Record that a stream has closed batches, `batches` of them with tuples. During a long pass, releases unused
-        state each time that `_RELEASE_EVERY` batches with tuples have closed.
+        """Record that a stream has closed batches, `batches` of them with tuples. During a long pass, it releases
+        unused state after every `_RELEASE_EVERY` batches with tuples.
         """
         self._touched[stream] = None
         self._streams.progressed()
@@ -114,7 +122,9 @@ class Firing:
             self.tidy()
 
     def tidy(self) -> None:
-        """Release unused slices of the streams that have advanced since the last call, and unused terms if due."""
+        """Release unused slices of the streams that have advanced since the last call, and unused terms if a collection
+        is due.
+        """
         self._forgetting.tick(self._since_release)
         for stream in self._touched:
             release(stream, self._registry.readers.of(stream), self._core.store)

@@ -1,8 +1,8 @@
-"""Query groups: standing queries that differ only in constants share one plan and one execution per instant (ADR 6).
+"""Query groups: standing queries that differ only in constants share a plan (ADR 6).
 
-A group has cohorts, and a cohort has members. A member is one registered query. The members of a cohort are evaluated
-together, because they have the same windows and instants. The three classes refer to each other and are therefore in
-one module.
+A group consists of cohorts, and a cohort of members. A member is one registered query. The members of a cohort have the
+same windows and instants, and are evaluated together, in one execution per instant. The three classes refer to each
+other and are therefore in one module.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from penstock.query.templates import Constant, Template
 
 _log = logging.getLogger("penstock.engine")
-_REPLAN_EVERY = 64  # executions between checks of the statistics against the plan
+_REPLAN_EVERY = 64  # number of executions between two checks whether the plan still fits the statistics
 
 
 class Member:
-    """A registered query. `constants` and `parameters` (their ids) are in the order of the template's parameters.
-    `point` is the registration point P. `listeners`: see `ResultQueue`.
+    """A registered query. `constants`, and their ids `parameters`, are in the order of the template's parameters.
+    `point`: the registration point P, in ms, or None. `listeners`: see `ResultQueue`.
     """
 
     def __init__(
@@ -74,18 +74,21 @@ class Member:
 
 
 def fullest(members: Iterable[Member]) -> Member | None:
-    """Return the member without a subscriber that has the most bytes of pending answers; None if none has any."""
+    """Return the member with the most bytes of pending answers, among those without a subscriber. None if no such
+    member has pending answers.
+    """
     sizes = {member: member.result_queue.bytes() for member in members if not member.result_queue.subscribed}
     found = max(sizes, key=sizes.__getitem__, default=None)
     return found if found is not None and sizes[found] else None
 
 
 class Cohort:
-    """Members that are evaluated together. `point` is the registration point P, None until a stream of the group has
-    progress; `start` then sets trigger and windows.
+    """Members that are evaluated together. `point`: their registration point P, None until a stream of the group has
+    progress; `start` then sets the point, the trigger and the windows.
 
-    `cut`: P still cuts a window, which would otherwise begin before it. Such a cohort is separate. It joins the group's
-    main cohort when P no longer cuts a window (P cuts count windows, and [ALL] without retention, permanently).
+    `cut`: whether P cuts a window, that is, whether the window would otherwise begin before P. A cohort whose windows P
+    cuts is separate. It joins the group's main cohort when P no longer cuts a window. P cuts count windows, and `[ALL]`
+    without retention, permanently.
     """
 
     def __init__(self, group: Group, number: int) -> None:
@@ -114,7 +117,7 @@ class Cohort:
 
     @property
     def first(self) -> Member:
-        """The oldest member."""
+        """The member that was added first."""
         return next(iter(self._all))
 
     @property
@@ -126,12 +129,12 @@ class Cohort:
 
     @property
     def next(self) -> int | None:
-        """The next instant; None if it is unknown."""
+        """The next instant in ms; None if it is unknown."""
         return None if self.trigger is None else self.trigger.next
 
     # ---- members
     def add(self, members: Iterable[Member]) -> None:
-        """Add members, which are evaluated here from now on."""
+        """Add members. This cohort evaluates them from now on."""
         for member in members:
             self._all[member] = None
             member.joins(self)
@@ -144,7 +147,9 @@ class Cohort:
 
     # ---- time
     def start(self, point: int, pool: WindowPool, last: int | None = None) -> None:
-        """Set the registration point, and with it instants and windows. `last`: the last evaluated instant."""
+        """Set the registration point, and with it the instants and windows. `last`: the last evaluated instant in ms;
+        None: there is none.
+        """
         assert self.point is None, self
         self.point = point
         for member in self._all:
@@ -164,7 +169,7 @@ class Cohort:
                 )
             )
         self.windows = tuple(windows)
-        gaps = next((member.gaps for member in self._all), ())  # members that are evaluated together have the same gaps
+        gaps = next((member.gaps for member in self._all), ())  # all members of a cohort have the same gaps
         self.trigger = GridTrigger(group.grid, point if last is None else last, gaps)
 
     def still_cut(self) -> bool:
@@ -173,12 +178,14 @@ class Cohort:
         return self.cut and self.next is not None and cuts(self.windows, self.next, self.point)
 
     def uncut(self, pool: WindowPool) -> None:
-        """Switch to the shared windows, once P no longer cuts any of them."""
+        """Switch to windows that the group shares with others. Call when P no longer cuts a window."""
         self.cut = False
         self.windows = tuple(pool.uncut(w) if isinstance(w, SlidingWindow) else w for w in self.windows)
 
     def absorb(self, other: Cohort, pool: WindowPool) -> None:
-        """Take over the members of a cohort with the same next instant and windows."""
+        """Take over the members of another cohort, which must have the same next instant and windows. The other cohort
+        is dissolved.
+        """
         assert self.next == other.next, (self, other)
         self.add(list(other))
         if self.predecessor is not None and other.predecessor is not None:
@@ -188,7 +195,7 @@ class Cohort:
         other.dissolve(pool)
 
     def dissolve(self, pool: WindowPool) -> None:
-        """Release the windows. The cohort is not evaluated any more."""
+        """Release the windows and remove the members. The cohort is not evaluated any more."""
         self.dissolved = True
         for window in self.windows:
             if isinstance(window, SlidingWindow):
@@ -200,11 +207,11 @@ class Cohort:
 
 
 class Group:
-    """The members of one template and one `max_catch_up` (None: that of the engine), in cohorts: the main one, and one
-    per registration point that still cuts a window.
+    """The queries with one template and one `max_catch_up` (None: that of the engine), arranged in cohorts: `main`, and
+    in `apart` one cohort per registration point that still cuts a window.
 
-    `query` is the resolved query without its constants. `publishes` is the derived stream of the group's only member.
-    Groups of the same `incarnation` have reached the same instants, so they may share windows.
+    `query`: the resolved query without its constants. `publishes`: the derived stream of the group's only member, or
+    None. Groups of the same `incarnation` have reached the same instants, so they may share windows.
     """
 
     def __init__(
@@ -241,15 +248,17 @@ class Group:
     def make_plan(
         self, core: EngineCore, streams: Streams, sample: Sequence[Constant], *, accepted: bool = False
     ) -> Planned:
-        """Plan the template before any window exists. QueryError if there is no plan."""
+        """Plan the template before any window exists. `sample`: constants of a member, for estimates. QueryError if
+        there is no plan.
+        """
         catalogue = EngineCatalogue(core, streams)
         self.plan = make_plan(self.template, catalogue, grouped=True, sample=sample, accepted=accepted)
         return self.plan
 
     def current_plan(self, cohort: Cohort, core: EngineCore, streams: Streams, stored: native.Source) -> Planned:
-        """Return the plan. Replans first if the plan was made without statistics, or if a check (at some executions
-        only) finds that they have left the range for which it was chosen (ADR 6). `stored`: the view that the execution
-        reads.
+        """Return the group's plan for an execution of `cohort`. First replaces a plan that was made without statistics.
+        Some executions also check the statistics; if these have left the range for which the plan was chosen, it is
+        replaced, too (ADR 6). `stored`: the view that the execution reads.
         """
         assert self.plan is not None
         executions = cohort.executions
@@ -260,7 +269,7 @@ class Group:
         return self.plan
 
     def plan_now(self, cohort: Cohort, core: EngineCore, streams: Streams) -> Planned:
-        """Return a plan for the current statistics without changing the group's own plan."""
+        """Return a plan for the current statistics. The group keeps its own plan."""
         catalogue = EngineCatalogue(core, streams, [window.made for window in cohort.windows])
         return make_plan(self.template, catalogue, grouped=True, sample=cohort.first.constants, accepted=True)
 
@@ -272,7 +281,9 @@ class Group:
 
     # ---- members
     def cohort_for(self, point: int | None, number: int, pool: WindowPool) -> Cohort:
-        """Return the cohort for a registration point (None = no progress yet). A new one gets the given number."""
+        """Return the separate cohort of a registration point (None: there is no progress yet). Creates it with number
+        `number` if necessary.
+        """
         cohort = self.apart.get(point)
         if cohort is None:
             cohort = self.apart[point] = Cohort(self, number)
@@ -281,13 +292,13 @@ class Group:
         return cohort
 
     def begin(self, point: int, pool: WindowPool) -> None:
-        """Set the registration point of the cohort that waited for the first progress."""
+        """Set the registration point of the cohort that has waited for the first progress of a stream."""
         cohort = self.apart[point] = self.apart.pop(None)
         cohort.start(point, pool)
 
     def settle(self, pool: WindowPool) -> None:
-        """Merge cohorts whose registration point no longer cuts a window into the main one, if they have the same next
-        instant.
+        """Merge cohorts into the main one if their registration point no longer cuts a window, and they have the same
+        next instant as the main one.
         """
         for point, cohort in list(self.apart.items()):
             if point is None or cohort.next is None or cohort.still_cut():
@@ -302,7 +313,7 @@ class Group:
                 self.main.absorb(cohort, pool)
 
     def leave(self, member: Member, pool: WindowPool) -> None:
-        """Remove a member, and its cohort if that is then empty."""
+        """Remove a member. Removes its cohort, too, if the cohort has no other members."""
         cohort = member.cohort
         assert cohort is not None
         cohort.remove(member)
@@ -315,7 +326,9 @@ class Group:
             del self.apart[cohort.point]
 
     def end(self) -> LiveStream | None:
-        """Release streams and plan, because users may hold a stopped `Query` for long. Returns the published stream."""
+        """Release the group's streams and plan, because a user may hold a reference to a stopped `Query`. Returns the
+        stream that the group has published, or None.
+        """
         published, self.publishes, self.plan = self.publishes, None, None
         self.streams, self.by_iri = (), {}
         return published

@@ -1,4 +1,6 @@
-"""What the last run of a cohort did, for EXPLAIN: recorded in place, without an allocation per run."""
+"""Figures of the last execution for a cohort, for EXPLAIN. They are recorded in place, without an allocation per
+execution.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,12 @@ if TYPE_CHECKING:
 
 
 class LastRun:
-    """Figures of a plan's last run. `failed`: number of members without an answer, whose rows are not counted.
+    """Figures of the last execution (run) of a plan. `failed`: number of members without an answer, whose rows are not
+    counted.
 
-    The native core fills one profile per native plan: one, or one per factor (ADR 47). `product` is the number of rows
-    of the factors' product. If the run was split to find the members that exceed a limit (ADR 6), `parts` replaces
-    `profiles` and `product`.
+    The native core fills `profiles`: one for the plan, or one per factor (ADR 47). `product`: the number of rows of the
+    factors' cross product, or None. If the run was split to find the members that exceed a limit (ADR 6), `parts` has
+    the profiles and products of its parts instead.
     """
 
     __slots__ = ("failed", "parts", "planned", "product", "profiles", "time", "timed")
@@ -30,7 +33,9 @@ class LastRun:
         self.timed = True
 
     def begin(self, time: int) -> None:
-        """Prepare for the run at an instant. Its operators measure times if `timed` is set, which this call clears."""
+        """Prepare for the run at instant `time`. If `timed` is set, the operators of this run measure their times; the
+        call clears `timed`.
+        """
         self.time, self.parts = time, None
         if self.timed:
             self.timed = False
@@ -39,16 +44,18 @@ class LastRun:
 
     @property
     def reused(self) -> bool:
-        """Whether no operator ran, because all look-ups returned the same rows as before (ADR 48)."""
+        """Whether the run has executed no operator, because all look-ups have returned the same rows as before (ADR
+        48).
+        """
         return self.parts is None and all(profile.reused for profile in self.profiles)
 
     @property
     def timed_at(self) -> int | None:
-        """The instant of the last timed run."""
+        """The instant of the last timed run in ms, or None."""
         return self.profiles[0].timed_at_ms
 
     def rows(self) -> dict[int, int]:
-        """Return the rows by node id, summed over the parts of a run that was split."""
+        """Return the number of rows by node id. If the run was split, these are sums over its parts."""
         parts = self.parts if self.parts is not None else [(self.profiles, self.product)]
         total: dict[int, int] = {}
         for profiles, product in parts:
@@ -57,7 +64,7 @@ class LastRun:
         return total
 
     def nanos(self) -> dict[int, int]:
-        """Return the own time by node id, ns, in the last timed run."""
+        """Return, by node id, the time in ns that the operator itself took in the last timed run."""
         return {node: nanos for profile in self.profiles for node, nanos in profile.nanos().items()}
 
     def _rows_of(self, profiles: list[native.Profile], product: int | None) -> dict[int, int]:
@@ -68,5 +75,5 @@ class LastRun:
 
 
 def profiles_of(planned: Planned) -> list[native.Profile]:
-    """Return an empty profile for each native plan of a compiled plan."""
+    """Return empty profiles for a compiled plan: one, or one per factor."""
     return [native.Profile() for _ in planned.factors or (planned.native,)]

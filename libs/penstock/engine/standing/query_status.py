@@ -1,4 +1,4 @@
-"""What a standing query waits for, and which input would release it."""
+"""The status of a standing query: which streams it waits for, and which input would end the wait."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StreamWait:
-    """A stream for which a query waits. `required` is the watermark (ms) that ends the wait; None: any progress.
-    `release` describes in words what would end it.
+    """A stream for which a query waits. `required`: the watermark (ms) that ends the wait; None: any progress of the
+    stream ends it. `release`: a text that describes what would end the wait.
 
-    `publisher` is the name of the query that publishes the stream; None if the stream is not derived.
+    `publisher`: the name of the query that publishes the stream; None if the stream is not derived.
     """
 
     stream: str
@@ -31,9 +31,9 @@ class StreamWait:
 
 @dataclass(frozen=True, slots=True)
 class QueryStatus:
-    """The status of a query. `last`: the last evaluated instant, ms; None if there is none. `next`: the instant that it
-    reports next, ms; None if unknown (a count window's next report, or no registration point). `waits_for`: the streams
-    that have not reached `next`.
+    """The status of a query. `last`: the last evaluated instant in ms, None if there is none. `next`: the next instant
+    in ms; None if it is unknown, because the query has no registration point, or because the next report of its count
+    windows is unknown. `waits_for`: the streams that have not closed their batches up to `next`.
     """
 
     name: str
@@ -66,7 +66,7 @@ def _wait(stream: LiveStream, following: int | None) -> StreamWait:
 
 
 def _release(stream: LiveStream, required: int | None) -> str:
-    """Describe what advances the stream far enough."""
+    """Return a text that describes what would advance the stream far enough."""
     if stream.publisher is not None:
         return f"query {stream.publisher}, which publishes <{stream.iri}>, reports further"
     if required is None:

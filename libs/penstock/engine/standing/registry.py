@@ -1,4 +1,4 @@
-"""Registered queries: names, groups, registration and removal."""
+"""The registry of standing queries: registration, removal, and the arrangement of queries in groups and cohorts."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 
 class Registry:
-    """Standing queries by name, their groups, and the windows shared by groups."""
+    """The standing queries by name, their groups, and the windows that groups share."""
 
     def __init__(self, core: EngineCore, streams: Streams, schedule: Schedule) -> None:
         self._core = core
         self._streams = streams
         self._schedule = schedule
         self.readers = schedule.readers
-        self._groups: dict[tuple[int, int | None, Template], Group] = {}  # with incarnation and `max_catch_up`
-        self.incarnation = 0  # of new groups: groups of different incarnations share neither plan nor windows
+        self._groups: dict[tuple[int, int | None, Template], Group] = {}  # by incarnation, `max_catch_up` and template
+        self.incarnation = 0  # that of new groups; groups of different incarnations share neither plans nor windows
         self._cohorts = count()
         self._names = count(1)
-        self.waiting: dict[Group, None] = {}  # groups with a cohort without registration point
+        self.waiting: dict[Group, None] = {}  # groups with a cohort that has no registration point yet
         self.members: dict[str, Member] = schedule.members
         self.listeners: set[ResultQueue] = set()
         self.pool = WindowPool()
@@ -50,8 +50,8 @@ class Registry:
         return self._groups.values()
 
     def group_of(self, template: Template) -> Group | None:
-        """Return the group of a template, None if it has no members. Only groups of the current incarnation and with
-        the engine's own `max_catch_up` count.
+        """Return the group of a template, or None if there is none. Considers only groups of the current incarnation,
+        with the engine's own `max_catch_up`.
         """
         return self._groups.get((self.incarnation, None, template))
 
@@ -71,10 +71,10 @@ class Registry:
         *,
         stands: bool = False,
     ) -> Member:
-        """Add a standing query. QueryError, without effect, if it is invalid. `stands`: the query was registered
-        before.
+        """Add a standing query, and return it. QueryError, without effect, if it is invalid. `stands`: the query was
+        accepted before, at its registration.
 
-        `max_catch_up`: the query's own limit; None = that of the engine. Queries with different limits skip different
+        `max_catch_up`: the query's own limit; None: that of the engine. Queries with different limits skip different
         instants, so they are in different groups.
         """
         with planning(self._core.limits, statement.text, accepted=stands):
@@ -114,13 +114,15 @@ class Registry:
         return name
 
     def restore(self, ir: ContinuousQuery, name: str, base: str | None, max_catch_up: int | None = None) -> Member:
-        """Add a query of a checkpoint to its group, but to no cohort yet. The stream it publishes exists already."""
+        """Add a query that was registered before to its group, but to no cohort yet. If it publishes a stream, the
+        stream must exist already.
+        """
         with planning(self._core.limits, ir.text, accepted=True):
             return self._enrol(ir, name, base, max_catch_up, restored=True)
 
     def restore_cohort(self, members: Sequence[Member], point: int | None, last: int | None, *, main: bool) -> Cohort:
-        """Recreate a cohort of a checkpoint from queries of one group. `point`: its registration point. `last`: its
-        last evaluated instant. `main`: whether it is the group's main cohort.
+        """Create a cohort for members of one group that `restore` has added. `point`: its registration point. `last`:
+        its last evaluated instant. `main`: whether it is the group's main cohort. Times are in ms.
         """
         group = members[0].group
         cohort = Cohort(group, next(self._cohorts))
@@ -170,11 +172,15 @@ class Registry:
 
     @staticmethod
     def registration_point(streams: Iterable[LiveStream]) -> int | None:
-        """Return P: the latest end of a closed batch among the streams; None if none is closed (semantics.md §3)."""
+        """Return the registration point P in ms: the latest end of a closed batch of any of the streams. None if no
+        stream has closed a batch (semantics.md §3).
+        """
         return max((s.closed_ms for s in streams if s.closed_ms is not None), default=None)
 
     def begin(self, stream: LiveStream, point: int) -> None:
-        """Set the registration point of queries that waited for the first progress of any of their streams."""
+        """Set the registration point of queries that read `stream`, and have waited for the first progress of any of
+        their streams.
+        """
         if not self.waiting:
             return
         for group in [group for group in self.waiting if stream.iri in group.by_iri]:
@@ -184,7 +190,7 @@ class Registry:
 
     # ---- removal
     def remove(self, member: Member) -> LiveStream | None:
-        """Remove a query. Returns the stream that it published, which ends; None if there is none."""
+        """Remove a query. If it has published a stream, the stream ends and is returned; otherwise returns None."""
         group = member.group
         group.leave(member, self.pool)
         if None not in group.apart:
@@ -201,7 +207,7 @@ class Registry:
 
     # ---- references
     def roots(self) -> Iterator[Ids]:
-        """Yield the ids of terms used by plans, members and predecessors."""
+        """Yield the ids of terms that plans, members and predecessors refer to."""
         for group in self._groups.values():
             if group.plan is not None:
                 yield group.plan.constant_ids

@@ -1,4 +1,4 @@
-"""The user's handle of a registered query: poll, subscribe, iterate, stop."""
+"""`Query`: the object with which users poll, subscribe to, iterate over and stop a standing query."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Query:
     """A standing query. Its evaluations are pending until they are polled, iterated over or delivered to subscribers.
 
-    Thread-safe. A reference to it does not keep its engine alive.
+    Methods may be called from any thread. A reference to a query does not keep its engine alive.
     """
 
     def __init__(self, member: Member, stop: WeakMethod[Callable[[Member], None]]) -> None:
@@ -33,22 +33,22 @@ class Query:
 
     @property
     def name(self) -> str:
-        """The name, unique in its engine."""
+        """The name of the query, which is unique in its engine."""
         return self._member.name
 
     @property
     def text(self) -> str:
-        """The registered text."""
+        """The text of the query."""
         return self._member.ir.text
 
     @property
     def base(self) -> str | None:
-        """The base IRI given at registration."""
+        """The base IRI that was given at the registration, or None."""
         return self._member.base
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings of the parser and planner."""
+        """Warnings about the text of the query."""
         return self._member.ir.warnings
 
     @property
@@ -58,20 +58,20 @@ class Query:
 
     @property
     def gaps(self) -> list[Gap]:
-        """The ranges of instants that were skipped, at most the latest `MAX_GAPS` (10,000)."""
+        """The gaps, that is, ranges of instants that were skipped; at most the latest 10,000 (`MAX_GAPS`)."""
         return list(self._member.gaps)
 
     def status(self) -> QueryStatus:
-        """Return what the query waits for, and which input would release it."""
+        """Return the status of the query: which streams it waits for, and which input would end the wait."""
         return status_of(self._member)
 
     @property
     def stopped(self) -> bool:
-        """Whether the query was stopped (by `stop`, or with its engine)."""
+        """Whether the query was stopped, either by `stop` or because its engine was closed."""
         return self._member.result_queue.ended
 
     def poll(self, limit: int | None = None) -> list[Evaluation]:
-        """Remove and return pending evaluations in time order, at most `limit` (None = all)."""
+        """Remove and return pending evaluations, at most `limit` of them (None: all), in order of time."""
         return self._member.result_queue.take(limit)
 
     def unpolled(self) -> int:
@@ -79,24 +79,25 @@ class Query:
         return len(self._member.result_queue)
 
     def subscribe(self, callback: Callable[[Evaluation], object]) -> Callable[[], None]:
-        """Call `callback` with every pending and future evaluation, in order and one at a time. `poll` then returns [].
+        """Call `callback` with every pending and future evaluation, one at a time and in order. Returns a function that
+        ends the subscription. While there is a subscriber, `poll` returns nothing.
 
-        The callback runs within a call of the engine, on the caller's thread, and may itself call the engine. Its
-        exceptions are logged and have no other effect. Returns a function that ends the subscription.
+        The engine calls `callback` during calls that produce evaluations, such as `push`, in the thread of their
+        caller. `callback` may itself call the engine. Exceptions of `callback` are logged and have no other effect.
         """
         return self._member.result_queue.subscribe(callback)
 
     async def __aiter__(self) -> AsyncIterator[Evaluation]:
         """Yield evaluations as they occur. Ends when the query is stopped and all evaluations are consumed.
 
-        PenstockError if a subscriber receives them.
+        PenstockError if the query has a subscriber, which receives the evaluations instead.
         """
         if self._member.result_queue.subscribed:
             raise PenstockError(f"the evaluations of {self.name} go to its subscriber: nothing is left to iterate over")
         loop, ready = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
-            with suppress(RuntimeError):  # the loop was closed during the iteration
+            with suppress(RuntimeError):  # raised if the event loop was closed during the iteration
                 loop.call_soon_threadsafe(ready.set)
 
         forget = self._member.result_queue.wake(wake)
@@ -114,6 +115,6 @@ class Query:
             forget()
 
     def stop(self) -> None:
-        """Stop the query. Pending evaluations can still be polled. A stream that the query published ends."""
+        """Stop the query. Pending evaluations can still be polled. If the query publishes a stream, the stream ends."""
         if not self.stopped and (stop := self._stop()) is not None:
             stop(self._member)

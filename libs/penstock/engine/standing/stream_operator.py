@@ -1,4 +1,4 @@
-"""RSTREAM, ISTREAM and DSTREAM over the rows of a whole cohort at once (CQL; docs/semantics.md §5)."""
+"""RSTREAM, ISTREAM and DSTREAM (CQL; docs/semantics.md §5), applied to the rows of a whole cohort at once."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Predecessor:
-    """The answers of a cohort at its previous instant. Member numbers are those of the membership at that instant."""
+    """The rows of a cohort at its previous instant. Their member numbers are those of `members`, the membership at that
+    instant.
+    """
 
     members: Membership
     rows: Rows
 
     def ids(self) -> tuple[Ids, ...]:
-        """Return all columns of term ids. The dictionary must retain their terms."""
+        """Return all columns of term ids, whose terms the dictionary must retain."""
         return self.rows.columns
 
     def renumbered(self, members: Membership) -> Rows:
-        """Return the rows with the member numbers of `members`. Rows of members that have left are dropped."""
+        """Return the rows with the member numbers of `members`, without rows of members that are not in `members`."""
         if members is self.members:
             return self.rows
         numbers = members.renumbering(self.members)[self.rows.member]
@@ -38,7 +40,9 @@ class Predecessor:
         return Rows(numbers[retained], rows.columns, rows.decoder)
 
     def merged(self, other: Predecessor, members: Membership) -> Predecessor:
-        """Return the predecessor of a cohort that results from merging two cohorts."""
+        """Return the predecessor of the cohort into which two cohorts are merged. `other`: the predecessor of the other
+        one. `members`: the members of both.
+        """
         mine, theirs = self.renumbered(members), other.renumbered(members)
         columns = tuple(np.concatenate(pair) for pair in zip(mine.columns, theirs.columns, strict=True))
         both = Rows(np.concatenate((mine.member, theirs.member)), columns, mine.decoder or theirs.decoder)
@@ -46,11 +50,11 @@ class Predecessor:
 
 
 def as_stream(operator: RelationToStream, now: Rows, before: Rows | None) -> Rows:
-    """Return the rows that the operator reports. `now` and `before` are the rows (`published`) of this instant and of
-    the previous one.
+    """Return the rows that the operator reports. `now`, `before`: the rows (`published`) of this instant and of the
+    previous one.
 
-    Differences are multiset differences per member. The triples of a CONSTRUCT are distinct, so their differences are
-    set differences.
+    ISTREAM and DSTREAM report multiset differences for each member. The triples of a CONSTRUCT are distinct, so their
+    differences are set differences.
     """
     if operator is RelationToStream.RSTREAM:
         return now

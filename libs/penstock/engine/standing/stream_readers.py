@@ -1,4 +1,4 @@
-"""Which groups of standing queries read which streams."""
+"""The index from streams to the query groups that read them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Readers:
-    """The query groups that read each stream of an engine. Callers hold the engine's lock."""
+    """The query groups that read each stream of an engine. Callers must hold the engine's lock."""
 
     def __init__(self) -> None:
         self._groups: dict[LiveStream, dict[Group, None]] = {}

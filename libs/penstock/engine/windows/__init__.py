@@ -1,1 +1,1 @@
-"""Windows: their contents, the schedule of evaluations, and the release of slices."""
+"""Windows: their contents, triggers, the schedule of evaluations, and the release of slices and terms."""

@@ -1,8 +1,9 @@
-"""Groups with more due instants than one pass evaluates: they are evaluated in turns (docs/adr/0057).
+"""The backlog: groups with more due instants than one pass may evaluate. They are evaluated in turns (docs/adr/0057).
 
-Groups over the same streams share windows, so they form a lane and advance together in time order. Each turn evaluates
-instants of one lane, and the next turn belongs to the next lane. A turn ends between two instants of its lane: then all
-cohorts of a group have evaluated the same instants, which the group's progress records.
+Groups over the same streams share windows. They therefore form a lane, whose groups advance together in order of time.
+Each turn evaluates instants of one lane, and the next turn those of the next lane. A turn ends between two instants of
+its lane. At that point, all cohorts of a group have evaluated the same instants, so that the progress of the group can
+be committed.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ _Entry: TypeAlias = tuple[int, int, int, "Cohort"]
 
 
 class Backlog:
-    """The groups that have more due instants than `at_once`, the number that a pass evaluates per cohort. None: a pass
-    evaluates all, and the backlog stays empty.
+    """The groups in the backlog. `at_once`: maximum number of due instants per cohort that a pass evaluates; a group
+    with more joins the backlog. None: a pass evaluates all instants, and the backlog stays empty.
 
-    `reach` returns the time up to which a group's instants are due.
+    `reach` returns the time in ms up to which a group's instants are due, or None.
     """
 
     def __init__(self, reach: Callable[[Group], int | None], at_once: int | None = None) -> None:
         self.at_once = at_once
         self._reach = reach
-        self._lanes: dict[Lane, dict[Group, None]] = {}  # in turn order
+        self._lanes: dict[Lane, dict[Group, None]] = {}  # in the order of their turns
         self._groups: dict[Group, Lane] = {}
-        self._open: Lane | None = None  # the lane in the middle of an instant
+        self._open: Lane | None = None  # the lane whose last turn ended in the middle of an instant, by an error
 
     def __bool__(self) -> bool:
         return bool(self._groups)
@@ -42,11 +43,13 @@ class Backlog:
 
     @property
     def settled(self) -> bool:
-        """Whether no lane is in the middle of an instant: all cohorts of a group have evaluated the same instants."""
+        """Whether no lane is in the middle of an instant, so that in each group all cohorts have evaluated the same
+        instants.
+        """
         return self._open is None
 
     def consider(self, group: Group, until: int) -> None:
-        """Add a group if one of its cohorts has more than `at_once` instants due up to `until`."""
+        """Add a group if one of its cohorts has more than `at_once` instants due up to `until` (ms)."""
         most = self.at_once
         if most is None or group in self._groups:
             return
@@ -56,7 +59,7 @@ class Backlog:
             self._groups[group] = lane
 
     def remove(self, group: Group) -> None:
-        """Remove a group."""
+        """Remove a group. No effect if it is not in the backlog."""
         lane = self._groups.pop(group, None)
         if lane is None:
             return
@@ -67,10 +70,10 @@ class Backlog:
                 self._open = None
 
     def turn(self, fire: Callable[[Cohort], None], stop: Callable[[], bool]) -> None:
-        """Evaluate instants of one lane until `stop` returns true or nothing is due in it. The next call evaluates the
-        next lane.
+        """Evaluate instants of one lane, by calling `fire`, until `stop` returns True or no instant of the lane is due.
+        The next call evaluates the next lane.
 
-        After an error, the next call continues with the same instant.
+        After an error, the next call continues with the same lane and instant.
         """
         lane = self._open or next(iter(self._lanes))
         self._run(lane, fire, stop)
@@ -78,8 +81,8 @@ class Backlog:
             self._lanes[lane] = self._lanes.pop(lane)
 
     def finish(self, group: Group, fire: Callable[[Cohort], None], stop: Callable[[], bool]) -> bool:
-        """Evaluate the due instants of a group's lane until `stop` returns true. Returns whether the group has left the
-        backlog.
+        """Evaluate the due instants of a group's lane until `stop` returns True. Returns whether the group is no longer
+        in the backlog.
         """
         lane = self._groups.get(group)
         if lane is not None:
@@ -99,7 +102,7 @@ class Backlog:
                 time = entry[0]
             cohort = entry[3]
             if cohort.dissolved or cohort.next != entry[0]:
-                continue  # merged into another cohort
+                continue  # the cohort was merged into another one
             self._open = lane
             group = cohort.group
             fire(cohort)
@@ -116,6 +119,6 @@ class Backlog:
                     yield entry
 
     def _entry(self, group: Group, cohort: Cohort) -> _Entry | None:
-        """Return a cohort's queue entry; None if nothing is due."""
+        """Return the queue entry of a cohort's next instant, or None if it is not due."""
         time, until = cohort.next, self._reach(group)
         return None if time is None or until is None or time > until else (time, group.depth, cohort.number, cohort)

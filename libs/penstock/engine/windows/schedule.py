@@ -1,8 +1,8 @@
 """The schedule of batch closings and evaluations (docs/semantics.md §3, "Trigger"; §2, "Progress").
 
-A pass starts when watermarks advance. It closes batches of all streams in time order. Between closings it performs, in
-instant order, every evaluation whose streams have closed all batches up to its instant. Output of derived streams
-reaches their readers in the same pass.
+A pass starts when watermarks advance. It closes the batches of all streams in order of time. Between two closings, it
+performs the evaluations that are due, in order of their instants: those whose streams have closed all batches up to the
+instant. What a query publishes reaches the readers of the derived stream in the same pass.
 """
 
 from __future__ import annotations
@@ -30,36 +30,39 @@ if TYPE_CHECKING:
 
 
 class Work(Protocol):
-    """The actions of the schedule."""
+    """The actions that the schedule performs."""
 
     def fire(self, cohort: Cohort) -> None:
-        """Evaluate the cohort's next instant. A published stream gets its tuples and its watermark."""
+        """Evaluate the cohort's next instant. If the cohort publishes a stream, the stream gets the tuples and a new
+        watermark.
+        """
 
     def closed(self, stream: LiveStream, batches: int) -> None:
-        """Record that a stream has closed batches. `batches` is the number of those with tuples."""
+        """Record that a stream has closed batches. `batches`: the number of those with tuples."""
 
     def counted(self, cohort: Cohort) -> None:
-        """Handle closed batches that a cohort's count windows have received: advance the stream that the cohort
-        publishes, up to the time until which the cohort reports nothing more.
+        """Advance the stream that a cohort publishes, after the cohort's count windows have received closed batches.
+        The new watermark is the time up to which the cohort will report nothing more.
         """
 
 
 class Schedule:
-    """Which groups read which streams, and the evaluation order."""
+    """The order of closings and evaluations in an engine, and the limits on them. `at_once`: see `Backlog`."""
 
     def __init__(self, limits: Limits, at_once: int | None = None) -> None:
         self._limits = limits
         self.backlog = Backlog(reach, at_once)
         self.readers = Readers()
         self.unpolled = Unpolled()
-        self._coming = 0  # estimated bytes of new answers during a check
-        self.members: dict[str, Member] = {}  # the registry's members
-        self.replaying = False  # recovery limits pending evaluations itself
-        self.unfinished: dict[LiveStream, None] = {}  # streams that an interrupted pass must revisit
+        self._coming = 0  # estimated size in bytes of the new answers, during a check
+        self.members: dict[str, Member] = {}  # those of the registry, by name
+        # whether the write-ahead log is being replayed; recovery limits pending evaluations itself
+        self.replaying = False
+        self.unfinished: dict[LiveStream, None] = {}  # streams to which an interrupted pass must return
 
     # ---- readers
     def add(self, group: Group) -> None:
-        """Add a group."""
+        """Add a group as a reader of its streams."""
         self.readers.add(group)
 
     def remove(self, group: Group) -> None:
@@ -69,10 +72,11 @@ class Schedule:
 
     # ---- checks before a change
     def check(self, moved: Collection[LiveStream], watermark: int, point: int, *, leaps: bool = False) -> None:
-        """Raise LimitError if the change would exceed `max_catch_up`, `max_unpolled` or `unpolled_mb`.
+        """Raise LimitError if a change would exceed `max_catch_up`, `max_unpolled` or `unpolled_mb`.
 
-        `watermark`: the new watermark of the `moved` streams. `point`: the registration point that waiting cohorts
-        would get. `leaps`: the caller skips the instants of queries that would exceed the limit.
+        `moved`: the streams that would advance. `watermark`: their new watermark in ms. `point`: the registration point
+        that waiting cohorts would get. `leaps`: whether the caller skips the instants of queries that would exceed
+        `max_catch_up`.
         """
         if not any(self.readers.of(stream) for stream in moved):
             return
@@ -90,7 +94,7 @@ class Schedule:
         until = reach(group, targets)
         if until is None:
             return
-        if group.grid is None:  # it is unknown whether there will be reports
+        if group.grid is None:  # count windows: it is unknown whether there will be reports
             if until != reach(group):
                 self._check_unpolled(cohort, 1)
             if (stream := group.publishes) is not None:
@@ -116,10 +120,10 @@ class Schedule:
             points.setdefault(stream, batch_start(first, stream.batch_ms))
 
     def _check_unpolled(self, cohort: Cohort, due: int) -> None:
-        """Raise LimitError if `due` more evaluations would exceed `max_unpolled` of a query, or `unpolled_mb`.
+        """Raise LimitError if `due` more evaluations of a cohort would exceed `max_unpolled` or `unpolled_mb`.
 
-        With REPORT NONEMPTY, the number of evaluations to report is unknown: `max_unpolled` is then exceeded only if
-        the queue is already full. New answers are assumed to have the size of the cohort's last one.
+        With REPORT NONEMPTY, it is unknown how many evaluations will be reported; `max_unpolled` is then exceeded only
+        if a queue is already full. Each new answer is assumed to be as large as the cohort's last one.
         """
         if self.replaying:
             return
@@ -139,7 +143,7 @@ class Schedule:
             self._check_bytes(cohort)
 
     def _check_bytes(self, cohort: Cohort) -> None:
-        """Raise the LimitError of `unpolled_mb`, unless subscribers receive all evaluations of the cohort."""
+        """Raise LimitError (`unpolled_mb`), unless every member of the cohort has a subscriber."""
         if all(member.result_queue.subscribed for member in cohort):
             return
         holder = fullest(self.members.values()) or cohort.first
@@ -151,7 +155,9 @@ class Schedule:
         )
 
     def _downstream(self, streams: Iterable[LiveStream]) -> Iterator[Group]:
-        """Yield the groups that read one of the streams, or streams published by such groups, in depth order."""
+        """Yield the groups that read one of the streams, and the groups that read streams which such groups publish, in
+        order of depth.
+        """
         queue: list[tuple[int, int, Group]] = []
         seen: set[Group] = set()
 
@@ -171,8 +177,8 @@ class Schedule:
 
     # ---- the pass
     def run(self, moved: Iterable[LiveStream], work: Work) -> None:
-        """Close and evaluate everything that the watermarks allow, including the rest of an interrupted pass
-        (Ctrl-C).
+        """Close all batches that the watermarks permit, and evaluate all instants that become due, after the streams
+        `moved` have advanced. Also completes a pass that was interrupted, for example by Ctrl-C.
         """
         interrupted = list(self.unfinished)
         for stream in moved:
@@ -181,10 +187,10 @@ class Schedule:
         self.unfinished.clear()
 
     def skip(self, moved: Iterable[LiveStream], at_most: int = 0) -> Iterator[tuple[Cohort, Gap]]:
-        """Skip the due instants of each cohort that has more than `at_most`. Yields each gap. The caller advances the
-        stream published by the cohort's group.
+        """Skip the due instants of each cohort with more than `at_most` of them. Yields each such cohort with its gap.
+        The caller must advance the stream that the cohort publishes.
         """
-        targets: dict[LiveStream, int] = {}  # future watermarks of derived streams
+        targets: dict[LiveStream, int] = {}  # for derived streams: the `target_ms` that they will have
         for group in self._downstream(moved):
             until = reach(group, targets)
             if until is None:
@@ -200,8 +206,8 @@ class Schedule:
 
 
 def reach(group: Group, targets: dict[LiveStream, int] | None = None) -> int | None:
-    """Return the time up to which a group's instants are due (Wukong+S: Stable_VTS): the smallest `target_ms` of its
-    streams. None: nothing is due. `targets`: for some streams, a `target_ms` to assume instead if it is greater.
+    """Return the time in ms up to which a group's instants are due (Wukong+S: Stable_VTS): the smallest `target_ms` of
+    its streams. None if nothing is due. `targets`: for some streams, a `target_ms` to assume instead if it is greater.
 
     Streams that have ended do not count. If all have ended, the result is the greatest `target_ms`.
     """
@@ -222,14 +228,16 @@ def reach(group: Group, targets: dict[LiveStream, int] | None = None) -> int | N
 
 
 def _last(cohort: Cohort, points: dict[LiveStream, int]) -> int | None:
-    """Return the last evaluated instant; without progress, the registration point that the change would set."""
+    """Return the last evaluated instant of a cohort. If the cohort has no registration point yet, return the one that
+    the change would set, or None.
+    """
     if isinstance(cohort.trigger, GridTrigger):
         return cohort.trigger.last
     return next((points[stream] for stream in cohort.group.streams if stream in points), None)
 
 
 def _first_closings(group: Group, targets: dict[LiveStream, int], points: dict[LiveStream, int]) -> Iterator[int]:
-    """Yield lower bounds of the next closing of each advanced stream of a group."""
+    """Yield lower bounds of the times at which the advanced streams of a group will close their next batches."""
     for stream in group.streams:
         if stream in targets:
             yield min(points[stream], targets[stream])
@@ -239,7 +247,9 @@ def _first_closings(group: Group, targets: dict[LiveStream, int], points: dict[L
 
 @dataclass(slots=True, order=True)
 class _Due:
-    """A cohort's queue position: by instant, then distance from the input, then age."""
+    """A cohort in the queue of evaluations, which is sorted by instant, then by depth, then by the cohort's number
+    (age).
+    """
 
     time: int
     depth: int
@@ -248,8 +258,8 @@ class _Due:
 
 
 class _Pass:
-    """A pass; see the module docstring. A pass can be resumed after every step: `unfinished` has the streams to
-    revisit.
+    """One pass, see the module docstring. A pass that was interrupted can be resumed: `unfinished` contains the streams
+    to which it must return.
     """
 
     def __init__(self, work: Work, unfinished: dict[LiveStream, None], backlog: Backlog, readers: Readers) -> None:
@@ -265,7 +275,7 @@ class _Pass:
     def run(self, interrupted: Iterable[LiveStream]) -> None:
         for stream in interrupted:
             if stream.closed_ms is not None:
-                self._closed(stream, 0)  # the interrupted pass may have closed it
+                self._closed(stream, 0)  # the interrupted pass may have closed batches of it
         for stream in list(self._unfinished):
             self._moved(stream)
         while True:
@@ -286,7 +296,7 @@ class _Pass:
 
     # ---- evaluations
     def _put_off(self, group: Group) -> None:
-        """Move a group to the backlog if more instants are due than one pass may evaluate."""
+        """Move a group to the backlog if more of its instants are due than one pass may evaluate."""
         if self._backlog.at_once is not None and (until := reach(group)) is not None:
             self._backlog.consider(group, until)
 
@@ -303,8 +313,8 @@ class _Pass:
                 heappush(self._due, _Due(time, group.depth, cohort.number, cohort))
 
     def _first_due(self) -> _Due | None:
-        """Return the earliest valid entry. Drops outdated ones: cohorts merge, and count windows may find an earlier
-        report.
+        """Return the earliest valid entry of the queue, or None. Removes outdated entries: cohorts may have been
+        merged, and count windows may have found an earlier report.
         """
         while self._due:
             first = self._due[0]
@@ -335,7 +345,7 @@ class _Pass:
             heappush(self._stops, (end, stream.number, stream))
 
     def _close_next(self) -> None:
-        """Close the next batch of all streams with a stop at that time."""
+        """Close the next batch, for all streams that have a batch to close at the same time."""
         end = self._stops[0][0]
         streams: dict[LiveStream, None] = {}
         while self._stops and self._stops[0][0] == end:
@@ -350,8 +360,8 @@ class _Pass:
                 self._queue_stop(stream)
 
     def _close_for(self, due: _Due) -> bool:
-        """Close the batches that an instant still needs. False if a count window found a report, which may be
-        earlier.
+        """Close the batches that contain an instant. Returns False if a count window has found a report thereby, which
+        may be earlier than the instant.
         """
         before = len(self._due)
         for stream in due.cohort.group.streams:
@@ -366,7 +376,7 @@ class _Pass:
                 self._count(group, stream)
 
     def _count(self, group: Group, stream: LiveStream) -> None:
-        """Pass the tuples of a stream's closed batch to count windows."""
+        """Pass the tuples of a stream's closed batches to the count windows of a group."""
         for cohort in group.cohorts:
             if isinstance(cohort.trigger, CountTrigger):
                 cohort.trigger.closed(stream)

@@ -1,4 +1,4 @@
-"""Release of slices that no window or retention needs, and of append logs that no evaluation reads."""
+"""Release of slices that neither windows nor retention need, and of append logs that no evaluation reads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def release(stream: LiveStream, readers: Iterable[Group], store: StoredGraph) -> None:
-    """Release slices and append logs that neither `readers` nor other processes of the cluster read again.
+    """Release the slices and append logs of a stream that will not be read again. `readers`: the groups that read the
+    stream.
 
     `stream.retained_from` and `stream.evaluated_from` are the cluster's retention floors, None in an embedded engine.
     """
@@ -34,7 +35,7 @@ def release(stream: LiveStream, readers: Iterable[Group], store: StoredGraph) ->
     for group in readers:
         for cohort in group.cohorts:
             if cohort.point is None:
-                continue  # it will not see closed batches
+                continue  # it will not read batches that are closed already
             evaluated_from = min(evaluated_from, _next_read(cohort))
             for window in cohort.windows:
                 if window.stream is stream:
@@ -44,9 +45,9 @@ def release(stream: LiveStream, readers: Iterable[Group], store: StoredGraph) ->
 
 
 def _next_read(cohort: Cohort) -> int:
-    """Return a lower bound of the cohort's future evaluation times.
+    """Return a time in ms before which the cohort is not evaluated any more.
 
-    A count window over a stream behind the others may still find a report earlier than the known ones.
+    A count window over a stream that is behind the others may still find a report that is earlier than the known ones.
     """
     if isinstance(cohort.trigger, GridTrigger):
         return cohort.trigger.next
@@ -56,14 +57,16 @@ def _next_read(cohort: Cohort) -> int:
 
 
 def held_from(window: Window, cohort: Cohort, closed: int) -> int:
-    """Return the time up to which the window needs no tuples."""
+    """Return the time in ms up to which the window needs no tuples any more. `closed`: the end of the stream's last
+    closed batch.
+    """
     assert cohort.point is not None
     if window.made is None:
         return cohort.point
     if isinstance(window, CountedWindow):
         oldest = window.made.oldest_batch()
         return closed if oldest is None else oldest * window.stream.batch_ms
-    # Other users of a shared window may have moved it further than this cohort's instant.
+    # Another cohort may have moved a shared window further than this cohort's next instant.
     assert isinstance(cohort.trigger, GridTrigger)
     floor = window.held_from(cohort.trigger.next)
     return floor if window.start is None else min(window.start, floor)

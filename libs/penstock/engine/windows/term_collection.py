@@ -1,10 +1,10 @@
-"""Garbage collection of terms: the dictionary drops terms used only by timing data, once nothing references them (ADR
-2).
+"""Garbage collection of terms: the dictionary drops terms that only timing data has used, once nothing refers to them
+(ADR 2).
 
 Terms of the stored graph are permanent. For any other term, the dictionary records the tick (number of closed batches)
-of its last use. A collection drops the terms that were last used before the tick of the oldest tuple in any slice,
-unless an answer's lease retains them. It first marks the terms of plans, members and predecessors as used at the
-current tick, which retains them, too.
+of its last use. A collection first marks the terms of plans, members and predecessors as used at the current tick. It
+then drops the terms that were last used before the tick of the oldest tuple in any slice, except for terms that the
+lease of an answer retains.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ if TYPE_CHECKING:
     from penstock.engine.intake.streams import Streams
 
 _SWEEP_EVERY = 64  # ticks
-_AGES = (1_024, 256, 64, 16, 4, 0)  # in ticks: terms unused for this long are dropped, in rounds, until the cache fits
+# in ticks: one round for each age drops the terms that were not used for so long, until the cache is small enough
+_AGES = (1_024, 256, 64, 16, 4, 0)
 
 
 class Forgetting:
-    """Advances the dictionary's tick, and drops unreferenced terms. `roots` returns the ids that plans, members and
-    predecessors reference.
+    """Advances the tick of a dictionary, and drops terms to which nothing refers. `roots` returns the ids to which
+    plans, members and predecessors refer.
 
-    A partial dictionary is a cache: it drops terms only above `cached_bytes`, least recently used ones first.
+    A partial dictionary is a cache: it drops terms only if it is larger than `cached_bytes`, and drops the least
+    recently used ones first. `forgotten`: number of terms that were dropped.
     """
 
     def __init__(
@@ -45,13 +47,15 @@ class Forgetting:
         self.forgotten = 0
 
     def tick(self, batches: int) -> None:
-        """Record that `batches` more batches with tuples have closed. A late call only retains terms for longer."""
+        """Record that `batches` more batches with tuples have closed. If the call is late, terms are only retained for
+        longer.
+        """
         if batches:
             self._dictionary.set_tick(self._dictionary.tick() + batches)
 
     def sweep_if_due(self) -> None:
-        """Drop unreferenced terms if enough batches have closed since the last time. A partial dictionary drops them
-        only if it is too large. Must not run during an evaluation.
+        """Drop terms to which nothing refers, if enough batches have closed since the last collection. A partial
+        dictionary drops terms only if it is too large. Do not call during an evaluation.
         """
         if self._dictionary.partial:
             self._trim()
@@ -59,8 +63,8 @@ class Forgetting:
             self.sweep()
 
     def _trim(self) -> None:
-        """Evict terms if the cache is too large. If the referenced terms alone exceed the limit, the next eviction
-        waits until they have grown by a tenth.
+        """Evict terms from a partial dictionary that is too large. If it is still too large afterwards, because too
+        many terms are in use, the next eviction takes place when it has grown by a tenth.
         """
         held = self._dictionary.live_bytes()
         if held <= max(self._cached_bytes, self._trimmed_to + self._trimmed_to // 10):
@@ -72,8 +76,11 @@ class Forgetting:
         self._trimmed_to = self._dictionary.live_bytes()
 
     def evict(self, age: int = 0) -> int:
-        """Evict terms that a partial dictionary has not used for `age` ticks. Returns their number."""
-        tick = self._dictionary.tick() + 1  # makes the terms of `roots` the most recently used ones
+        """Evict the terms that a partial dictionary has not used for `age` ticks. Returns the number of evicted
+        terms.
+        """
+        # a new tick, so that the terms of `roots` become the most recently used ones
+        tick = self._dictionary.tick() + 1
         self._dictionary.set_tick(tick)
         for ids in self._roots():
             self._dictionary.touch(ids)
@@ -82,7 +89,7 @@ class Forgetting:
         return gone
 
     def sweep(self) -> int:
-        """Drop all unreferenced terms. Returns their number."""
+        """Drop all terms to which nothing refers. Returns the number of dropped terms."""
         for ids in self._roots():
             self._dictionary.touch(ids)
         tick = self._dictionary.tick()

@@ -1,4 +1,4 @@
-"""When a cohort is due: triggers for the grid of its time windows, or for the reports of its count windows."""
+"""Triggers: the instants of a cohort, which are those of a grid (time windows) or the reports of count windows."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class Trigger(Protocol):
-    """The sequence of a cohort's instants, in ms."""
+    """The sequence of a cohort's instants. All times are in ms."""
 
     last: int
     """The last instant that was evaluated; at first, the registration point."""
 
     @property
     def next(self) -> int | None:
-        """The first pending instant; None if it is unknown."""
+        """The next instant; None if it is unknown."""
 
     def take(self) -> int:
         """Return the next instant and advance past it."""
@@ -39,7 +39,9 @@ class Trigger(Protocol):
 
 
 class GridTrigger:
-    """The instants of a grid after a registration point (or the last evaluated instant), without those in `gaps`."""
+    """The instants of a grid after `last`, a registration point or the last evaluated instant, without those in
+    `gaps`.
+    """
 
     def __init__(self, grid: Grid, last: int, gaps: Iterable[Gap] = ()) -> None:
         self.grid = grid
@@ -71,14 +73,16 @@ class GridTrigger:
         return until - self.last > most and self.count(until) > most
 
     def skip(self, until: int) -> int:
-        """Skip every instant up to and including `until`. Returns the number."""
+        """Skip every instant up to and including `until`. Returns the number of skipped instants."""
         skipped = self.count(until)
         if skipped:
             self.last, self.next = until, self._following(until)
         return skipped
 
     def omit(self, gap: Gap) -> None:
-        """Omit the instants of a gap. Gaps arrive in time order; a known one has no effect."""
+        """Do not evaluate the instants of a gap. Call in the order of the gaps' times; a gap that is known already has
+        no effect.
+        """
         if not self._gaps or gap.until > self._gaps[-1].until:
             self._gaps.append(gap)
             self.next = self._following(self.last)
@@ -86,8 +90,8 @@ class GridTrigger:
 
 @dataclass(slots=True)
 class CountSource:
-    """A count window over the tuples of a stream after a registration point. `size` and `step` are numbers of tuples.
-    The native window is created on first use.
+    """A count window over the tuples of a stream after registration point `point`. `size`, `step`: numbers of tuples.
+    `made`: the native window, which is created on first use.
     """
 
     stream: LiveStream
@@ -105,11 +109,12 @@ class CountSource:
 
 
 class CountTrigger:
-    """The reports of count windows, each known once its batch has closed (docs/semantics.md §3).
+    """The reports of the count windows of a cohort. A report becomes known when its batch closes (docs/semantics.md
+    §3).
 
-    Each window has a queue of reports (time, position); the position is the number of tuples since P. The next instant
-    is the earliest time at the head of a queue. It may be evaluated only when every stream has closed the batch that
-    contains it: no earlier report can follow then.
+    Each window has a queue of reports (time, position), where the position is the number of tuples since P. The next
+    instant is the earliest time at the head of a queue. It may be evaluated only when every stream has closed the batch
+    that contains it, because no earlier report can follow then.
     """
 
     def __init__(self, sources: list[CountSource], last: int) -> None:
@@ -120,7 +125,7 @@ class CountTrigger:
         self.next: int | None = None
 
     def closed(self, stream: LiveStream) -> None:
-        """Add the reports of the batches that the stream has closed."""
+        """Add the reports of the batches that a stream has closed since the last call."""
         assert stream.closed_ms is not None
         batch = stream.closed_ms // stream.batch_ms - 1
         for source, reports in zip(self.sources, self._reports, strict=True):
@@ -129,7 +134,9 @@ class CountTrigger:
         self._find_next()
 
     def take(self) -> int:
-        """Return the next instant and advance past it. Its reports become the latest ones of their windows."""
+        """Return the next instant, and advance past it. The reports at this instant become the latest ones of their
+        windows.
+        """
         assert self.next is not None
         self.last = self.next
         for i, reports in enumerate(self._reports):
@@ -140,8 +147,8 @@ class CountTrigger:
         return self.last
 
     def reached(self, window: int, time: int) -> tuple[int, int] | None:
-        """Return (time, position) of a window's latest report at or before `time`, None if there is none. `time` must
-        be the next or the last instant.
+        """Return the latest report of window number `window` at or before `time`, as (time, position); None if there is
+        none. `time` must be the next or the last instant.
         """
         latest = self._reached[window]
         for report in self._reports[window]:
@@ -151,7 +158,7 @@ class CountTrigger:
         return latest
 
     def exceeds(self, most: int, until: int) -> bool:
-        """Return whether more than `most` reports are known, regardless of `until`."""
+        """Return whether more than `most` reports are known. `until` has no effect."""
         del until
         return sum(map(len, self._reports)) > most
 
@@ -160,7 +167,7 @@ class CountTrigger:
         return len({time for reports in self._reports for time, _ in reports if time <= until})
 
     def save(self) -> dict[str, Any]:
-        """Return the state for a checkpoint as a JSON object, with bytes in hexadecimal."""
+        """Return the state of the trigger for a checkpoint, as a JSON object with bytes in hexadecimal."""
         return {
             "last": self.last,
             "reports": [list(reports) for reports in self._reports],
@@ -169,7 +176,7 @@ class CountTrigger:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Restore the result of `save` in a new trigger over the restored streams."""
+        """Restore a state that `save` has returned, in a new trigger over the restored streams."""
         self.last = saved["last"]
         self._reports = [deque((time, position) for time, position in reports) for reports in saved["reports"]]
         self._reached = [None if report is None else (report[0], report[1]) for report in saved["reached"]]
@@ -183,8 +190,8 @@ class CountTrigger:
 
 
 def grid_of(query: ContinuousQuery) -> Grid | None:
-    """Return the grid of a resolved query's time windows; None for count windows. QueryError if it has both, or a count
-    window with COMPUTED EVERY or STARTING AT.
+    """Return the grid of a resolved query's time windows; None for count windows. QueryError if the query has both
+    kinds of windows, or count windows with COMPUTED EVERY or STARTING AT.
     """
     ranges = [clause.range for clause in query.windows]
     counted = [r for r in ranges if isinstance(r, CountRange)]
@@ -199,5 +206,5 @@ def grid_of(query: ContinuousQuery) -> Grid | None:
 
 
 def step_of(query: ContinuousQuery, window: TimeRange) -> int:
-    """Return the step of a window in its query, ms. COMPUTED EVERY overrides the steps of all windows."""
+    """Return the step of a time window in its query, in ms. COMPUTED EVERY overrides the steps of all windows."""
     return query.computed_every_ms or window.step_ms

@@ -1,8 +1,9 @@
-"""Windows of standing queries: the tuples of each at an instant, and the pool of windows shared by cohorts.
+"""The contents of windows: the tuples of each window at an instant, and the pool of windows that cohorts share.
 
-Cohorts with the same trigger (the same streams, and therefore the same progress) share windows with the same range,
-step and grid start: the first user moves a window once per instant. A registration point that cuts a window keeps it
-separate. Windows that differ only in their trigger share content until one falls behind.
+Cohorts whose queries read the same streams have the same progress. They share windows with the same range, step and
+grid start; the first cohort moves such a window at each instant. If a registration point cuts a window, the window is
+not shared. Windows that differ only in the set of streams that their queries read share a content until one of them
+falls behind.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ _ANY: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class WindowKey:
-    """Time windows with equal keys are the same window.
+    """Cohorts share a time window if their keys for it are equal.
 
-    `range_ms` is None for [ALL]. `t0` is the start of the grid. `trigger` is the set of the query's streams.
-    `incarnation` is that of the query's group. `cut` is the registration point P while it may cut the window, else
-    None.
+    `range_ms`: the range, None for `[ALL]`. `step_ms`: the step. `t0`: the start of the grid. `trigger`: the set of
+    streams that the query reads. `incarnation`: that of the query's group. `cut`: the registration point P while it may
+    cut the window, otherwise None.
     """
 
     stream: str
@@ -46,7 +47,9 @@ class WindowKey:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Content:
-    """The content of windows at the same instant: the tuples of (start, end], in ms, both None at first."""
+    """The content of windows at an instant: the tuples with times in (start, end], in ms. Both bounds are None at
+    first.
+    """
 
     made: native.TimeWindow | None = None
     start: int | None = None
@@ -54,7 +57,7 @@ class Content:
 
 
 class SlidingWindow:
-    """A time window of a stream, as a source of evaluations."""
+    """A time window over a stream, which evaluations read."""
 
     def __init__(self, key: WindowKey, stream: LiveStream, grid: Grid, content: Content) -> None:
         self.key = key
@@ -70,23 +73,25 @@ class SlidingWindow:
 
     @property
     def start(self) -> int | None:
-        """The exclusive start of the content."""
+        """The exclusive start of the content in ms, None before the first instant."""
         return self.content.start
 
     @property
     def source(self) -> native.TimeWindow:
-        """The native window, created on first use: until then the stream's batch interval may still change."""
+        """The native window. It is created on first use, because the stream's batch interval may change before."""
         if self.content.made is None:
             self.content.made = native.TimeWindow(self.stream.core)
         return self.content.made
 
     def bounds(self, time: int) -> Bounds:
-        """Return the nominal (start, end] at an instant: that of the window's own latest report (RSP-QL)."""
+        """Return the nominal bounds (start, end] at instant `time`, in ms: those of the window's own latest report
+        (RSP-QL).
+        """
         end = self.grid.latest(self.key.step_ms, time)
         return (None if self.key.range_ms is None else end - self.key.range_ms), end
 
     def held_from(self, time: int) -> int:
-        """Return the exclusive start of the content at an instant: the nominal one, or P if that cuts the window."""
+        """Return the exclusive start of the content at instant `time`: the nominal start, or P if P cuts the window."""
         return self._held_from(self.bounds(time)[0])
 
     def _held_from(self, start: int | None) -> int:
@@ -97,13 +102,13 @@ class SlidingWindow:
         return cut if start is None else max(start, cut)
 
     def move(self, time: int) -> Bounds:
-        """Move the content to an instant. Returns the nominal bounds."""
+        """Move the content to instant `time`. Returns the nominal bounds."""
         nominal = self.bounds(time)
         start = self._held_from(nominal[0])
         end = max(nominal[1], start)
         content = self.content
         if content.end is not None and end < content.end:
-            content = self.content = Content()  # another sharing window has moved on
+            content = self.content = Content()  # another window with this content has moved further
         if end != content.end or start != content.start:
             self.source.advance(start, end)
             content.start, content.end = start, end
@@ -111,8 +116,8 @@ class SlidingWindow:
 
 
 class CountedWindow:
-    """A count window of a stream, for one cohort. Cohorts cannot share it, because it counts tuples from the
-    registration point.
+    """A count window over a stream, for one cohort. Cohorts cannot share count windows, because these count tuples from
+    the registration point.
     """
 
     def __init__(self, index: int, trigger: CountTrigger) -> None:
@@ -132,8 +137,9 @@ class CountedWindow:
         return self._trigger.sources[self._index].core
 
     def move(self, time: int) -> Bounds:
-        """Move the content to the window's latest report at an instant. Returns its bounds (start, end]: the time of
-        the oldest tuple minus 1 (None without a report), and the report's time (without a report, the instant).
+        """Move the content to the window's latest report at or before instant `time`. Returns its bounds (start, end]
+        in ms: the time of its oldest tuple minus 1, and the time of the report. Without a report, the bounds are None
+        and `time`.
         """
         report = self._trigger.reached(self._index, time)
         if report is None:
@@ -149,9 +155,7 @@ Window: TypeAlias = SlidingWindow | CountedWindow
 
 
 class WindowPool:
-    """The time windows in use, without duplicates. Windows that differ only in their triggers start with shared
-    content.
-    """
+    """The time windows in use, by key. Windows whose keys differ only in `trigger` share a content at first."""
 
     def __init__(self) -> None:
         self._windows: dict[WindowKey, SlidingWindow] = {}
@@ -166,7 +170,7 @@ class WindowPool:
         return sum(content.made.bytes() for content in contents if content.made is not None)
 
     def acquire(self, key: WindowKey, stream: LiveStream, grid: Grid) -> SlidingWindow:
-        """Return the window for a key. Creates it on first use."""
+        """Return the window with a key, and count a use of it. Creates the window on first use."""
         window = self._windows.get(key)
         if window is None:
             window = self._windows[key] = SlidingWindow(key, stream, grid, self._content(key))
@@ -181,14 +185,14 @@ class WindowPool:
         return content
 
     def release(self, window: SlidingWindow) -> None:
-        """Release a use of the window. The last release removes it."""
+        """Release a use of a window. Removes the window after its last use."""
         window.users -= 1
         if window.users == 0:
             del self._windows[window.key]
 
     def uncut(self, window: SlidingWindow) -> SlidingWindow:
-        """Return the window to use once the registration point no longer cuts `window`: an existing shared window, or
-        `window` itself, which becomes shared.
+        """Return the window to use instead of `window` when the registration point no longer cuts it: a shared window
+        that exists already, or `window` itself, which may be shared from now on.
         """
         if window.key.cut is None:
             return window
@@ -204,7 +208,9 @@ class WindowPool:
         return shared
 
     def _join(self, window: SlidingWindow) -> None:
-        """Make a window use the content of other windows at the same instant, or offer its own content to them."""
+        """Let a window use the content of windows that differ only in `trigger`, if these are at the same instant. If
+        there is no such content, they may use the content of this window.
+        """
         key = replace(window.key, trigger=_ANY)
         content = self._contents.setdefault(key, window.content)
         if (content.start, content.end) == (window.content.start, window.content.end):
@@ -214,9 +220,11 @@ class WindowPool:
 def window_key(
     query: ContinuousQuery, clause: WindowClause, grid: Grid, cut: int, retention_ms: int, incarnation: int = 0
 ) -> WindowKey:
-    """Return the key of a clause's window. `[ALL]` covers the last `retention_ms`, or everything since P if that is 0.
+    """Return the key of the window of a clause. `[ALL]` covers the last `retention_ms`, or everything since P if that
+    is 0.
 
-    `retention_ms` is the stream's retention; the caller passes 0 for a stream without timing predicates.
+    `cut`: the registration point. `retention_ms`: the stream's retention; pass 0 for a stream without timing
+    predicates.
     """
     assert isinstance(clause.range, TimeRange), clause
     range_ms = clause.range.range_ms
@@ -229,7 +237,7 @@ def window_key(
 def counted_windows(
     query: ContinuousQuery, streams: dict[str, LiveStream], point: int
 ) -> tuple[CountTrigger, tuple[CountedWindow, ...]]:
-    """Return the trigger and the windows of a query with count windows over the tuples after `point`."""
+    """Return the trigger and the windows of a query with count windows. They cover the tuples after `point`, in ms."""
     sources: list[CountSource] = []
     for clause in query.windows:
         assert isinstance(clause.range, CountRange), clause
@@ -239,8 +247,8 @@ def counted_windows(
 
 
 def cuts(windows: Sequence[Window], time: int, point: int) -> bool:
-    """Return whether any of the windows would, without the registration point, begin before it. Always true for count
-    windows.
+    """Return whether registration point `point` cuts one of the windows at instant `time`, that is, whether the window
+    would otherwise begin before it. Always True for count windows.
     """
     for window in windows:
         if isinstance(window, CountedWindow):
