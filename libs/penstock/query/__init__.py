@@ -1,12 +1,13 @@
-"""The query front end: from a query's text to a physical plan. It runs at registration, not at evaluations.
+"""The query front end: from a query's text to a physical plan. It runs when a query is registered or asked, not at each
+evaluation.
 
 - `parser`: the entry point from text to the checked IR. `syntax` has the grammar and the syntax tree, `translation`
-converts the tree to `algebra` and `ir`; `text_faults` are errors with a position.
+converts the tree to `algebra` and `ir`; `text_faults` has errors with a position in the text.
 - `budget`: limits on the cost of a text.
 - `catalogue`: the front end's interface to an engine, used by `resolve`, `datasets`, `templates` and `predicates`.
 - `planner`: the entry point from the IR to a physical plan. `planning` chooses operators and join order; `plan_tree`
 displays the plan.
 - `functions`: the SPARQL functions, and those that the native core delegates to Python.
 
-Operators and expressions are native; `penstock.engine` schedules evaluations.
+The native core executes plans; `penstock.engine` schedules evaluations.
 """

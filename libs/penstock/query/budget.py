@@ -1,7 +1,7 @@
-"""Limits on the cost of a text before it is executed: parsing, checking, planning, compiling (docs/adr/0059).
+"""Limits on what a text may cost before it is executed: on parsing, checking, planning and compiling (docs/adr/0059).
 
-The limits on counts refuse the same texts on every machine. The limit on the thread's processor time is a backstop. A
-`planning` block makes its budget the thread's current one; code inside calls `spend` and `charge`.
+Limits on counts refuse the same texts on every machine. In addition, the processor time of the thread is limited. A
+`planning` block sets the current budget of its thread; the code in the block calls `spend` and `charge`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 MOST_NESTING = 100
-"""Maximum of `max_nesting`. Planning recurses over patterns: deeper ones would overflow Python's stack."""
+"""Maximum of `max_nesting`. Planning is recursive: deeper patterns would overflow Python's stack."""
 
-_ACCEPTED_SLACK = 2  # counts depend slightly on the join order, and therefore on the data of the planning process
-_LOOK_EVERY = 64  # units of work between clock checks; a unit takes about ten microseconds
+_ACCEPTED_SLACK = 2  # factor: counts depend slightly on the join order, and thus on the data of the process that plans
+_LOOK_EVERY = 64  # units of work between two checks of the clock; a unit takes about ten microseconds
 _current: ContextVar[Budget | None] = ContextVar("planning budget", default=None)
 
 
@@ -28,14 +28,12 @@ _current: ContextVar[Budget | None] = ContextVar("planning budget", default=None
 class PlanningLimits:
     """Limits on a text and its plan.
 
-    max_text_bytes: size of a text in UTF-8.
-    max_query_tokens, max_update_tokens: tokens of a query, and of an INSERT DATA text.
-    max_windows: windows of a query.
-    max_nesting: nesting of groups (which count double), expressions, `[ … ]` and paths; at most 100. Patterns that
-    build on one another, such as a chain of OPTIONAL, may be twice as many.
-    max_plan_nodes, max_plan_depth: operators of a plan, and the longest chain of operators; at most 1,000.
-    planning_timeout_s: processor time for parsing and planning a query (0 = no limit). INSERT DATA is not timed.
-    planning_memory_mb: estimated memory of a plan (0 = no limit).
+    max_text_bytes: size of a text in UTF-8. max_query_tokens, max_update_tokens: tokens of a query, and of an INSERT
+    DATA text. max_windows: windows of a query. max_nesting: levels of nested groups (which count double), expressions,
+    `[ … ]` and paths; at most 100. A chain of patterns, such as OPTIONALs, may be twice as long. max_plan_nodes,
+    max_plan_depth: operators of a plan, and the longest chain of operators; at most 1,000. planning_timeout_s:
+    processor time in s for parsing and planning a query (0 = no limit). INSERT DATA is not timed. planning_memory_mb:
+    estimated memory of a plan in MiB (0 = no limit).
     """
 
     max_text_bytes: int = 16 << 20
@@ -49,7 +47,7 @@ class PlanningLimits:
     planning_memory_mb: int = 512
 
     def __post_init__(self) -> None:
-        """Refuse limits that would overflow the stack."""
+        """Raise ValueError for limits with which planning could overflow the stack."""
         if not 1 <= self.max_nesting <= MOST_NESTING:
             raise ValueError(f"max_nesting must be between 1 and {MOST_NESTING}, not {self.max_nesting}")
         if not 1 <= self.max_plan_depth <= 1_000:
@@ -57,10 +55,11 @@ class PlanningLimits:
 
 
 class Budget:
-    """The remaining budget of a text. `at` is the text offset of the construct that was processed last. `facts` caches
-    properties of algebra nodes, by function and by the node's identity.
+    """The remaining budget of a text. `at`: offset in the text of the construct that was processed last. `facts`: a
+    cache of properties of algebra nodes, by function and identity of the node.
 
-    `accepted`: the text was accepted before, possibly by another process. It is not timed, and its counts have slack.
+    `accepted`: the text was accepted before, possibly by another process. Its processor time is not limited, and its
+    counts may be twice the limits.
     """
 
     __slots__ = ("_deadline", "_spent", "at", "bytes", "facts", "limits", "nodes", "slack", "text")
@@ -78,8 +77,8 @@ class Budget:
         self._deadline = None if accepted or timeout_s <= 0 else thread_time() + timeout_s
 
     def spend(self, at: int = -1, work: int = 1) -> None:
-        """Record units of work (about ten microseconds each) for the construct at an offset. LimitFault if the time is
-        up.
+        """Record units of work (about ten microseconds each) for the construct at offset `at`. LimitFault if the time
+        is over.
         """
         if at >= 0:
             self.at = at
@@ -88,13 +87,13 @@ class Budget:
             self.look()
 
     def look(self) -> None:
-        """Check the clock. LimitFault if the time is up."""
+        """Check the clock. LimitFault if the time is over."""
         self._spent = 0
         if self._deadline is not None and thread_time() > self._deadline:
             self.exceeded("planning_timeout_s", f"the text takes more than {self.limits.planning_timeout_s:g} s")
 
     def defer(self, seconds: float) -> None:
-        """Extend the deadline by time that was not spent on the text."""
+        """Extend the deadline by a time that was not spent on the text."""
         if self._deadline is not None:
             self._deadline += seconds
 
@@ -103,7 +102,7 @@ class Budget:
         self._deadline = None
 
     def charge(self, size: int, at: int = -1) -> None:
-        """Record bytes of the plan. LimitFault above the limit."""
+        """Record `size` further bytes of the plan. LimitFault above the limit."""
         if at >= 0:
             self.at = at
         self.bytes += size
@@ -112,8 +111,8 @@ class Budget:
             self.exceeded("planning_memory_mb", f"the plan takes more than {self.limits.planning_memory_mb} MB")
 
     def add_node(self, depth: int, size: int) -> None:
-        """Record an operator of the plan. `depth`: operators on its longest path to a leaf. `size`: its bytes.
-        LimitFault above a limit.
+        """Record an operator of the plan. `depth`: number of operators on its longest path to a leaf. `size`: its size
+        in bytes. LimitFault above a limit.
         """
         self.nodes += 1
         limits = self.limits
@@ -125,16 +124,16 @@ class Budget:
         self.spend()
 
     def exceeded(self, name: str, message: str, at: int | None = None) -> None:
-        """Raise a LimitFault for the limit `name`, at offset `at` (None = that of the last construct)."""
+        """Raise LimitFault for the limit `name`, at offset `at`; None: at the construct that was processed last."""
         raise LimitFault(f"{message} ({name}): split the query", self.at if at is None else at)
 
 
 class planning:  # noqa: N801 - reads as a statement: with planning(limits, text)
-    """The block in which a text is parsed, checked or planned.
+    """The block (`with` statement) in which a text is parsed, checked or planned.
 
-    Nested blocks share the budget of the outer one. With a `budget` argument, the block continues the budget of an
-    earlier block for the same text and thread. The block raises a QueryError in place of a Fault, and a QueryLimitError
-    if stack or memory is exhausted.
+    A nested block uses the budget of the outer block. With `budget`, the block continues the budget of an earlier block
+    for the same text and thread. The block replaces a Fault by a QueryError, and raises QueryLimitError if stack or
+    memory is exhausted.
     """
 
     __slots__ = ("_budget", "_token")
@@ -167,19 +166,19 @@ class planning:  # noqa: N801 - reads as a statement: with planning(limits, text
 
 
 def current() -> Budget | None:
-    """Return the budget of the thread's current block; None outside of any block."""
+    """Return the budget of the thread's current block, None outside of a block."""
     return _current.get()
 
 
 def spend(at: int = -1, work: int = 1) -> None:
-    """Record work for the construct at an offset, if there is a budget."""
+    """Record work in the current budget, if there is one (`Budget.spend`)."""
     budget = _current.get()
     if budget is not None:
         budget.spend(at, work)
 
 
 def charge(size: int, at: int = -1) -> None:
-    """Record bytes of the plan, if there is a budget."""
+    """Record bytes of the plan in the current budget, if there is one (`Budget.charge`)."""
     budget = _current.get()
     if budget is not None:
         budget.charge(size, at)

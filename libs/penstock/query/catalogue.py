@@ -1,4 +1,4 @@
-"""The planner's interface to an engine: existing streams and graphs, term ids, statistics."""
+"""The planner's interface to an engine: its streams and graphs, term ids, and statistics."""
 
 from __future__ import annotations
 
@@ -12,45 +12,51 @@ STORED_GRAPH = "urn:x-penstock:stored"
 """The IRI of the stored default graph (docs/semantics.md §4)."""
 
 ANY_PREDICATE = 0
-"""Stands for all predicates in statistics. No term has this id."""
+"""In requests for statistics: all predicates. No term has this id."""
 
 ALL_NAMED_GRAPHS = -1
-"""Stands for all named graphs in statistics with ANY_PREDICATE."""
+"""In requests for statistics with ANY_PREDICATE: all named graphs."""
 
 OUT, IN = 0, 1
 """Directions of an edge list: subject → objects, object → subjects."""
 
 
 class Catalogue(Protocol):
-    """Facts about an engine. `source` 0 is the stored graph, i the window of clause i - 1 of the query being planned.
+    """Facts about an engine, for the planning of one query. Source 0 is the stored graph; source i is the window of the
+    query's window clause i - 1.
 
-    Graphs are ids (0 = default graph). Windows use graph 0. Statistics may be zero if a window does not exist yet.
+    Graphs are given by id; 0 is the default graph, and the graph of windows. Statistics may be zero if a window does
+    not exist yet.
     """
 
     @property
     def placement(self) -> Placement | None:
-        """Where scans of the stored graph may run, if stores hold it; None: in this process only."""
+        """If stores hold the stored graph, the costs of scans in this process and in the stores. None: this process
+        holds the graph.
+        """
 
     def is_stream(self, iri: str) -> bool:
-        """Return whether a stream of that name is declared or derived."""
+        """Return whether there is a stream with that IRI, declared or derived."""
 
     def batch_ms(self, stream: str) -> int:
-        """Return the stream's batch interval, ms."""
+        """Return the batch interval of a stream in ms."""
 
     def has_graph(self, iri: str) -> bool:
-        """Return whether the graph is loaded, or a stream absorbs into it."""
+        """Return whether the stored graph contains a graph with that name, or a stream absorbs into one."""
 
     def timing(self, stream: str) -> bool:
-        """Return whether the stream has timing predicates."""
+        """Return whether a stream has timing predicates."""
 
     def retention_ms(self, stream: str) -> int:
-        """Return the stream's declared retention, ms."""
+        """Return the declared retention of a stream in ms."""
 
     def term_id(self, term: Iri | Literal) -> int:
-        """Return the id of a constant, assigning one if necessary."""
+        """Return the id of a constant. A new constant gets an id."""
 
     def label_stats(self, source: int, graph: int, predicate: int) -> tuple[int, int, int]:
-        """Return (edges, distinct subjects, distinct objects) of a label; for ANY_PREDICATE, sums over all labels."""
+        """Return the numbers of edges, distinct subjects and distinct objects of an edge label; for ANY_PREDICATE, sums
+        over all labels of the graph.
+        """
 
     def degree(self, source: int, vertex: int, graph: int, predicate: int, direction: int) -> int:
-        """Return the exact length of a vertex's neighbour list. `direction`: OUT or IN."""
+        """Return the exact number of neighbours of a vertex over an edge label. `direction`: OUT or IN."""

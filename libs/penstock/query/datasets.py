@@ -1,6 +1,7 @@
-"""Datasets: from dataset clauses to the parts that a pattern reads (docs/semantics.md §4).
+"""Datasets: which parts of the dataset each pattern of a query reads (docs/semantics.md §4).
 
-A *part*, as in the physical plan, is a set of stored graphs (source 0) or a window (source i = clause i - 1).
+A *part* is a set of stored graphs (source 0) or a window (source i is that of window clause i - 1), as in the physical
+plan.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a dataset. `graphs` are ids (source 0 only), or "named" for all stored named graphs. `name` is the id
-    to which a graph variable is bound in this part.
+    """A part of a dataset. `graphs`: for source 0, the ids of its graphs, or "named" for all stored named graphs.
+    `name`: the id to which a graph variable is bound in this part.
     """
 
     source: int
@@ -27,7 +28,7 @@ class Part:
     name: int | None = None
 
     def spec(self, *, named: bool) -> dict[str, Any]:
-        """Return the part in plan format. `named`: whether a graph variable ranges over it."""
+        """Return the part in plan format. `named`: whether a graph variable ranges over the part."""
         spec: dict[str, Any] = {"src": self.source}
         if self.source == 0:
             spec["graphs"] = self.graphs if self.graphs == "named" else list(self.graphs)
@@ -41,17 +42,17 @@ Parts = tuple[Part, ...]
 
 @dataclass(frozen=True, slots=True)
 class QueryDataset:
-    """The meaning of the default graph, `GRAPH <g>`, `GRAPH ?g` and `WINDOW <w>` in a query."""
+    """Which parts the default graph, `GRAPH <g>`, `GRAPH ?g` and `WINDOW <w>` of a query read."""
 
     default: Parts
-    named: Parts  # range of GRAPH ?g
+    named: Parts  # for GRAPH ?g
     _addressed: dict[str, Parts]  # GRAPH <iri>
     _windows: dict[str, Parts]  # WINDOW <iri>
-    _open: bool  # whether GRAPH <g> may refer to an unlisted stored graph
+    _open: bool  # whether GRAPH <g> may name a stored graph that no clause lists
     _catalogue: Catalogue
 
     def graph(self, iri: str) -> Parts:
-        """Return the parts of `GRAPH <iri>`; empty if the dataset has no such graph."""
+        """Return the parts that `GRAPH <iri>` reads, none if the dataset has no such graph."""
         if iri in self._addressed:
             return self._addressed[iri]
         if self._open:
@@ -59,11 +60,11 @@ class QueryDataset:
         return ()
 
     def lists(self, iri: str) -> bool:
-        """Return whether a clause names the graph, so that it exists even if it is empty."""
+        """Return whether a dataset clause names the graph, so that the graph exists even if it is empty."""
         return iri in self._addressed
 
     def window(self, iri: str) -> Parts:
-        """Return the parts of `WINDOW <iri>`."""
+        """Return the parts that `WINDOW <iri>` reads."""
         return self._windows[iri]
 
 

@@ -1,4 +1,4 @@
-"""The IR of all dialects: a checked, frozen continuous (or one-shot) query, or an INSERT DATA."""
+"""The IR (intermediate representation) of all dialects: a checked query, continuous or one-shot, or an INSERT DATA."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Form(Enum):
 
 
 class RelationToStream(Enum):
-    """Stream operators (CQL; docs/semantics.md §5)."""
+    """The stream operators (CQL; docs/semantics.md §5)."""
 
     RSTREAM = "RSTREAM"
     ISTREAM = "ISTREAM"
@@ -29,8 +29,9 @@ class RelationToStream(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """A time window: (t - range_ms, t], every step_ms. `range_ms` None is `[ALL]`. `now` is `[NOW]`: the range is the
-    stream's batch interval, and so is the step without COMPUTED EVERY. `resolve` sets both fields, which are 0 before.
+    """A time window: (t - range_ms, t] at every instant t, with a step of `step_ms`. `range_ms` None is `[ALL]`. `now`
+    is `[NOW]`: the range is the batch interval of the stream, and so is the step without COMPUTED EVERY; `range_ms` and
+    `step_ms` are 0 until `resolve` sets them.
     """
 
     range_ms: int | None
@@ -40,7 +41,7 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True)
 class CountRange:
-    """The last `size` tuples, reported after every `step` tuples."""
+    """A count window: the last `size` tuples, reported after every `step` tuples."""
 
     size: int
     step: int
@@ -48,10 +49,11 @@ class CountRange:
 
 @dataclass(frozen=True, slots=True)
 class WindowClause:
-    """A window of the dataset. `name` is the IRI that addresses it: the stream's or (`named_window`) its own.
+    """A window of the dataset. `name`: the IRI with which patterns refer to the window; that of the stream or, if
+    `named_window` is set, its own.
 
-    `in_default`: merged into the default graph (FROM STREAM); otherwise only accessible by GRAPH (FROM NAMED STREAM) or
-    WINDOW (FROM NAMED WINDOW). `at` is the stream's position in the text.
+    `in_default`: whether the default graph includes the window (FROM STREAM); otherwise, only GRAPH (FROM NAMED STREAM)
+    or WINDOW (FROM NAMED WINDOW) reads it. `at`: the position of the stream's IRI in the text.
     """
 
     name: str
@@ -64,7 +66,9 @@ class WindowClause:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """FROM and FROM NAMED clauses for stored graphs, in order; `urn:x-penstock:stored` is the stored default graph."""
+    """The stored graphs in FROM and FROM NAMED clauses, in order. `urn:x-penstock:stored` is the stored default
+    graph.
+    """
 
     default: tuple[Iri, ...] = ()
     named: tuple[Iri, ...] = ()
@@ -72,12 +76,12 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class ContinuousQuery:
-    """A query. Without `windows` and `registered` it is one-shot.
+    """A query. It is one-shot if it has no windows and is not `registered`.
 
-    `computed_every_ms` overrides the windows' steps; `starting_at_ms` sets t0. `variables` are SELECT's, in order
-    (empty for CONSTRUCT and DESCRIBE). `template` is CONSTRUCT's; `describe` has the terms of DESCRIBE. `algebra` has
-    the solution modifiers on top; SELECT always has a Project. `at` is the position of REGISTER or the query form,
-    `name_at` that of the name.
+    `computed_every_ms` overrides the steps of all windows; `starting_at_ms` sets t0. `variables`: those of SELECT, in
+    order; empty for other forms. `template`: that of CONSTRUCT. `describe`: the terms of DESCRIBE. `algebra`: the
+    pattern with the solution modifiers on top; that of a SELECT always has a Project. `at`: the position of REGISTER or
+    of the query form in the text; `name_at`: that of the name.
     """
 
     text: str
@@ -108,7 +112,7 @@ class ContinuousQuery:
 
 @dataclass(frozen=True, slots=True)
 class InsertData:
-    """SPARQL Update `INSERT DATA`: ground triples by graph (None = default graph). Blank nodes are BlankNode."""
+    """An `INSERT DATA` of SPARQL Update: triples without variables, each with its graph (None: the default graph)."""
 
     text: str
     quads: tuple[tuple[Iri | None, Triple], ...]

@@ -1,4 +1,4 @@
-"""EXPLAIN: displays a plan as a tree of operators, with estimates and the figures of the last run."""
+"""EXPLAIN: shows a plan as a tree of operators, with estimates and the figures of the last execution."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ def render(
     rows: Mapping[int, int],
     nanos: Mapping[int, int],
 ) -> str:
-    """Return the plan's tree, root first.
+    """Return the tree of a plan as text, with the root first.
 
-    `rows`: number of rows, by node that ran. `nanos`: own time in ns of the last timed run, by node.
+    `labels`: description and expected rows, by node. `rows`: number of rows in the last execution, by node. `nanos`:
+    time in ns that the operator itself took in the last timed execution, by node.
     """
     actual = {number: (count, nanos.get(number)) for number, count in rows.items()}
     lines = list(_tree(spec["root"], labels, actual, 0, ""))
@@ -44,7 +45,7 @@ def _tree(
         figures += f", actual {rows} rows"
         if nanos is not None:
             figures += f", {nanos / 1000:.1f} µs"
-        if node["op"] == "fork":  # the other rows are those of its inner steps, which ran in this process
+        if node["op"] == "fork":  # the other rows come from its inner node, which was executed in this process
             figures += f", {rows - actual[node['inner']['id']][0]} rows from stores"
     yield f"{line}  ({figures})"
     for key in _SIDES:

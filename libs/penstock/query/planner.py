@@ -1,4 +1,4 @@
-"""The planner: from a resolved query (or a template) to a physical plan (docs/plan-format.md)."""
+"""The planner: from a resolved query, or the template of a group, to a physical plan (docs/plan-format.md)."""
 
 from __future__ import annotations
 
@@ -46,18 +46,19 @@ if TYPE_CHECKING:
 MEMBER = "$member"
 _LIMITS = PlanningLimits()
 _STALE_FACTOR = 4  # statistics that change by a larger factor may favour another join order
-_STALE_FLOOR = 64  # below this number of edges the join order does not matter
+_STALE_FLOOR = 64  # below this number of edges, the join order does not matter
 
 
 @dataclass(frozen=True, slots=True)
 class PhysicalPlan:
-    """A plan and how to read its answer.
+    """A plan, and how to read the answer from its result.
 
-    `outputs`: (name, slot) of SELECT's variables in order; for CONSTRUCT and DESCRIBE the slots of "s", "p", "o"; empty
-    for ASK, which is true if the answer has a row. `member`: slot of the hidden member column of a group's plan.
-    `parameters`: slots of the template's parameters. `labels`: description and expected rows by node id, for EXPLAIN.
-    `counts`: the statistics by which the plan was chosen. `fragments`: by fork, the plan that stores run for it.
-    `factors`: if the answer is a cross product of independent parts, a plan for each part (docs/adr/0047).
+    `outputs`: for SELECT, (name, slot) of each variable, in order; for CONSTRUCT and DESCRIBE, the slots of "s", "p"
+    and "o"; empty for ASK, whose answer is true if there is a row. `member`: for the plan of a group, the slot of the
+    hidden member column. `parameters`: the slots of the template's parameters. `labels`: description and expected rows
+    by node id, for EXPLAIN. `counts`: the statistics by which the plan was chosen. `fragments`: by node id of a fork,
+    the plan that stores execute for it. `factors`: if the answer is a cross product of independent parts, a plan for
+    each part (docs/adr/0047).
     """
 
     spec: Spec
@@ -71,8 +72,8 @@ class PhysicalPlan:
     factors: tuple[Spec, ...] = ()
 
     def replan_needed(self, catalogue: Catalogue) -> bool:
-        """Return whether statistics differ too much from those by which the plan was chosen (docs/architecture.md,
-        "Queries").
+        """Return whether the current statistics differ so much from those by which the plan was chosen that another
+        plan may be better.
         """
         for (source, graph, predicate), (edges, _, _) in self.counts.items():
             if graph == ALL_NAMED_GRAPHS and predicate != ANY_PREDICATE:
@@ -84,7 +85,7 @@ class PhysicalPlan:
         return False
 
     def render(self, rows: Mapping[int, int] | None = None, nanos: Mapping[int, int] | None = None) -> str:
-        """Return EXPLAIN's tree of operators with estimates and, if given by node, actual rows and own times in ns."""
+        """Return the plan as text for EXPLAIN. `rows`, `nanos`: see `plan_tree.render`."""
         return render(self.spec, self.labels, rows or {}, nanos or {})
 
 
@@ -95,9 +96,10 @@ def plan(
     grouped: bool,
     sample: Sequence[Constant] = (),
 ) -> PhysicalPlan:
-    """Plan a resolved query, or a template, whose seed table will have the columns (member, parameters…).
+    """Plan a resolved query or a template. QueryError if there is no plan, QueryLimitError above a limit.
 
-    `grouped` adds the member column. `sample`: a member's constants, whose exact degrees are used for all members.
+    `grouped`: whether the plan's seed table has a member column before the columns of the parameters. `sample`: the
+    constants of a member; their exact degrees serve as estimates for all members.
     """
     asked = query.query if isinstance(query, Template) else query
     with planning(_LIMITS, asked.text) as budget:
@@ -129,7 +131,7 @@ def _planned(
     seed = [context.slot(name) for name in hidden]
     scope = Scope(context.dataset.default)
     algebra = _with_unique_names(query.algebra, context.numbers)
-    # computed and cached while the stack is shallow
+    # compute and cache these now, while the stack is shallow
     size(algebra), visible(algebra), certain(algebra), binding_variables(algebra)
     body = join(context, algebra, context.seed(), scope)
     root, outputs = _answer(context, query, body, scope)
@@ -153,7 +155,7 @@ def _planned(
 
 
 def _factors(context: PlanContext, query: ContinuousQuery, body: Relation) -> list[Spec]:
-    """Return the factors of a group's answer, if it is a cross product of several."""
+    """Return the plans of the factors, if the answer of a group is a cross product of several."""
     if context.member is None or query.form is not Form.SELECT or query.r2s is not RelationToStream.RSTREAM:
         return []
     if len(body.factors) < 2:
@@ -210,8 +212,8 @@ def _template_term(term: Term, context: PlanContext, blanks: dict[str, int]) -> 
 
 
 def _with_unique_names(algebra: Node, numbers: Iterator[int]) -> Node:
-    """Rename variables that a sub-select does not project, so that one name is one slot; likewise variables inside
-    GRAPH ?g that have its name.
+    """Rename variables that a sub-select does not project, so that each name stands for one variable. Also rename
+    variables inside GRAPH ?g that have the name of the graph variable.
     """
 
     def top(node: Node) -> Node:

@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 
 
 class _AnyError(Exception):
-    """The query may read tuples of any predicate."""
+    """Raised if a query may read tuples of any predicate."""
 
 
 def predicates_of(query: ContinuousQuery) -> frozenset[str] | None:
-    """Return the IRIs of the predicates that the query's answers depend on; None if they may be any.
+    """Return the IRIs of the predicates whose tuples affect the answers of a query; None if tuples of any predicate
+    may.
 
-    They may be any for variables as predicates, negated property sets, paths that may have length zero (and then match
+    That is the case for variables as predicates, negated property sets, paths that may have length zero (they match
     every node), DESCRIBE, and count windows.
     """
     if query.form is Form.DESCRIBE or any(isinstance(window.range, CountRange) for window in query.windows):
@@ -76,7 +77,9 @@ def _of_path(path: Path) -> Iterator[str]:
 
 
 def _of_expression(expr: Expr) -> Iterator[str]:
-    """Return predicates in functions that look up tuples. Patterns within EXISTS are nodes of the algebra."""
+    """Yield the predicates of functions that look up tuples. Patterns of EXISTS are not visited here, because `nodes`
+    yields them.
+    """
     if isinstance(expr, AggregateCall) and expr.expr is not None:
         yield from _of_expression(expr.expr)
     if not isinstance(expr, Call):

@@ -1,4 +1,4 @@
-"""Checks of a parsed query against an engine: its streams and graphs must exist (language.md)."""
+"""Checks a parsed query against an engine: the streams and graphs that it names must exist (language.md)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 def error_at(query: ContinuousQuery, at: int, message: str, construct: str = "") -> QueryError:
-    """Return a QueryError at offset `at` of the query's text. Without `construct` it refers to the word at that
-    offset.
+    """Return a QueryError at offset `at` of the query's text. If `construct` is empty, the error refers to the word at
+    that offset.
     """
     return query_error(Fault(message, at, construct), query.text)
 
 
 def resolve(query: ContinuousQuery, catalogue: Catalogue, *, stands: bool = False) -> ContinuousQuery:
-    """Return the query with `[NOW]` resolved. QueryError if it names unknown streams or graphs, or uses `[ALL]` over a
-    stream that has timing predicates but no retention.
+    """Return the query with the ranges of `[NOW]` windows set. QueryError if it names an unknown stream or graph, or
+    uses `[ALL]` over a stream that has timing predicates but no retention.
 
-    One-shot queries may name unknown graphs, which are empty, as in SPARQL. So may a query that `stands`, i.e. was
-    registered before: the stream that absorbed into the graph may have been dropped.
+    One-shot queries may name unknown graphs, which are empty, as in SPARQL. A query that was registered before
+    (`stands`) may, too, because the stream that absorbed into the graph may have been dropped.
     """
     if not query.continuous:
         return query
@@ -39,7 +39,9 @@ def resolve(query: ContinuousQuery, catalogue: Catalogue, *, stands: bool = Fals
 
 
 def stored_graphs(query: ContinuousQuery) -> list[Iri]:
-    """Return the stored graphs that a query names, with their positions: in its clauses, then in its patterns."""
+    """Return the IRIs of the stored graphs that a query names, with their positions: first those in dataset clauses,
+    then those in patterns.
+    """
     listed = [*query.dataset.default, *query.dataset.named]
     known = {clause.name for clause in query.windows if not clause.named_window} | {iri.value for iri in listed}
     named = [node.name for node in nodes(query.algebra) if isinstance(node, Graph) and isinstance(node.name, Iri)]

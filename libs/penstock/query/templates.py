@@ -1,8 +1,8 @@
 """Templates: queries that are equal up to constants at vertices and literals in comparisons have the same template, and
 can share a group (ADR 6).
 
-Constants in subject and object position of triple patterns, and literals compared in expressions, become parameters.
-Predicates, graphs, windows, paths and LIMIT stay, so that all members of a group share a plan.
+Parameters replace the constants in subject and object position of triple patterns, and the literals in comparisons.
+Predicates, graphs, windows, paths and LIMIT belong to the template, so that all members of a group can share a plan.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def parametrise(query: ContinuousQuery) -> tuple[Template, tuple[Constant, ...]]
         return rebuild(current, node, expression)
 
     algebra = node(query.algebra)
-    # A query that publishes a stream forms a separate group: the key contains its name.
+    # The template of a query that publishes a stream contains its name, so that its group has no other member.
     name = query.name if query.publishes else None
     bare = replace(query, algebra=algebra, text="", name=name, warnings=())
     return Template(bare, tuple(Variable(f"{_PARAMETER}{i}") for i in range(len(constants)))), tuple(constants)

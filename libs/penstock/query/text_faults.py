@@ -1,4 +1,4 @@
-"""Errors inside the front end: a message and an offset, before line and column are known."""
+"""Errors inside of the query front end: a message with an offset in the text, before line and column are known."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _SHOWN = 200  # maximum length of a quoted construct, in characters
 _WORD = re.compile(r"<[^<>\s]{0,200}>|[?$]?[\w:.-]{1,200}|\S")
 
 
-class Fault(Exception):  # noqa: N818 - becomes a QueryError before it leaves the front end
+class Fault(Exception):  # noqa: N818 - the front end replaces it by a QueryError
     """An error at offset `at` of the text.
 
-    `construct` is the invalid piece of text; empty means the word at `at`.
+    `construct`: the invalid piece of text; if it is empty, the word at `at`.
     """
 
     def __init__(self, message: str, at: int, construct: str = "") -> None:
@@ -28,7 +28,7 @@ class LimitFault(Fault):
 
 
 def query_error(fault: Fault, text: str) -> QueryError:
-    """Return the QueryError, with line and column, for a fault in the original text."""
+    """Return the QueryError, with line and column, for a fault in `text`."""
     offset = min(max(fault.at, 0), len(text))
     lines = text[:offset].splitlines(keepends=True)
     if not lines or lines[-1].splitlines()[0] != lines[-1]:

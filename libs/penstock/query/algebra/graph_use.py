@@ -1,4 +1,6 @@
-"""How a pattern inside GRAPH ?g depends on the graph: SPARQL 1.1 §18.6 evaluates it in each graph separately."""
+"""How a pattern inside of GRAPH ?g depends on the graph. SPARQL 1.1 §18.6 evaluates the pattern in each graph
+separately.
+"""
 
 from __future__ import annotations
 
@@ -30,20 +32,22 @@ class GraphUse(Enum):
     """How the solutions of a pattern depend on the active graph."""
 
     NONE = auto()
-    """Reads no graph: the solutions are the same in each."""
+    """The pattern reads no graph: its solutions are the same in each graph."""
     BINDS = auto()
-    """Every solution comes from a scan, which binds the graph variable."""
+    """Every solution comes from a scan, and the scan binds the graph variable."""
     DEPENDS = auto()
-    """A solution may exist without a scan but depend on the graph: the variable must be bound first."""
+    """A solution may depend on the graph although no scan binds the graph variable. The variable must therefore be
+    bound first.
+    """
 
 
 def binds_graph(node: Node) -> bool:
-    """Return whether every solution of the pattern comes from a scan, which binds the enclosing graph variable."""
+    """Return whether every solution of the pattern comes from a scan that binds the variable of the enclosing GRAPH."""
     return graph_use(node) is GraphUse.BINDS
 
 
 def graph_use(node: Node) -> GraphUse:
-    """Return how the pattern depends on the graph of the enclosing GRAPH."""
+    """Return how a pattern depends on the graph of the enclosing GRAPH."""
     spend()
     match node:
         case Bgp():
@@ -71,7 +75,7 @@ def graph_use(node: Node) -> GraphUse:
 
 
 def tests_patterns(expr: Expr | None) -> bool:
-    """Return whether an expression contains an EXISTS, which reads the active graph."""
+    """Return whether an expression contains an EXISTS. An EXISTS reads the active graph."""
     if isinstance(expr, Exists):
         return True
     return isinstance(expr, Call) and any(map(tests_patterns, expr.args))
@@ -87,12 +91,16 @@ def _of_join(left: GraphUse, right: GraphUse) -> GraphUse:
 
 
 def _of_first(first: GraphUse, *others: GraphUse) -> GraphUse:
-    """Return the use of a pattern whose solutions are those of `first`, which the other parts extend or filter."""
+    """Return the use of a pattern whose solutions are those of a part `first`, extended or filtered by the other
+    parts.
+    """
     if first is GraphUse.NONE and any(other is not GraphUse.NONE for other in others):
         return GraphUse.DEPENDS
     return first
 
 
 def _of_whole(inner: GraphUse) -> GraphUse:
-    """Return the use of a sub-select. Its rows are grouped, sorted and limited per graph, so each row needs a graph."""
+    """Return the use of a sub-select. Its rows are grouped, sorted and limited separately for each graph, so each row
+    needs a graph.
+    """
     return inner if inner is GraphUse.BINDS else GraphUse.DEPENDS

@@ -1,8 +1,9 @@
 """Static properties of the algebra: which variables occur, which are bound in every solution, and what may be
 correlated.
 
-Evaluating a pattern *with* the bindings of the rows on its left (correlated) equals the join of independent results
-only if no FILTER, BIND, OPTIONAL or MINUS inside could observe the difference; `correlatable` decides this.
+A pattern is *correlated* if it is evaluated with the bindings of the rows on its left. The result is that of a join of
+independent results only if no FILTER, BIND, OPTIONAL or MINUS in the pattern could observe a difference. `correlatable`
+decides this.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _NONE: Names = frozenset()
 
 
 def _memoised(fact: Callable[[N], T]) -> Callable[[N], T]:
-    """Cache a function of nodes for the planning of a text."""
+    """Cache the results of a function of nodes while a text is planned."""
 
     @wraps(fact)
     def found(node: N) -> T:
@@ -60,7 +61,7 @@ def _memoised(fact: Callable[[N], T]) -> Callable[[N], T]:
         entry = known.get(id(node))
         if entry is None:
             budget.spend()
-            entry = known[id(node)] = (node, fact(node))  # the entry keeps the node alive, so that its id stays unique
+            entry = known[id(node)] = (node, fact(node))  # the entry retains the node, so that its id stays unique
         value: T = entry[1]
         return value
 
@@ -92,7 +93,7 @@ def expression_variables(expr: Expr) -> Names:
 
 @_memoised
 def visible(node: Node) -> Names:
-    """Return the in-scope variables of a pattern (SPARQL 1.1 §18.2.1)."""
+    """Return the names of the in-scope variables of a pattern (SPARQL 1.1 §18.2.1)."""
     match node:
         case Bgp():
             return frozenset().union(*map(pattern_variables, node.patterns))
@@ -119,7 +120,7 @@ def visible(node: Node) -> Names:
 
 @_memoised
 def certain(node: Node) -> Names:
-    """Return variables that every solution of the pattern binds. Some such variables may be missing."""
+    """Return variables that every solution of a pattern binds. The result may lack some of these variables."""
     match node:
         case Join():
             return certain(node.left) | certain(node.right)
@@ -151,7 +152,9 @@ def certain(node: Node) -> Names:
 
 @_memoised
 def all_variables(node: Node) -> Names:
-    """Return every variable in the pattern, in scope or in an expression (except hidden ones of sub-selects)."""
+    """Return all variables of a pattern: those in scope and those in expressions, but not variables that a sub-select
+    hides.
+    """
     match node:
         case Join() | Minus():
             return all_variables(node.left) | all_variables(node.right)
@@ -174,8 +177,8 @@ def all_variables(node: Node) -> Names:
 
 @_memoised
 def binding_variables(node: Node) -> Names:
-    """Return the variables that are bound or looked up: in patterns, BIND, VALUES and graph names, not in
-    expressions.
+    """Return the variables that a pattern binds or looks up: those in triple patterns, BIND, VALUES and graph names,
+    but not those that only expressions read.
     """
     match node:
         case Join() | LeftJoin() | Minus():
@@ -194,9 +197,7 @@ def binding_variables(node: Node) -> Names:
 
 
 def correlatable(node: Node, outer: Names) -> bool:
-    """Return whether evaluating `node` with the bindings of `outer` certainly gives the same rows as joining
-    independent results (see the module docstring).
-    """
+    """Return whether a pattern may be correlated with rows that bind the names `outer` (see the module docstring)."""
     spend()
     match node:
         case Bgp() | Values():
@@ -225,7 +226,7 @@ def correlatable(node: Node, outer: Names) -> bool:
 
 
 def occurring(node: Node) -> Names:
-    """Return every variable name in the pattern, including hidden ones of sub-selects."""
+    """Return all variable names in a pattern, including those that a sub-select hides."""
     names = set[str]()
     for inner in nodes(node):
         spend()
@@ -234,7 +235,7 @@ def occurring(node: Node) -> Names:
 
 
 def _own_variables(node: Node) -> Names:
-    """Return the names introduced at the node itself, not below it."""
+    """Return the variable names at the node itself, without those in its sub-patterns."""
     names = frozenset[str]().union(*map(expression_variables, expressions(node)))
     match node:
         case Extend():
@@ -253,7 +254,9 @@ def _own_variables(node: Node) -> Names:
 
 @_memoised
 def size(part: Triple | PathTriple | Node) -> int:
-    """Return the number of triples, and of nodes other than Bgp, of a pattern, without those of EXISTS."""
+    """Return the size of a pattern: its number of triple patterns, and of nodes other than Bgp. Patterns of EXISTS do
+    not count.
+    """
     if isinstance(part, (Triple, PathTriple)):
         return 1
     own = len(part.patterns) if isinstance(part, Bgp) else 1

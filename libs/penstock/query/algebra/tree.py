@@ -1,8 +1,8 @@
 """The algebra: the meaning of a query, independent of its execution (SPARQL 1.1 §18).
 
-Terms and expressions are frozen values. Every node and triple has `at`, its offset in the query's text, so that later
-errors can refer to it. `at` is not compared for equality. Classes without a docstring are the operators of these names
-in SPARQL 1.1 §18.
+Terms and expressions are frozen values. Every node and triple has `at`, its offset in the query's text, so that errors
+can refer to it; comparisons for equality ignore `at`. Classes without a docstring are the operators of these names in
+SPARQL 1.1 §18.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Iri:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A literal. The datatype is always an IRI: xsd:string for simple literals, rdf:langString if `lang` is set."""
+    """A literal. `datatype` is always an IRI: xsd:string for simple literals, rdf:langString if `lang` is set."""
 
     lexical: str
     datatype: str
@@ -32,8 +32,8 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A query variable. Blank nodes of patterns become variables named `_:label`, which are never visible in
-    answers.
+    """A variable of a query. A blank node of a pattern becomes a variable named `_:label`, which answers do not
+    contain.
     """
 
     name: str
@@ -89,7 +89,9 @@ class ZeroOrOne:
 
 @dataclass(frozen=True, slots=True)
 class NegatedSet:
-    """`!(a|^b)`: forward and inverse members. A side is None if the set has no member of that direction."""
+    """A negated property set, such as `!(a|^b)`. `forward`, `inverse`: its members in each direction, None if it has
+    none.
+    """
 
     forward: tuple[Iri, ...] | None
     inverse: tuple[Iri, ...] | None
@@ -101,10 +103,10 @@ Path: TypeAlias = Link | Inverse | Sequence | Alternative | ZeroOrMore | OneOrMo
 # ---- expressions
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An operator or built-in, named as in docs/plan-format.md (`=`, `and`, `strlen`, `cast:integer`, …).
+    """A call of an operator or function, named as in docs/plan-format.md (`=`, `and`, `strlen`, `cast:integer`, …).
 
-    `extra` has arguments that are not expressions: the base IRI of `iri`, the window IRI of `window_start` and
-    `window_end`.
+    `extra`: an argument that is no expression: for `iri` the base IRI, for `window_start` and `window_end` the IRI of
+    the window.
     """
 
     name: str
@@ -154,7 +156,7 @@ class PathTriple:
 
 @dataclass(frozen=True, slots=True)
 class Bgp:
-    """A basic graph pattern. Paths that are plain links, inverses or sequences are already triples."""
+    """A basic graph pattern. Paths that consist of links, inverses and sequences only are given as triples."""
 
     patterns: tuple[Triple | PathTriple, ...]
     at: int = _AT
@@ -205,7 +207,7 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """`GRAPH name {…}`: a stored graph, a stream's window (by the stream's IRI), or a variable."""
+    """`GRAPH name {…}`. `name`: a stored graph, the window of a stream (by the stream's IRI), or a variable."""
 
     name: Iri | Variable
     inner: Node
@@ -223,7 +225,7 @@ class WindowGraph:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Inline data; None is UNDEF."""
+    """Inline data (VALUES). None stands for UNDEF."""
 
     variables: tuple[Variable, ...]
     rows: tuple[tuple[Iri | Literal | None, ...], ...]
@@ -232,7 +234,9 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """GROUP BY with aggregates. `keys` are variables (expressions become Extends below); `implicit` = no GROUP BY."""
+    """Grouping with aggregates. `keys`: the variables of GROUP BY; for an expression, an Extend below the Group binds
+    one. `implicit`: whether there is no GROUP BY.
+    """
 
     inner: Node
     keys: tuple[Variable, ...]

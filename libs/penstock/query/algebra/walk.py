@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """Return the direct sub-patterns, without those of EXISTS."""
+    """Return the direct sub-patterns of a node, without those of EXISTS."""
     match node:
         case Join() | LeftJoin() | Minus():
             return (node.left, node.right)
@@ -54,7 +54,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def expressions(node: Node) -> tuple[Expr, ...]:
-    """Return the expressions directly at the node."""
+    """Return the expressions of the node itself."""
     match node:
         case Filter():
             return (node.condition,)
@@ -71,7 +71,7 @@ def expressions(node: Node) -> tuple[Expr, ...]:
 
 
 def exists_patterns(expr: Expr) -> Iterator[Node]:
-    """Yield the patterns of the EXISTS inside an expression."""
+    """Yield the pattern of each EXISTS in an expression."""
     if isinstance(expr, Exists):
         yield expr.pattern
     elif isinstance(expr, Call):
@@ -80,7 +80,7 @@ def exists_patterns(expr: Expr) -> Iterator[Node]:
 
 
 def nodes(root: Node) -> Iterator[Node]:
-    """Yield every node, depth first, including those inside EXISTS."""
+    """Yield a node and all nodes below it, depth first, including those in EXISTS."""
     yield root
     for child in children(root):
         yield from nodes(child)
@@ -90,7 +90,7 @@ def nodes(root: Node) -> Iterator[Node]:
 
 
 def rebuild(node: Node, child: Callable[[Node], Node], expr: Callable[[Expr], Expr]) -> Node:
-    """Return the node with `child` applied to its sub-patterns and `expr` to its expressions."""
+    """Return a copy of a node, with `child` applied to its sub-patterns and `expr` to its expressions."""
     match node:
         case LeftJoin():
             condition = expr(node.condition) if node.condition is not None else None
@@ -119,7 +119,9 @@ def rebuild(node: Node, child: Callable[[Node], Node], expr: Callable[[Expr], Ex
 
 
 def rename(node: Node, names: Mapping[str, str]) -> Node:
-    """Return the pattern with variables renamed everywhere, including inside EXISTS."""
+    """Return a copy of a pattern in which variables are renamed, including those in EXISTS. `names`: old to new
+    names.
+    """
 
     def variable(old: Variable) -> Variable:
         return replace(old, name=names.get(old.name, old.name))

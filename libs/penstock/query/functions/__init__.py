@@ -1,5 +1,5 @@
 """The SPARQL functions.
 
-`signatures` lists their names and argument counts, `text_functions` implements those that the native core delegates to
-Python, `xpath_regex` compiles their regular expressions.
+`signatures` lists their names and numbers of arguments. `text_functions` implements the functions that the native core
+delegates to Python, and `xpath_regex` compiles regular expressions for them.
 """

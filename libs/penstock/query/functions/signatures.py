@@ -1,4 +1,4 @@
-"""The supported functions by name and by IRI, with their argument counts (SPARQL 1.1 §17.4, semantics.md §5)."""
+"""The supported functions, by name or by IRI, with their numbers of arguments (SPARQL 1.1 §17.4, semantics.md §5)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _MANY = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A function's name in docs/plan-format.md and its minimum and maximum number of arguments."""
+    """The name of a function in docs/plan-format.md, and its minimum and maximum number of arguments."""
 
     name: str
     least: int
     most: int
 
     def expectation(self) -> str:
-        """Return the permitted number of arguments as text, such as "2 to 3 arguments"."""
+        """Return the permitted number of arguments as a text, such as "2 to 3 arguments"."""
         if self.most == _MANY:
             return f"at least {_count(self.least)}"
         if self.least == self.most:
@@ -67,4 +67,4 @@ BY_IRI: dict[str, Signature] = {
     PENSTOCK + "evaluationTime": Signature("evaluation_time", 0, 0),
     CSPARQL_TIMESTAMP: Signature("timestamp", 3, 3),
 }
-"""Functions called by IRI: casts, and those of streams."""
+"""The functions that are called by IRI: casts, and functions of streams and windows."""

@@ -1,7 +1,7 @@
 """The SPARQL functions that the native core delegates to Python: regular expressions, hashes, upper and lower case.
 
-The native core calls `call` once per distinct list of arguments and caches the result (native/src/expr/frame.cpp). It
-checks the kinds of the arguments before, and handles plain-text patterns itself.
+The native core calls `call` once per distinct list of arguments and caches the result (native/src/expr/frame.cpp).
+Before a call, it checks the kinds of the arguments. It evaluates patterns that are plain text itself.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _PROBE_SECONDS = 0.1
 
 
 def call(name: str, args: Sequence[TermTuple | None], seconds_left: float = 0.0) -> TermTuple | None:
-    """Return the function's result, or None for an expression error (also for unknown functions).
+    """Return the result of a function, or None for an expression error. A call of an unknown function is such an error.
 
-    `seconds_left`: the remaining time of the evaluation; 0 = no limit. A search ends when this time is over, and after
+    `seconds_left`: the remaining time of the evaluation; 0: no limit. A search ends when this time is over, or after
     MATCH_SECONDS of processor time. LimitError if a pattern, a search or a result exceeds its limit.
     """
     function = _FUNCTIONS.get(name)
@@ -52,10 +52,11 @@ def call(name: str, args: Sequence[TermTuple | None], seconds_left: float = 0.0)
 
 
 def _in_time(function: Function, terms: list[TermTuple], seconds_left: float) -> TermTuple | None:
-    """Call a function within the evaluation's remaining time.
+    """Call a function within the remaining time of the evaluation.
 
-    The `regex` module limits processor time, but the evaluation's limit is wall time. A long search is therefore
-    interrupted once, to measure its share of a processor. It then starts again with this share of the remaining time.
+    The `regex` module can limit processor time, but the limit of an evaluation is elapsed time. A long search is
+    therefore interrupted once, to measure which share of a processor it gets. It is then started again, with this share
+    of the remaining time.
     """
     began = monotonic()
     try:
@@ -94,7 +95,9 @@ def _replace(terms: list[TermTuple], seconds: float) -> TermTuple | None:
 
 
 def _replacement(text: str, groups: int) -> list[str | int]:
-    r"""Return the literal texts and group numbers of a replacement: `$3`, `\$` and `\\` (F&O section 5.6.3)."""
+    r"""Split a replacement into literal texts and the numbers of groups; it may contain `$3`, `\$` and `\\` (F&O
+    section 5.6.3).
+    """
     parts: list[str | int] = []
     at = 0
     while at < len(text):
@@ -115,8 +118,8 @@ def _replacement(text: str, groups: int) -> list[str | int]:
 
 
 def _group_number(text: str, at: int, groups: int) -> tuple[int, int]:
-    """Read a group number: one digit, and further ones as long as the number is that of a group. Returns the number and
-    the offset after it.
+    """Read a group number at offset `at`: one digit, and further digits as long as there is a group with the number.
+    Returns the number, and the offset after it.
     """
     if not (at < len(text) and "0" <= text[at] <= "9"):
         raise PatternError("a $ in a replacement stands before no digit")
@@ -143,7 +146,7 @@ def _substitute(pattern: Pattern, parts: Sequence[str | int], text: str, seconds
 
 
 def _group(match: Match, number: int) -> str:
-    """Return the text matched by the group; empty if it did not participate or does not exist."""
+    """Return the text that a group has matched, "" if the group did not participate or does not exist."""
     return (match[number] or "") if number <= match.re.groups else ""
 
 

@@ -1,11 +1,11 @@
-r"""XPath regular expressions as patterns of the `regex` module.
+r"""Translation of XPath regular expressions to patterns of the `regex` module.
 
 The language is that of XQuery and XPath Functions and Operators, section 5.6.1, on XML Schema's regular expressions:
 anchors, reluctant quantifiers and back-references; classes with subtraction (`[a-z-[aeiou]]`), `\i \c \d \s \w`,
-`\p{Lu}` and `\p{IsGreek}`. Syntax that the `regex` module would read differently is refused or rewritten: look-around,
-possessive quantifiers, `$` before a final newline, `\w` and `\s` beyond XML Schema's.
+`\p{Lu}` and `\p{IsGreek}`. Syntax that has another meaning in the `regex` module is refused or rewritten: look-around,
+possessive quantifiers, `$` before a final newline, and `\w` and `\s`, which match more characters than in XML Schema.
 
-Matching may take exponential time (back-references alone make it NP-hard), so every search has a time limit.
+A search may take exponential time (with back-references, matching is NP-hard), so every search has a time limit.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _WHITE = frozenset(" \t\n\r")
 
 
 class PatternError(ValueError):
-    """Not an XPath regular expression, or invalid flags (err:FORX0001, FORX0002)."""
+    """A text is no XPath regular expression, or its flags are invalid (err:FORX0001, FORX0002)."""
 
 
 def _literal(char: str) -> str:
@@ -63,7 +63,9 @@ def _literal(char: str) -> str:
 
 
 class _Translator:
-    """Parses a pattern by recursive descent. Each method returns the translation of its part."""
+    """Parses a pattern by recursive descent. Each parsing method returns the translation of the part that it has
+    read.
+    """
 
     def __init__(self, pattern: str, flags: str) -> None:
         self._pattern = pattern
@@ -203,8 +205,8 @@ class _Translator:
         return _literal(char)
 
     def _back_reference(self, first: str) -> str:
-        """Translate a back-reference: as many digits as name an opened group, which must be complete. A group that did
-        not participate is the empty string.
+        """Translate a back-reference. It has as many digits as possible such that there is a group with its number; the
+        group must be complete. A group that did not participate matches the empty string.
         """
         digits = first
         while self._peek().isdigit() and int(digits + self._peek()) <= self._opened:
@@ -222,8 +224,8 @@ class _Translator:
         return f"\\{letter}{{{'In' + name[2:] if name.startswith('Is') else name}}}"
 
     def _class(self) -> str:
-        """Parse the rest of a class after '[': a positive or negative group, and optionally a class to subtract from
-        it.
+        """Translate the rest of a class after '[': a positive or negative group of characters, and perhaps a class to
+        subtract from it.
         """
         self._nest()
         negative = self._peek() == "^"
@@ -274,9 +276,9 @@ class _Translator:
 
 @lru_cache(maxsize=256)
 def compile_pattern(pattern: str, flags: str) -> Pattern:
-    """Translate and compile a pattern; the latest 256 are cached.
+    """Translate and compile a pattern. The latest 256 patterns are cached.
 
-    PatternError if the pattern or a flag is not valid in XPath, LimitError if it is too large.
+    PatternError if the pattern or a flag is invalid in XPath, LimitError if the pattern is too large.
     """
     if set(flags) - set("smixq"):
         raise PatternError(f"unknown flags in '{flags}'")
@@ -285,6 +287,6 @@ def compile_pattern(pattern: str, flags: str) -> Pattern:
     text = "".join(map(_literal, pattern)) if "q" in flags else _Translator(pattern, flags).translate()
     options = regex.VERSION1 | (regex.IGNORECASE if "i" in flags else regex.VERSION1)
     try:
-        return regex.compile("(?-f)" + text, options)  # simple case folding: one character matches one
+        return regex.compile("(?-f)" + text, options)  # simple case folding: one character matches one character
     except regex.error as error:
         raise PatternError(str(error)) from error

@@ -1,4 +1,4 @@
-"""Conditions and computed columns: expressions over the rows of a relation, and the EXISTS patterns inside them."""
+"""Conditions and computed columns: expressions over the rows of a relation, with the EXISTS in them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def expression(context: PlanContext, expr: Expr, rows: Relation, scope: Scope) -> Spec:
-    """Return an expression over `rows` in plan format. Its EXISTS patterns become sub-plans."""
+    """Return an expression over `rows` in plan format. Each EXISTS in it becomes a sub-plan."""
 
     def sub_plan(call: Exists) -> Spec:
         inner, row = plan_exists(context, call, rows, scope)
@@ -28,8 +28,8 @@ def expression(context: PlanContext, expr: Expr, rows: Relation, scope: Scope) -
 
 
 def extend(context: PlanContext, inner: Relation, name: str, expr: Expr, scope: Scope) -> Relation:
-    """Add a computed column; an error leaves it unbound. If an EXISTS substitutes a value for the variable, rows with
-    an incompatible computed value are dropped.
+    """Add a computed column `name`; where the expression has an error, it is unbound. If `name` is bound already,
+    because an EXISTS substitutes it, only rows with a compatible value remain.
     """
     if name in inner.names:
         own = f"{name}#{next(context.numbers)}"

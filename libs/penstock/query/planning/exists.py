@@ -1,4 +1,6 @@
-"""The inner side of EXISTS: the pattern with the bindings of each outer row substituted (SPARQL 1.1 §18.6)."""
+"""The plan of the pattern of an EXISTS. The bindings of each outer row are substituted in the pattern (SPARQL 1.1
+§18.6).
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,16 @@ if TYPE_CHECKING:
     from penstock.query.planning.plan_context import PlanContext
 
 MAX_EXISTS_OPTIONALS = 6
-"""Maximum number of possibly unbound variables of an EXISTS that need separate plans. Each doubles the number of plans.
+"""Maximum number of variables of an EXISTS that may be unbound outside of it and therefore need separate plans. Each of
+them doubles the number of plans.
 """
 
 
 def plan_exists(context: PlanContext, call: Exists, rows: Relation, scope: Scope) -> tuple[Relation, int]:
-    """Plan an EXISTS for each of `rows`. Returns the plan that yields the numbers of the matching rows, and the slot of
-    the row number.
+    """Plan an EXISTS for each of the outer `rows`. Returns a plan that yields the numbers of the rows with a match, and
+    the slot of the row number.
 
-    QueryLimitError at the EXISTS if too many of its variables need separate plans.
+    LimitFault, at the EXISTS, if too many of its variables need separate plans.
     """
     pattern, row = call.pattern, context.fresh("row")
     unsure = binding_variables(pattern) & rows.maybe
@@ -49,8 +52,8 @@ def plan_exists(context: PlanContext, call: Exists, rows: Relation, scope: Scope
 def _rows_with(
     context: PlanContext, pattern: Node, rows: Relation, scope: Scope, row: int, bound: Names, unbound: Names
 ) -> Relation:
-    """Plan the inner side for the rows that bind `bound` and leave `unbound` unbound; both are variables of the
-    pattern.
+    """Plan the pattern for the outer rows that bind the names `bound` and leave the names `unbound` unbound. Both are
+    variables of the pattern.
     """
     tests = [Call("bound", (Variable(name),)) for name in sorted(bound)]
     tests += [Call("not", (Call("bound", (Variable(name),)),)) for name in sorted(unbound)]
@@ -67,11 +70,11 @@ def _rows_with(
 def _one_case(
     context: PlanContext, pattern: Node, outer: Relation, unsure: Names, given: Substitution, scope: Scope
 ) -> Relation:
-    """Plan the pattern over outer rows.
+    """Plan the pattern over the rows `outer`.
 
-    `unsure`: names that may be unbound in an outer row, so that no look-up can use them. The pattern gets a separate
-    variable for each, which is then compared with the outer value. Names that occur only in expressions read the outer
-    value, bound or not.
+    `unsure`: names that may be unbound in an outer row, so that no look-up can use them. The pattern gets another
+    variable for each of them, whose value is then compared with the outer value. Expressions read the outer values of
+    names that occur only in expressions, whether they are bound or not.
     """
     own = {name: f"{name}#inside{context.slots}" for name in sorted(unsure)}
     before = context.substitution

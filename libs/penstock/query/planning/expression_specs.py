@@ -1,4 +1,4 @@
-"""Expressions and paths in plan format."""
+"""Terms, expressions and paths in plan format, and as text for EXPLAIN."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SHOWN = 200  # maximum length of a displayed term, in characters
 
 
 def term_spec(term: Term, context: PlanContext) -> Spec:
-    """Return a term in plan format: a variable's slot or a constant's id."""
+    """Return a term in plan format: the slot of a variable, or the id of a constant."""
     if isinstance(term, Variable):
         return {"var": context.slot(term.name)}
     if isinstance(term, BlankNode):
@@ -44,7 +44,7 @@ def term_spec(term: Term, context: PlanContext) -> Spec:
 
 
 def expression_spec(expr: Expr, context: PlanContext, exists: Callable[[Exists], Spec]) -> Spec:
-    """Return an expression in plan format. `exists` turns an EXISTS into a reference to its sub-plan."""
+    """Return an expression in plan format. `exists` plans an EXISTS, and returns a reference to its sub-plan."""
     match expr:
         case Variable() | Iri() | Literal():
             return term_spec(expr, context)
@@ -92,7 +92,7 @@ def path_spec(path: Path, context: PlanContext) -> Spec:
 
 
 def render_term(term: Term) -> str:
-    """Return a term for EXPLAIN."""
+    """Return a term as text for EXPLAIN."""
     match term:
         case Variable():
             return term.name if term.name[0] in "$_" else f"?{term.name}"
@@ -110,7 +110,7 @@ def _clipped(text: str) -> str:
 
 
 def render_expression(expr: Expr) -> str:
-    """Return an expression for EXPLAIN."""
+    """Return an expression as text for EXPLAIN."""
     if isinstance(expr, Exists):
         return "not exists {…}" if expr.negated else "exists {…}"
     if isinstance(expr, Call):

@@ -1,4 +1,4 @@
-"""Flattening of group graph patterns into elements that may be joined in any order."""
+"""Divides group graph patterns into elements that may be joined in any order."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A triple, a path, or a pattern that is joined as a whole, with its scope."""
+    """An element of a group, with its scope: a triple pattern, a path, or another pattern that is joined as a whole."""
 
     pattern: Triple | PathTriple | Node
     scope: Scope
 
     @property
     def binds(self) -> Names:
-        """Names that joining the element binds or may bind."""
+        """The names that a join with the element binds or may bind."""
         own = frozenset((self.scope.variable,)) if self.scope.variable is not None else frozenset()
         if isinstance(self.pattern, (Triple, PathTriple)):
             return pattern_variables(self.pattern) | own
@@ -46,7 +46,7 @@ class Element:
 
     @property
     def reads(self) -> Names:
-        """Names that the element binds, or that its expressions read."""
+        """The names that the element binds or may bind, or that its expressions read."""
         if isinstance(self.pattern, (Triple, PathTriple)):
             return self.binds
         return self.binds | all_variables(self.pattern)
@@ -54,14 +54,14 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class FlatGroup:
-    """The joined elements of a group, and its conditions."""
+    """The elements of a group, which are to be joined, and its conditions."""
 
     elements: tuple[Element, ...]
     filters: tuple[tuple[Expr, Scope], ...]
 
 
 def graph_scope(node: Graph | WindowGraph, dataset: QueryDataset) -> Scope:
-    """Return the scope inside GRAPH or WINDOW."""
+    """Return the scope of the pattern inside of a GRAPH or WINDOW."""
     if isinstance(node, WindowGraph):
         return Scope(dataset.window(node.name.value))
     if isinstance(node.name, Iri):
@@ -70,15 +70,18 @@ def graph_scope(node: Graph | WindowGraph, dataset: QueryDataset) -> Scope:
 
 
 def conjuncts(expr: Expr) -> list[Expr]:
-    """Return the conjuncts of `a && b && c`. A filter keeps a row iff every conjunct is true."""
+    """Return the conjuncts of a condition such as `a && b && c`. A filter retains a row if and only if every conjunct
+    is true.
+    """
     if isinstance(expr, Call) and expr.name == "and":
         return [part for argument in expr.args for part in conjuncts(argument)]
     return [expr]
 
 
 def flatten(node: Node, scope: Scope, dataset: QueryDataset, around: Names = frozenset()) -> FlatGroup:
-    """Flatten a group. `around`: names that may be bound outside of `node`. A filter of a nested group moves outwards
-    if every solution inside binds those of its variables that are in `around`.
+    """Divide a group into elements and conditions. `around`: names that may be bound outside of `node`. A filter of a
+    nested group becomes a condition of the whole group only if every solution of the nested group binds those variables
+    of the filter that are in `around`.
     """
     match node:
         case Bgp():
@@ -104,14 +107,15 @@ def flatten(node: Node, scope: Scope, dataset: QueryDataset, around: Names = fro
 def components(
     elements: Sequence[Element], bound: Names, fixed: Names, substituted: Names = frozenset()
 ) -> list[list[Element]]:
-    """Partition the elements into connected parts: elements that share a variable, directly or transitively.
+    """Divide the elements into connected parts. Elements are connected if they share a variable, directly or through
+    other elements.
 
-    `bound`: names of the rows on the left. The first part consists of the elements that are connected with them, and of
-    elements without variables. `fixed` names (parameters) connect nothing. `substituted` names (of an EXISTS) also
-    connect elements that only read them.
+    `bound`: names of the rows on the left. The first part consists of the elements that are connected with these names,
+    and of elements without variables. `fixed`: names that connect no elements (parameters). `substituted`: names that
+    an EXISTS substitutes; they also connect elements that only read them.
     """
     anchor = bound - fixed
-    joined = _Joined(len(elements) + 1)  # number 0 is the left side
+    joined = _Joined(len(elements) + 1)  # number 0 stands for the rows on the left
     owners = dict.fromkeys(anchor, 0)
     for number, element in enumerate(elements, start=1):
         names = (element.binds | element.reads & substituted if substituted else element.binds) - fixed
@@ -120,7 +124,7 @@ def components(
         for name in names:
             joined.merge(owners.setdefault(name, number), number)
     parts: dict[int, list[Element]] = {joined.part(0): []}
-    for number in range(len(elements), 0, -1):  # a part's position is that of its last element
+    for number in range(len(elements), 0, -1):  # the position of a part is that of its last element
         parts.setdefault(joined.part(number), []).append(elements[number - 1])
     first, *others = (list(reversed(part)) for part in parts.values())
     found = [first, *reversed(others)]
@@ -134,12 +138,12 @@ class _Joined:
         self._above = list(range(count))
 
     def part(self, number: int) -> int:
-        """Return the representative of the set."""
+        """Return the representative of the set that contains `number`."""
         above = self._above
         while above[number] != number:
             above[number] = number = above[above[number]]
         return number
 
     def merge(self, one: int, other: int) -> None:
-        """Merge two sets."""
+        """Merge the sets that contain `one` and `other`."""
         self._above[self.part(other)] = self.part(one)

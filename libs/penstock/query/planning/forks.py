@@ -1,4 +1,4 @@
-"""Which scans over a stored graph run in place, and which run in forks on the stores (docs/plan-format.md)."""
+"""Decides which scans of the stored graph run in place, and which run in forks on the stores (docs/plan-format.md)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def scan_node(
     label: str,
     rows: float,
 ) -> Spec:
-    """Return the node of a scan: a scan in place, a new fork with the scan, or the fork on its left with the scan
-    added.
+    """Return the plan node of a scan: a scan in place, a new fork that contains the scan, or the fork on its left
+    extended by the scan.
     """
     terms = [pattern.subject, pattern.predicate, pattern.object]
     if scope.variable is not None:
@@ -51,26 +51,30 @@ def scan_node(
 
 
 def _ends(pattern: Triple, scope: Scope, bound: frozenset[str]) -> list[str]:
-    """Return the bound variables that a scan may look up. A scan that reads a vertex's labels can use only one of them:
-    the subject, if it is bound.
+    """Return the bound variables that a scan may look up, the subject before the object. A scan that reads the labels
+    of a vertex can look up only the first of them.
     """
     ends: list[Term] = [pattern.subject, pattern.object]
     found = [end.name for end in ends if isinstance(end, Variable) and end.name in bound]
     graphs = sum(2 if part.graphs == "named" else len(part.graphs) for part in scope.parts)
-    # with several graphs, the labels of a vertex show in which of them it has edges
+    # with several graphs, a scan reads the labels of a vertex to find the graphs in which it has edges
     probes = not isinstance(pattern.predicate, Iri) or graphs > 1
     return found[:1] if probes else found
 
 
 def _key(context: PlanContext, pattern: Triple, scope: Scope, bound: frozenset[str]) -> str:
-    """Return the bound variable to look up; of two, the one with shorter lists. Empty if none is bound."""
+    """Return the bound variable that a scan should look up; of two variables, the one with fewer expected matches. ""
+    if none is bound.
+    """
     ends = _ends(pattern, scope, bound)
     fanouts = [context.estimator.fanout(pattern, scope.parts, frozenset((end,))) for end in ends]
     return ends[fanouts.index(min(fanouts))] if ends else ""
 
 
 def _fork(context: PlanContext, placement: Placement, chain: Chain) -> tuple[Spec | None, str]:
-    """Return the fork of a chain; if there is none, None and the reason for EXPLAIN."""
+    """Return the fork node of a chain of scans and "". If there should be no fork, return None and the reason, for
+    EXPLAIN.
+    """
     each = max(chain.left.rows, 1e-9)
     entering = [chain.left.rows, *(scan.rows for scan in chain.scans[:-1])]
     steps = tuple(Step(rows / each, scan.rows / each) for rows, scan in zip(entering, chain.scans, strict=True))
@@ -82,7 +86,7 @@ def _fork(context: PlanContext, placement: Placement, chain: Chain) -> tuple[Spe
         return None, "" if placement.execution == "in-place" else ", in place: forks never pay"
     rows = chain.left.rows
     costs = placement.in_place_us(rows, steps), placement.forked_us(rows, steps, *widths)
-    # The estimates of a group's plan are per member, and the number of members is unknown.
+    # The estimates in the plan of a group are per member, and the number of members is unknown here.
     if placement.execution == "auto" and context.member is None and rows < least:
         return None, f", in place: {_ms(costs[0])}, by fork-join {_ms(costs[1])}"
     label = f"at ?{chain.key}'s stores from {least} rows on (in place {_ms(costs[0])}, by fork-join {_ms(costs[1])})"

@@ -1,4 +1,4 @@
-"""Plans of groups: connected parts, join order, and early conditions."""
+"""Plans of group graph patterns: connected parts, join order, and early tests of conditions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Conditions = list[tuple[Expr, Scope]]
 
 
 def compile_group(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """Join `left` with a group: elements in the cheapest order, conditions as early as possible."""
+    """Join `left` with a group: join its elements in the cheapest order, and test conditions as early as possible."""
     conditions: Conditions = []
     while isinstance(node, Filter):
         conditions += [(condition, scope) for condition in conjuncts(node.condition)]
@@ -31,7 +31,7 @@ def compile_group(context: PlanContext, node: Node, left: Relation, scope: Scope
     around = left.names - frozenset(context.hidden) - context.substituted
     flat = flatten(node, scope, context.dataset, around)
     elements = list(flat.elements)
-    if len(elements) == 1 and elements[0].pattern is node:  # not a group: a whole pattern under filters
+    if len(elements) == 1 and elements[0].pattern is node:  # not a group, but a single pattern under filters
         current = context.compile(context, node, left, scope)
         for condition, where in conditions:
             current = filtered(context, condition, current, where)
@@ -42,10 +42,10 @@ def compile_group(context: PlanContext, node: Node, left: Relation, scope: Scope
 
 
 def _joined(context: PlanContext, parts: list[list[Element]], pending: Conditions, left: Relation) -> Relation:
-    """Join the connected parts of a group, starting from `left` for the first part.
+    """Join the connected parts of a group. The first part starts from `left`.
 
-    Each part is planned separately, and the results are crossed. A part's conditions are therefore tested once, not
-    once per row of the other parts.
+    Each part is planned separately, and the plan joins their results by cross products. The conditions of a part are
+    thereby tested once, not once for each row of the other parts.
     """
     relations: list[Relation] = []
     waiting = Pending(pending)
@@ -54,7 +54,7 @@ def _joined(context: PlanContext, parts: list[list[Element]], pending: Condition
         begin = left if i == 0 else context.seed()
         later = Later({}, -1, home, i, left.names - begin.names)
         relations.append(_explored(context, part, waiting, begin, later))
-    if left.pure_seed:  # the largest part streams; the others are materialised
+    if left.pure_seed:  # the largest part is streamed, and the others are materialised
         relations.sort(key=lambda relation: -relation.rows)
     last = {name: i for i, relation in enumerate(relations) for name in relation.names}
     current = relations[0]
@@ -67,8 +67,8 @@ def _joined(context: PlanContext, parts: list[list[Element]], pending: Condition
 def _explored(
     context: PlanContext, elements: list[Element], waiting: Pending, left: Relation, around: Later
 ) -> Relation:
-    """Join `left` with connected elements in the best order, testing conditions as soon as their variables are bound.
-    `around`: names bound by other parts of the group.
+    """Join `left` with connected elements in the best order. Conditions are tested as soon as their variables are
+    bound. `around`: the names that other parts of the group bind.
     """
     order = best_order(
         elements,
@@ -90,7 +90,7 @@ def _explored(
 def _filtered(
     context: PlanContext, waiting: Pending, current: Relation, later: Later, touched: Names | None
 ) -> Relation:
-    """Apply the conditions that no later join can change."""
+    """Test the conditions that no later join can affect. `touched`: see `Pending.take`."""
     for condition, where in waiting.take(current.certain, later, touched):
         current = filtered(context, condition, current, where)
     return current
@@ -100,6 +100,6 @@ def _extend_with(context: PlanContext, element: Element, left: Relation) -> Rela
     pattern, scope = element.pattern, element.scope
     if not isinstance(pattern, (Triple, PathTriple)):
         return join(context, pattern, left, scope)
-    if element.binds & left.maybe:  # a cell may be unbound, and then the scan could not look it up
+    if element.binds & left.maybe:  # a scan cannot look up a cell that may be unbound
         return hash_join(context, left, scan(context, pattern, base(context, Bgp((pattern,))), scope))
     return scan(context, pattern, left, scope)

@@ -1,7 +1,8 @@
-"""Joins of a relation with a pattern: correlated with its rows, or computed independently and joined by hash.
+"""Joins of a relation with a pattern, which is either correlated or computed independently and joined by hash.
 
-A pattern is *correlated* (evaluated from the rows on its left) whenever this gives the result of the independent join:
-its look-ups then have bound keys. Otherwise it is computed from the seed and joined by hash.
+A *correlated* pattern is evaluated from the rows on its left, so that its look-ups have bound keys. A pattern is
+correlated whenever the result is the same as that of the independent join. Otherwise it is computed from the seed, and
+joined by hash.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def join(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """Join `left` with any pattern: correlated if that gives the same result, else by hash."""
+    """Join `left` with any pattern: correlated if that gives the same result, otherwise by hash."""
     left = _in_its_graph(context, node, left, scope)
     if left.pure_seed or may_correlate(context, node, left, scope):
         return context.compile(context, node, left, scope)
@@ -30,13 +31,14 @@ def join(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Rela
 
 
 def independent(context: PlanContext, node: Node, scope: Scope) -> Relation:
-    """Compile a pattern independently of the rows on its left: from its `start`."""
+    """Plan a pattern independently of the rows on its left, from its `start`."""
     return context.compile(context, node, start(context, node, scope), scope)
 
 
 def start(context: PlanContext, node: Node, scope: Scope, *, by_row: bool = False) -> Relation:
-    """Return the relation from which an independent pattern starts: the seed. Inside GRAPH ?g, it is crossed with the
-    graphs, unless the seed or a scan of every solution binds ?g.
+    """Return the relation from which an independent pattern starts: the seed. Inside of GRAPH ?g, it is the cross
+    product of the seed with the graphs, unless the seed binds ?g, or every solution has a scan that binds it. `by_row`:
+    see `base`.
     """
     seed = base(context, node, by_row=by_row)
     if scope.variable is None or scope.variable in seed.names or binds_graph(node):
@@ -45,8 +47,9 @@ def start(context: PlanContext, node: Node, scope: Scope, *, by_row: bool = Fals
 
 
 def base(context: PlanContext, node: Node, *, by_row: bool = False) -> Relation:
-    """Return the seed. Inside EXISTS, return the substituted values with their row numbers instead if `by_row` is set,
-    or if a join of the outer rows with the pattern's own solutions would give another result (see `joinable`).
+    """Return the seed, or inside of an EXISTS the substituted values with their row numbers. An EXISTS needs these if
+    `by_row` is set, or if a join of the outer rows with the solutions of the pattern would give another result (see
+    `joinable`).
     """
     given = context.substitution
     if given is None or (is_sub_select(node) and not by_row):
@@ -66,14 +69,16 @@ def base(context: PlanContext, node: Node, *, by_row: bool = False) -> Relation:
 
 
 def _in_its_graph(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """Bind the graph variable in `left` if the pattern may have a solution for which no scan binds it."""
+    """Bind the variable of the enclosing GRAPH in `left`, if the pattern may have a solution for which no scan binds
+    the variable.
+    """
     if scope.variable is None or scope.variable in left.names or graph_use(node) is not GraphUse.DEPENDS:
         return left
     return replace(graphs(context, left, scope), pure_seed=left.pure_seed)
 
 
 def may_correlate(context: PlanContext, node: Node, left: Relation, scope: Scope) -> bool:
-    """Return whether the pattern may start from the rows of `left`: the result is then that of the independent join."""
+    """Return whether a pattern may be correlated with `left`, because the result is that of the independent join."""
     fixed = frozenset(context.hidden) | context.substituted
     outer = left.names - fixed
     touched = binding_variables(node) | (frozenset((scope.variable,)) if scope.variable is not None else frozenset())
@@ -81,8 +86,11 @@ def may_correlate(context: PlanContext, node: Node, left: Relation, scope: Scope
 
 
 def hash_join(context: PlanContext, left: Relation, right: Relation) -> Relation:
-    """Join two relations by hash on their shared names; without shared names, return all pairs of rows."""
-    if left.pure_seed and not left.names:  # the unit table (a test of constants has no names either, but may be empty)
+    """Join two relations by hash on the names that they share. Without shared names, the result is all pairs of
+    rows.
+    """
+    # the unit table, which has one row (a test of constants has no names either, but may have no row)
+    if left.pure_seed and not left.names:
         return right
     shared = sorted(left.names & right.names - frozenset(context.hidden))
     rows = max(left.rows, right.rows) if shared else left.rows * right.rows
@@ -98,7 +106,7 @@ def _factors(side: Relation) -> tuple[Relation, ...]:
 
 
 def concatenate(context: PlanContext, parts: list[Relation]) -> Relation:
-    """Return the rows of all parts."""
+    """Return the concatenation of relations."""
     rows = sum(part.rows for part in parts)
     spec = context.node("union", "", rows, inputs=[part.node for part in parts])
     bound = frozenset.intersection(*(part.certain for part in parts))
@@ -107,7 +115,7 @@ def concatenate(context: PlanContext, parts: list[Relation]) -> Relation:
 
 
 def graphs(context: PlanContext, left: Relation, scope: Scope) -> Relation:
-    """Cross `left` with the graphs that the variable of the enclosing GRAPH ranges over."""
+    """Return the cross product of `left` with the graphs over which the variable of the enclosing GRAPH ranges."""
     assert scope.variable is not None
     dataset = [part.spec(named=True) for part in scope.parts]
     rows = left.rows * max(1, len(dataset))

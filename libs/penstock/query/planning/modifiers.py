@@ -1,8 +1,8 @@
 """Solution modifiers and sub-selects: grouping, projection, DISTINCT, ORDER BY, LIMIT.
 
-They process whole answers and are therefore never correlated: each starts from the seed. The hidden columns (member,
-parameters, and the graph variable of an enclosing GRAPH) lead every key, so that one execution answers for all members
-of a group.
+They process whole answers, and are therefore never correlated: each starts from the seed. Every key begins with the
+hidden columns (member, parameters, and the graph variable of an enclosing GRAPH). One execution therefore computes the
+answers of all members of a group.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OF_NOTHING = {
 
 
 def compile_modifier(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """Compile a modifier over its inner pattern. `left` is the seed, possibly crossed with graphs."""
+    """Plan a modifier over its inner pattern. `left`: the seed, or its cross product with graphs."""
     assert left.pure_seed, "modifiers are never correlated"
     match node:
         case Group():
@@ -57,7 +57,8 @@ def compile_modifier(context: PlanContext, node: Node, left: Relation, scope: Sc
         case Slice():
             inner = _inner(context, node.inner, left, scope)
             limit = "all" if node.limit is None else str(node.limit)
-            # Inside GRAPH ?g the sub-select is evaluated per graph, with a separate LIMIT.
+            # Inside of GRAPH ?g, the sub-select is evaluated for each graph, and LIMIT applies to each graph
+            # separately.
             graph = None if scope.variable is None else context.slot(scope.variable)
             spec = context.node(
                 "slice",
@@ -94,8 +95,8 @@ def _project(context: PlanContext, inner: Relation, names: list[str]) -> Relatio
 
 
 def _retained(context: PlanContext, inner: Relation, names: list[str]) -> tuple[Relation, ...]:
-    """Return each factor with the columns that a projection retains; () if a name is in no factor, or a factor lacks a
-    hidden column.
+    """Return the factors with the columns that a projection retains. () if a projected name is in no factor, or if a
+    factor lacks a hidden column.
     """
     shown, hidden = frozenset(names) - frozenset(context.hidden), frozenset(context.hidden)
     if not shown <= inner.names or any(not hidden <= factor.certain for factor in inner.factors):
@@ -148,7 +149,7 @@ def _group(context: PlanContext, node: Group, left: Relation, scope: Scope) -> R
 
 
 def _per_graph(context: PlanContext, node: Group, groups: Relation, scope: Scope) -> Relation:
-    """Compile aggregates without GROUP BY inside GRAPH ?g: each graph yields a row, even without matches."""
+    """Plan aggregates without GROUP BY inside of GRAPH ?g. Each graph yields a row, even without matches."""
     base = start(context, node, scope)
     spec = context.node("leftjoin", "", base.rows, left=base.node, right=groups.node)
     outs = frozenset(out.name for out, _ in node.aggregates)

@@ -1,6 +1,6 @@
 """Plans of patterns: OPTIONAL, UNION, MINUS, VALUES, GRAPH and sub-selects.
 
-`compile_pattern` joins the relation on its left with any pattern. Other modules call it as `PlanContext.compile`,
+`compile_pattern` joins a relation with any pattern. Modules that this module imports call it as `PlanContext.compile`,
 because patterns are recursive.
 """
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 def compile_pattern(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """Join `left` with a pattern that may be correlated with it."""
+    """Join `left` with a pattern that may be correlated with `left`."""
     context.budget.spend(node.at)
     match node:
         case Bgp() | Join():
@@ -74,7 +74,9 @@ def compile_pattern(context: PlanContext, node: Node, left: Relation, scope: Sco
 
 
 def _sub_select(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """Compile a sub-select independently. An enclosing EXISTS substitutes nothing inside of it."""
+    """Plan a sub-select independently of the rows on its left. An enclosing EXISTS substitutes nothing in a
+    sub-select.
+    """
     if not left.pure_seed:
         return hash_join(context, left, independent(context, node, scope))
     before, context.substitution = context.substitution, None
@@ -123,7 +125,8 @@ def _union(context: PlanContext, node: Union, left: Relation, scope: Scope) -> R
 
 def _minus(context: PlanContext, node: Minus, outer: Relation, scope: Scope) -> Relation:
     left = join(context, node.left, outer, scope)
-    if not visible(node.left) & visible(node.right) - context.substituted:  # disjoint domains remove nothing
+    # without shared variables, MINUS removes nothing
+    if not visible(node.left) & visible(node.right) - context.substituted:
         return left
     right = _subtracted(context, node.right, scope)
     ignored = [*context.hidden, *([scope.variable] if scope.variable is not None else []), *sorted(context.substituted)]
@@ -135,8 +138,8 @@ def _minus(context: PlanContext, node: Minus, outer: Relation, scope: Scope) -> 
 
 
 def _subtracted(context: PlanContext, node: Node, scope: Scope) -> Relation:
-    """Compile the right side of MINUS. It compares cells, so variables that an EXISTS substitutes and that this side
-    may leave unbound get the substituted values.
+    """Plan the right side of MINUS. MINUS compares cells. Variables that an enclosing EXISTS substitutes, but that this
+    side may leave unbound, therefore get the substituted values.
     """
     if (visible(node) - certain(node)) & context.substituted:
         return join(context, node, start(context, node, scope, by_row=True), scope)
@@ -167,8 +170,8 @@ def _graph(context: PlanContext, node: Graph | WindowGraph, left: Relation) -> R
 
 
 def _may_not_exist(context: PlanContext, node: Graph | WindowGraph) -> bool:
-    """Return whether GRAPH <g> names a graph that no dataset clause lists, around a pattern that may have solutions
-    without a scan. It has none if the graph does not exist.
+    """Return whether the plan must test that the graph of GRAPH <g> exists. It must if no dataset clause lists the
+    graph, and the pattern may have solutions without a scan: without the graph, it has no solution.
     """
     if isinstance(node, WindowGraph) or isinstance(node.name, Variable):
         return False
@@ -176,7 +179,9 @@ def _may_not_exist(context: PlanContext, node: Graph | WindowGraph) -> bool:
 
 
 def _existing_graph(context: PlanContext, left: Relation, name: Iri, scope: Scope) -> Relation:
-    """Return `left` if the stored graph has a triple, else nothing: the meaning of GRAPH <g> {}."""
+    """Return the rows of `left` if the stored graph `name` has a triple, otherwise no rows. This is the meaning of
+    GRAPH <g> {}.
+    """
     if not scope.parts:
         node = context.node("empty", "no such graph", 0.0, slots=[context.slot(n) for n in sorted(left.names)])
         return Relation(node, left.certain, left.maybe, 0.0)

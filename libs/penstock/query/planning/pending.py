@@ -1,4 +1,4 @@
-"""Placement of a group's conditions: each is tested as soon as its variables are bound."""
+"""The conditions of a group that are not tested yet. Each is tested as soon as its variables are bound."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Names that may be bound after a position: `last` has the last binding position of each name.
+    """The set of names that may be bound after a position in the join order. `last`: by name, the last position that
+    binds it.
 
-    `home`: for a group with several parts, the part of each name. All names of other parts are bound later, as are
-    `apart` names.
+    `home`: in a group with several parts, the part of each name; all names of other parts than `part` are bound later.
+    `apart`: further names that are bound later.
     """
 
     last: Mapping[str, int]
@@ -37,13 +38,13 @@ class Later:
 
 
 def _reads(condition: Expr, scope: Scope) -> Names:
-    """Return the names that a condition reads, including the graph variable for an EXISTS inside GRAPH ?g."""
+    """Return the names that a condition reads. An EXISTS inside of GRAPH ?g also reads the graph variable."""
     names = expression_variables(condition)
     return names | {scope.variable} if scope.variable is not None and tests_patterns(condition) else names
 
 
 class Pending:
-    """Conditions not yet placed, indexed by the names they read."""
+    """The conditions that are not tested yet, with an index by the names that they read."""
 
     def __init__(self, conditions: Iterable[tuple[Expr, Scope]]) -> None:
         self._waiting = {
@@ -56,9 +57,11 @@ class Pending:
         self._looked = False
 
     def take(self, certain: Names, later: Later, touched: Names | None = None) -> Iterator[tuple[Expr, Scope]]:
-        """Yield and remove the conditions that no later join can change, in order.
+        """Remove and yield the conditions whose result no later join can affect, in order. `certain`: names that are
+        bound in every row.
 
-        `touched`: names bound since the last call; only conditions that read one of them are checked. None = check all.
+        `touched`: names that were bound since the last call; only conditions that read one of them are examined. None:
+        all conditions are.
         """
         if not self._waiting:
             return

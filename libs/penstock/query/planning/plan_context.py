@@ -1,4 +1,4 @@
-"""State of the planner for a query: slots, node numbers, the dataset, estimates, sub-plans."""
+"""The state of the planner for one query: slots, node numbers, the dataset, estimates and sub-plans."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from penstock.query.planning.substitution import Substitution
 
 _SIDES = ("in", "left", "right", "inner")
-_NODE_BYTES = 3_072  # size of an operator in Python and the native module, in bytes
-_CELL_BYTES = 12  # size per column, in bytes
+_NODE_BYTES = 3_072  # estimated size of an operator in Python and in the native module
+_CELL_BYTES = 12  # estimated size per column of an operator
 _MOST_SLOTS = 0xFFFF  # docs/plan-format.md
 _LABEL = 2_000  # maximum length of an operator's EXPLAIN label, in characters
 _SEARCHED_SIZE = 256  # maximum number of pattern nodes for an exhaustive search of join orders
@@ -41,7 +41,9 @@ class PatternCompiler(Protocol):
 
 @dataclass(slots=True)
 class PlanContext:
-    """Mutable state of planning one query. `hidden` names (member, parameters) are columns of every relation."""
+    """The mutable state while one query is planned. `hidden`: names (member and parameters) that are columns of every
+    relation.
+    """
 
     query: ContinuousQuery
     catalogue: Catalogue
@@ -59,10 +61,10 @@ class PlanContext:
     fragments: dict[int, str] = field(default_factory=dict)  # by fork: the plan that stores run for it
     _slots: dict[str, int] = field(default_factory=dict)
     _searches: int = 0
-    _depths: list[int] = field(default_factory=list)  # by node: operators on its longest path to a leaf
+    _depths: list[int] = field(default_factory=list)  # by node: number of operators on its longest path to a leaf
 
     def slot(self, name: str) -> int:
-        """Return the slot of a variable; a new name gets a new slot. LimitFault if the plan has too many variables."""
+        """Return the slot of a variable. A new name gets a new slot. LimitFault if the plan has too many variables."""
         slots = self._slots
         found = slots.get(name)
         if found is None:
@@ -72,12 +74,12 @@ class PlanContext:
         return found
 
     def fresh(self, kind: str) -> int:
-        """Return a slot that no variable of the query has."""
+        """Return a new slot that belongs to no variable of the query."""
         return self.slot(f"#{kind}{len(self._slots)}")
 
     @property
     def substituted(self) -> Names:
-        """The outer names that are constants in the pattern of the EXISTS being planned."""
+        """The names that are substituted in the EXISTS that is being planned."""
         return frozenset() if self.substitution is None else self.substitution.names
 
     @property
@@ -86,8 +88,8 @@ class PlanContext:
         return len(self._slots)
 
     def may_search(self, elements: Sequence[Element]) -> bool:
-        """Return whether all join orders of a group may be compared: its elements are small, and there were fewer than
-        _MOST_SEARCHES such searches before. Counts the search.
+        """Return whether all join orders of a group may be compared: its elements must be small, and there must have
+        been fewer than _MOST_SEARCHES such searches. Counts the search.
         """
         if sum(size(element.pattern) for element in elements) > _SEARCHED_SIZE:
             return False
@@ -95,12 +97,12 @@ class PlanContext:
         return self._searches <= _MOST_SEARCHES
 
     def member_slot(self) -> int | None:
-        """Return the slot of the hidden member column; None if the plan is not a group's."""
+        """Return the slot of the hidden member column; None if the plan is not for a group."""
         return self.slot(self.member) if self.member is not None else None
 
     def node(self, op: str, label: str, estimate: float, /, **members: Any) -> Spec:
-        """Return a plan node with its number. EXPLAIN shows `label` and `estimate` (rows). LimitFault if the plan
-        becomes too large.
+        """Return a new plan node with operator `op`. EXPLAIN shows `label` and `estimate`, the expected number of rows.
+        `members`: the node's other fields; None omits one. LimitFault if the plan becomes too large.
         """
         number = len(self.labels)
         label = label if len(label) <= _LABEL else f"{label[:_LABEL]}…"
@@ -118,10 +120,10 @@ class PlanContext:
         return 1 + max(below, default=0)
 
     def seed(self) -> Relation:
-        """Return the table of parameters: one row per member, or the unit row."""
+        """Return the seed: the table with one row of parameters per member, or the unit table."""
         node = self.node("seed", "parameters" if self.hidden else "unit", 1.0)
         return Relation(node, frozenset(self.hidden), frozenset(), 1.0, pure_seed=True)
 
     def outer(self, rows: Relation) -> Relation:
-        """Return the leaf of a correlated plan: it reads the rows of the left side, which `rows` describes."""
+        """Return the leaf of a correlated plan, which reads the rows on its left. `rows` describes these rows."""
         return Relation(self.node("outer", "rows of the left side", rows.rows), rows.certain, rows.maybe, rows.rows)

@@ -1,5 +1,5 @@
-"""Projection pushdown: drops each column after its last use, because every scan gathers its output columns row
-by row.
+"""Projection pushdown: drops each column after its last use. This saves time, because every scan copies its output
+columns row by row.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.query.planning.relations import Spec
 
-# Operators that pass all columns on, and whose rows do not depend on unused columns.
+# operators that pass all columns on, and whose rows do not depend on columns that are not used later
 _HANDING_ON = frozenset(("slice", "distinct", "reduced"))
-_MAX_STEPS = 64  # deeper operators keep all columns: the sets of used columns would grow with depth
+_MAX_STEPS = 64  # deeper operators retain all columns, because the sets of used columns would grow with the depth
 
 
 def prune_columns(root: Spec, shown: frozenset[int]) -> Spec:
-    """Return the root of a plan that yields only the slots `shown`. A plan that does not start with a projection stays
-    unchanged.
+    """Return a root for the plan that yields only the slots `shown`. If the plan does not begin with a projection,
+    returns `root`.
 
-    The other columns of the projection are parameters, whose values follow from the member. Existing nodes are not
-    modified.
+    The columns that are dropped from the projection are parameters, whose values follow from the member. Existing nodes
+    are not modified.
     """
     if root["op"] in _HANDING_ON:
         return {**root, "in": prune_columns(root["in"], shown)}
@@ -30,7 +30,7 @@ def prune_columns(root: Spec, shown: frozenset[int]) -> Spec:
 
 
 def _keeping(node: Spec, needed: frozenset[int]) -> Spec:
-    """Return the same rows with the required columns, possibly among others."""
+    """Return a plan that yields the rows of `node` with the columns `needed`, and possibly others."""
     steps: list[Spec] = []
     while len(steps) < _MAX_STEPS and (read := _read(node)) is not None:
         steps.append({**node, "keep": sorted(needed)} if node["op"] == "scan" else node)
@@ -42,7 +42,7 @@ def _keeping(node: Spec, needed: frozenset[int]) -> Spec:
 
 
 def _read(node: Spec) -> frozenset[int] | None:
-    """Return the slots that a unary operator reads or binds; None if unknown."""
+    """Return the slots that a unary operator reads or binds; None for operators at which the pushdown ends."""
     match node["op"]:
         case "scan":
             graph = frozenset((node["graph"],)) if "graph" in node else frozenset[int]()
@@ -54,7 +54,7 @@ def _read(node: Spec) -> frozenset[int] | None:
 
 
 def _variables(expression: Spec) -> frozenset[int] | None:
-    """Return an expression's variables; None if it tests patterns, whose variables are elsewhere."""
+    """Return the slots that an expression reads; None if it contains an EXISTS, whose variables are in a sub-plan."""
     found, parts = set[int](), [expression]
     while parts:
         part: dict[str, Any] = parts.pop()

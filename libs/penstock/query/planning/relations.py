@@ -1,4 +1,4 @@
-"""Building blocks of plans: relations, scopes, and scans that may become forks."""
+"""Relations, scopes, and scans that may become forks: the values that planning functions exchange."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ if TYPE_CHECKING:
     from penstock.query.datasets import Parts
 
 Spec = dict[str, Any]
-"""A node of the plan, or a part of one, in the format of docs/plan-format.md."""
+"""A node of a plan, or a part of a node, in the format of docs/plan-format.md."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A plan node with the properties of its rows: names bound in every row, names possibly bound, expected rows.
+    """A plan node, and the properties of its rows. `certain`: names that are bound in every row. `maybe`: names that
+    may be bound. `rows`: expected number of rows.
 
-    `pure_seed`: the node is only the seed, so that branches may start from their own copies. `factors`: the relations
-    of which the rows are the cross product.
+    `pure_seed`: whether the rows are those of the seed, so that each branch may start from a copy of its own.
+    `factors`: if the rows are a cross product of relations, these relations.
     """
 
     node: Spec
@@ -30,13 +31,15 @@ class Relation:
 
     @property
     def names(self) -> Names:
-        """Every name with a column."""
+        """The names of all columns."""
         return self.certain | self.maybe
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where triple patterns are evaluated: parts of the dataset, and the graph variable that ranges over them."""
+    """Where triple patterns are evaluated: in which parts of the dataset, and which graph variable ranges over the
+    parts, if any.
+    """
 
     parts: Parts
     variable: str | None = None
@@ -44,8 +47,8 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A scan in plan format (without its input), the bound names that it uses, the names that it binds, and its
-    expected rows.
+    """A scan. `members`: its fields in plan format, without the input. `uses`: names that are bound before and that it
+    uses. `binds`: names that it binds. `rows`: expected number of rows.
     """
 
     members: dict[str, Any]
@@ -57,7 +60,9 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Consecutive scans from the rows of `left` that all look up the variable `key`: the content of a fork."""
+    """Consecutive scans that start from the rows of `left` and all look up the variable `key`. A fork consists of such
+    a chain.
+    """
 
     left: Relation
     key: str

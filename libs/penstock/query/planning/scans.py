@@ -1,4 +1,4 @@
-"""Plan nodes of single triples and paths: what they look up, and in which parts of the dataset."""
+"""The plan nodes of single triple patterns and paths: what they look up, and in which parts of the dataset."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from penstock.query.algebra.tree import Term
     from penstock.query.planning.plan_context import PlanContext
 
-_GRAPH_BYTES = 48  # of each graph that a scan's dataset lists
+_GRAPH_BYTES = 48  # estimated size of each graph in the dataset of a scan
 
 
 def scan(context: PlanContext, pattern: Triple | PathTriple, left: Relation, scope: Scope) -> Relation:
-    """Join `left` with one triple or path, by a look-up of its bound ends."""
+    """Join `left` with one triple pattern or path, by looking up its bound ends."""
     context.budget.spend(pattern.at, len(scope.parts) // 64)
     context.budget.charge(_GRAPH_BYTES * sum(1 + len(part.graphs) for part in scope.parts))
     rows = left.rows * context.estimator.fanout(pattern, scope.parts, left.certain)
@@ -30,8 +30,8 @@ def scan(context: PlanContext, pattern: Triple | PathTriple, left: Relation, sco
     if isinstance(pattern, PathTriple):
         label = f"{subject} path {object_} {where}"
         path = path_spec(pattern.path, context)
-        # Between two variables, a path of length zero stays within the graph's nodes (SPARQL 1.1 §18.4). Variables
-        # substituted by EXISTS are constants.
+        # Between two variables, a path of length zero matches only nodes of the graph (SPARQL 1.1 §18.4). Variables
+        # that an EXISTS substitutes are constants.
         nodes_only = _is_open(context, pattern.subject) and _is_open(context, pattern.object)
         node = context.node(
             "path",

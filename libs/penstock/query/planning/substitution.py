@@ -1,7 +1,7 @@
 """Substitution by EXISTS, which evaluates its pattern with the bindings of each outer row (SPARQL 1.1 §18.6).
 
-In the pattern, each variable that the outer row binds is a constant. If the result is the same, the plan evaluates the
-pattern without the outer rows and joins it with them (see `joinable`). Otherwise it evaluates the pattern from the
+In the pattern, each variable that the outer row binds is a constant. Where the result is the same (see `joinable`), the
+plan evaluates the pattern without the outer rows, and then joins both. Otherwise it evaluates the pattern from the
 outer rows.
 """
 
@@ -57,9 +57,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """The substitution of an EXISTS: names bound in every outer row, names possibly bound, the slot of the row number,
-    and conditions that select the outer rows of this plan. The pattern does not bind the possibly bound names, but its
-    expressions read them.
+    """The substitution of an EXISTS. `certain`: names that are bound in every outer row. `maybe`: names that may be
+    bound; the pattern does not bind them, but its expressions may read them. `row`: slot of the row number. `tests`:
+    conditions that select the outer rows of this plan.
     """
 
     certain: Names
@@ -74,15 +74,15 @@ class Substitution:
 
 
 def is_sub_select(node: Node) -> bool:
-    """Return whether the pattern is a sub-select, which is computed as a whole and joined with the row."""
+    """Return whether the pattern is a sub-select, which is computed as a whole and joined with the outer rows."""
     return isinstance(node, Project | Distinct | Reduced | OrderBy | Slice | Group)
 
 
 def joinable(node: Node, name: str) -> bool:
-    """Return whether substitution may be replaced by a join on the variable.
+    """Return whether a join on variable `name` may replace the substitution of the variable in a pattern.
 
-    That is the case if, for every value, the pattern with the value substituted has the same solutions as the pattern
-    itself, restricted to those compatible with the value.
+    That is the case if the following is true for every value: the pattern with the value substituted has the same
+    solutions as the pattern itself, restricted to the solutions that are compatible with the value.
     """
     spend()
     match node:
@@ -97,7 +97,7 @@ def joinable(node: Node, name: str) -> bool:
             if name in right and name not in certain(node.left):
                 return False
             return joinable(node.left, name) and joinable(node.right, name)
-        case Minus():  # a substituted name is not a variable shared by both sides
+        case Minus():  # the two sides do not share a substituted name, because it is a constant
             return name not in all_variables(node.right) and joinable(node.left, name)
         case Union():
             return all(joinable(branch, name) for branch in node.branches)
@@ -114,8 +114,9 @@ def joinable(node: Node, name: str) -> bool:
 
 
 def _reaches_itself(pattern: object, name: str) -> bool:
-    """Return whether the pattern is a path from or to the variable that may have length zero. Substitution changes its
-    result: between variables, such a path stays within the graph's nodes, but from a constant it may start anywhere.
+    """Return whether the pattern is a path from or to variable `name` that may have length zero. Substitution would
+    change its result: between variables, such a path matches only nodes of the graph, but a constant need not be a node
+    of the graph.
     """
     return isinstance(pattern, PathTriple) and name in pattern_variables(pattern) and _may_be_empty(pattern.path)
 
@@ -136,8 +137,9 @@ def _may_be_empty(path: Path) -> bool:
 
 # ---- GRAPH ?g {… ?g …}
 def with_own_graph_names(node: Node, substituted: Names, numbers: Iterator[int]) -> Node:
-    """Inside GRAPH ?g {… ?g …}, make ?g an ordinary variable that is joined with the graph's name afterwards. A
-    substituted name is the same constant inside and outside. Patterns of EXISTS stay unchanged.
+    """In each GRAPH ?g {… ?g …}, replace the inner ?g by another variable, and compare its value with the graph's name
+    afterwards. A substituted name is the same constant inside and outside, and is not replaced. Patterns of EXISTS stay
+    unchanged.
     """
 
     def below(inner: Node) -> Node:
@@ -161,6 +163,8 @@ def _apart_from_inside(node: Graph, name: Variable, numbers: Iterator[int]) -> N
 
 
 def compatible(one: Variable, other: Variable) -> Call:
-    """Return the condition that two bindings are compatible: one of them is unbound, or both are equal."""
+    """Return the condition that the values of two variables are compatible: that one of them is unbound, or both are
+    equal.
+    """
     unbound = [Call("not", (Call("bound", (variable,)),)) for variable in (one, other)]
     return Call("or", (*unbound, Call("sameterm", (one, other))))

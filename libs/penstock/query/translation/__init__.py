@@ -1,5 +1,5 @@
-"""Translation from syntax to algebra, SPARQL 1.1 §18.2: terms, triples and paths, expressions, patterns, solution
+"""Translation from syntax to algebra, SPARQL 1.1 §18.2: terms, triples and paths, expressions, patterns, and solution
 modifiers.
 
-`statements` assembles whole texts: registration, dataset, windows.
+`statements` translates whole texts, with registration, dataset and windows.
 """

@@ -1,4 +1,4 @@
-"""State of the translation of a text: names, fresh variables, windows, depth."""
+"""The state of the translation of a text: names, new variables, windows, depth."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from penstock.query.translation.names import Names
 
 Scope = dict[str, Variable]
-"""In-scope variables of a pattern (SPARQL 1.1 §18.2.1), in the order of the text."""
+"""The in-scope variables of a pattern (SPARQL 1.1 §18.2.1), by name, in the order of the text."""
 
 
 @dataclass(slots=True)
 class Pattern:
-    """A translated group. Its FILTERs are separate, because an OPTIONAL moves them into its condition."""
+    """A translated group. `condition`: its FILTERs, which are separate because an OPTIONAL uses them as its
+    condition.
+    """
 
     node: Node
     scope: Scope
@@ -27,13 +29,15 @@ class Pattern:
 
     @property
     def filtered(self) -> Node:
-        """The group as a complete pattern."""
+        """The group with its FILTERs, as one pattern."""
         return self.node if self.condition is None else Filter(self.node, self.condition, self.condition.at)
 
 
 @dataclass(slots=True)
 class Context:
-    """State of one translation."""
+    """The state of one translation. `taken`: labels of blank nodes in the text. `any_function`: whether calls of
+    unknown functions by IRI are accepted.
+    """
 
     names: Names
     budget: Budget
@@ -49,8 +53,8 @@ class Context:
     _fresh: dict[str, int] = field(default_factory=dict)
 
     def enter(self, weight: int, at: int) -> None:
-        """Enter `weight` levels. LimitFault if the nesting is too deep. The caller leaves by subtracting `weight` from
-        `depth`.
+        """Enter `weight` levels of nesting at offset `at`. LimitFault if the nesting is too deep. To leave the levels,
+        the caller subtracts `weight` from `depth`.
         """
         self.depth += weight
         budget = self.budget
@@ -59,7 +63,7 @@ class Context:
             budget.exceeded("max_nesting", "the query is nested too deeply", at)
 
     def fresh_label(self, kind: str) -> str:
-        """Return a blank node label that the text does not use."""
+        """Return a new label for a blank node, which the text does not use."""
         while True:
             number = self._fresh.get(kind, 0)
             self._fresh[kind] = number + 1
@@ -68,5 +72,5 @@ class Context:
                 return label
 
     def fresh(self, kind: str, at: int = -1) -> Variable:
-        """Return a variable that no answer shows."""
+        """Return a new variable, which answers do not contain."""
         return Variable(f"_:{self.fresh_label(kind)}", at)

@@ -1,4 +1,4 @@
-"""Durations and instants in window clauses and registrations, in integer milliseconds."""
+"""Parses durations and instants in window clauses and registrations to integer milliseconds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import ceil
 
 MAX_DURATION_MS = 1 << 53
-"""About 285,000 years: far below the limits of a 64-bit instant, and exact in JSON."""
+"""Maximum duration, about 285,000 years. It is far below the limits of a 64-bit instant, and exact in JSON."""
 
 _UNITS = {
     "ns": Fraction(1, 1_000_000),
@@ -32,7 +32,7 @@ _MAX_DIGITS = 30
 def duration_ms(text: str) -> int:
     """Parse a duration such as `10s`, `0.5 h`, `1h30m` or `PT1M30S` to milliseconds. ValueError for invalid text.
 
-    Nanoseconds, which CQELS supports, are rounded up to milliseconds.
+    Nanoseconds, which CQELS-QL permits, are rounded up to milliseconds.
     """
     if len(text) > _MAX_DIGITS:
         raise ValueError("a duration cannot be written as long as that")
@@ -73,7 +73,9 @@ def _iso(text: str) -> Fraction:
 
 
 def instant_ms(text: str) -> int:
-    """Parse an xsd:dateTime (without time zone: UTC) to milliseconds since the epoch. ValueError if it is invalid."""
+    """Parse an xsd:dateTime to milliseconds since the epoch. Without a time zone, it is in UTC. ValueError if it is
+    invalid.
+    """
     match = _DATE_TIME.fullmatch(text)
     if match is None:
         raise ValueError(f"'{text}' is not an xsd:dateTime such as 2014-08-01T00:00:00Z")

@@ -1,6 +1,4 @@
-"""Translation of expressions, SPARQL 1.1 §17: operators, built-ins, functions by IRI, EXISTS, and aggregates where
-allowed.
-"""
+"""Translation of expressions, SPARQL 1.1 §17: operators, functions by name and by IRI, EXISTS, and aggregates."""
 
 from __future__ import annotations
 
@@ -32,10 +30,12 @@ if TYPE_CHECKING:
 
 
 class GroupTranslator(Protocol):
-    """Translates the group of an EXISTS. It breaks the import cycle between patterns and expressions."""
+    """Translates the group of an EXISTS. With this protocol, the module need not import that of patterns, which imports
+    it.
+    """
 
     def __call__(self, context: Context, group: GroupPattern) -> Node:
-        """Translate the group of an EXISTS."""
+        """Return the algebra of the group."""
 
 
 class ExpressionTranslator:
@@ -45,7 +45,7 @@ class ExpressionTranslator:
         self._group = group
 
     def __call__(self, context: Context, syntax: ExprSyntax) -> Expr:
-        """Return the expression. Fault for an invalid name, argument count or position of an aggregate."""
+        """Return the expression. Fault if a name, a number of arguments or the position of an aggregate is invalid."""
         if isinstance(syntax, Token):
             if syntax.type == "VAR":
                 return Variable(syntax[1:], position(syntax))
@@ -93,7 +93,7 @@ class ExpressionTranslator:
         return Call(signature.name, args, base, syntax.at)
 
     def _aggregate(self, context: Context, syntax: AggregateSyntax) -> Variable:
-        """Return the variable of the aggregate's value. Equal aggregates share a variable."""
+        """Return the variable that stands for an aggregate. Equal aggregates share a variable."""
         collected = context.aggregates
         if collected is None:
             message = (

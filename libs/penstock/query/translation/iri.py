@@ -9,12 +9,12 @@ _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def is_absolute(reference: str) -> bool:
-    """Return whether the reference starts with a scheme."""
+    """Return whether an IRI reference begins with a scheme."""
     return _ABSOLUTE.match(reference) is not None
 
 
 def resolve(base: str, reference: str) -> str:
-    """Resolve a reference against the base. An absolute one stays unchanged (SPARQL 1.1 §4.1.1)."""
+    """Resolve an IRI reference against a base. An absolute reference stays unchanged (SPARQL 1.1 §4.1.1)."""
     if is_absolute(reference):
         return reference
     scheme, authority, path, query, _ = _split(base)
@@ -42,7 +42,7 @@ def _merge(authority: str | None, base_path: str, path: str) -> str:
 
 
 def _remove_dots(path: str) -> str:
-    """RFC 3986 §5.2.4, on segments."""
+    """Remove dot segments from a path (RFC 3986 §5.2.4)."""
     segments = path.split("/")
     retained: list[str] = []
     for segment in segments:

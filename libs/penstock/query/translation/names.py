@@ -1,4 +1,4 @@
-"""Translation of terms: names resolved against the prologue, literals with their datatypes."""
+"""Translation of terms: resolves names by BASE and PREFIX, and determines the datatypes of literals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 LANG_STRING = RDF + "langString"
 
-_COPIES = 4  # copies of an IRI in the query, the plan and the dictionary
+_COPIES = 4  # estimated number of copies of an IRI in the query, the plan and the dictionary
 
 IRI_TOKENS = frozenset({"IRIREF", "PNAME_LN", "PNAME_NS", "NAME", "A"})
 
@@ -41,7 +41,7 @@ _DATATYPES = {
 
 
 class Names:
-    """The base and prefixes in effect for the rest of the text."""
+    """The base and prefixes that are in effect at a position of the text."""
 
     def __init__(self, base: str | None, budget: Budget) -> None:
         self.base = base
@@ -50,7 +50,7 @@ class Names:
         self._resolved: dict[str, str] = {}
 
     def declare(self, prologue: Prologue) -> None:
-        """Apply BASE and PREFIX declarations in order; later ones override earlier ones."""
+        """Apply BASE and PREFIX declarations in order. Later ones override earlier ones."""
         for prefix, reference in prologue.declarations:
             iri = self._reference(reference[1:-1])
             self._budget.charge(len(iri), position(reference))
@@ -61,18 +61,21 @@ class Names:
         self._resolved.clear()
 
     def iri(self, token: Token) -> Iri:
-        """Return the IRI for an `iri` of the grammar (or `a`). Fault if its prefix is undeclared, or a bare name has no
-        base.
+        """Return the IRI for an `iri` of the grammar, a bare name or `a`. Fault if its prefix is not declared, or if
+        there is no base for a bare name.
         """
         key = str(token)
         value = self._resolved.get(key)
         if value is None:
             value = self._resolved[key] = self._value(token)
-            self._budget.charge(_COPIES * len(value), position(token))  # a short name may stand for a long IRI
+            # charge here, because a short name may stand for a long IRI
+            self._budget.charge(_COPIES * len(value), position(token))
         return Iri(value, position(token))
 
     def written(self, text: str, at: int) -> Iri:
-        """Return the IRI for a text at an offset: an IRI, a prefixed name with a local part, or `a`."""
+        """Return the IRI for `text` at offset `at`: an IRI in angle brackets, a prefixed name with a local part, or
+        `a`.
+        """
         value = self._resolved.get(text)
         if value is None:
             kind = "IRIREF" if text[0] == "<" else "PNAME_LN" if ":" in text else "A"
@@ -126,5 +129,5 @@ def constant(syntax: Token | LiteralSyntax, names: Names) -> Iri | Literal:
 
 
 def _declaration_of(prefix: str) -> str:
-    """Return a hint about an undeclared prefix."""
+    """Return a hint how to declare a prefix."""
     return f": add PREFIX {prefix}: <{_WELL_KNOWN.get(prefix, '…')}> at the beginning"

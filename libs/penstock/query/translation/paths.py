@@ -57,8 +57,8 @@ def _pieces(part: Path) -> tuple[Path, ...]:
 
 
 def _negated(context: Context, syntax: PathSyntax) -> NegatedSet:
-    """Translate a negated set. `!()` excludes nothing in forward direction; a side without members is absent
-    (§18.1.7).
+    """Translate a negated property set. `!()` has an empty set in forward direction, so that it matches any predicate.
+    In any other set, a direction without members is None (§18.1.7).
     """
     forward: list[Iri] = []
     inverse: list[Iri] = []
@@ -73,8 +73,8 @@ def _negated(context: Context, syntax: PathSyntax) -> NegatedSet:
 
 
 def path_triples(context: Context, subject: Term, way: Path, target: Term, at: int) -> Iterator[Triple | PathTriple]:
-    """Yield triples for plain links, inverses and sequences (with fresh variables between), and path patterns for the
-    rest.
+    """Yield triples for links, inverses and sequences, with new variables between the parts of a sequence, and path
+    patterns for all other paths.
     """
     match way:
         case Link():

@@ -58,7 +58,7 @@ _UNIT = Bgp(())
 
 
 def join(left: Node, right: Node, at: int = -1) -> Node:
-    """Join two patterns, omitting empty basic graph patterns, the neutral element (§18.2.2.8)."""
+    """Join two patterns. An empty basic graph pattern, the neutral element, is omitted (§18.2.2.8)."""
     if left == _UNIT:
         return right
     if right == _UNIT:
@@ -67,12 +67,12 @@ def join(left: Node, right: Node, at: int = -1) -> Node:
 
 
 def conjunction(conditions: list[Expr]) -> Expr:
-    """Return the conjunction of one or more conditions."""
+    """Return the conjunction of conditions, of which there must be at least one."""
     return conditions[0] if len(conditions) == 1 else Call("and", tuple(conditions), "", conditions[0].at)
 
 
 def inline_data(context: Context, syntax: InlineData) -> Values:
-    """Translate VALUES (§10.2). Fault if a variable occurs twice or a row has the wrong length."""
+    """Translate VALUES (§10.2). Fault if a variable occurs twice, or if a row has the wrong length."""
     names: set[str] = set()
     for token in syntax.variables:
         if token[1:] in names:
@@ -95,7 +95,7 @@ def inline_data(context: Context, syntax: InlineData) -> Values:
 
 
 class PatternTranslator:
-    """Translates groups to algebra. `sub_select` translates a SELECT inside a group to its node and scope."""
+    """Translates groups to algebra. `sub_select` translates a sub-select to its algebra and scope."""
 
     def __init__(self, sub_select: Callable[[Context, SelectQuery], tuple[Node, Scope]]) -> None:
         self._sub_select = sub_select
@@ -112,7 +112,7 @@ class PatternTranslator:
 
 
 class _GroupReader:
-    """Translates a group element by element: the algorithm of §18.2.2.6."""
+    """Translates a group element by element, by the algorithm of §18.2.2.6."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class _GroupReader:
         self._triples: PatternReader | None = None
 
     def add(self, element: Element) -> None:
-        """Add the next element. A FILTER does not end a basic graph pattern, all other elements do (§5.1)."""
+        """Add the next element. A FILTER does not end a basic graph pattern; all other elements do (§5.1)."""
         self._context.budget.spend(element.at)
         if isinstance(element, TriplesBlock):
             if self._triples is None:
@@ -142,7 +142,7 @@ class _GroupReader:
             self._pattern(element)
 
     def finish(self) -> Pattern:
-        """Return the whole group with its FILTERs at the end."""
+        """Return the translated group."""
         self._end_of_triples()
         return Pattern(self._node, self._scope, conjunction(self._filters) if self._filters else None)
 
@@ -234,8 +234,8 @@ class _GroupReader:
         self._join_window(name, element)
 
     def _stream(self, element: StreamPattern) -> None:
-        """Translate a window of CQELS-QL, which is part of a pattern. Each becomes a named window; equal ones are
-        merged.
+        """Translate a window of CQELS-QL, which is given in a pattern. It becomes a named window; equal windows become
+        one.
         """
         stream = self._context.names.iri(element.stream)
         self._join_window(Iri(block_window(stream.value, element, self._context), stream.at), element)
@@ -246,7 +246,7 @@ class _GroupReader:
         self._node = join(self._node, WindowGraph(name, inner.filtered, element.at), element.at)
 
     def _bind(self, element: BindPattern) -> None:
-        """Translate BIND. §18.2.1: the variable must not be in scope yet in the group."""
+        """Translate BIND. Fault if the variable is already in scope in the group (§18.2.1)."""
         token = element.binding.variable
         if token[1:] in self._scope:
             raise Fault(f"BIND to {token}, which is already bound before it in its group", position(token), str(token))

@@ -1,4 +1,4 @@
-"""Checks of a translated query that need neither syntax nor an engine (docs/semantics.md §4, §5)."""
+"""Checks of a query that need no engine (docs/semantics.md §4, §5)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def check_operator(query: QuerySyntax, operator: Token) -> None:
-    """Raise Fault for ISTREAM or DSTREAM with ASK, ORDER BY, LIMIT or OFFSET: differences of their answers are not
-    defined.
+    """Raise Fault if a query has ISTREAM or DSTREAM with ASK, ORDER BY, LIMIT or OFFSET, because differences of such
+    answers are not defined.
     """
     if operator.type not in ("ISTREAM", "DSTREAM"):
         return
@@ -35,14 +35,14 @@ def check_operator(query: QuerySyntax, operator: Token) -> None:
 
 
 def check_windows(query: ContinuousQuery) -> None:
-    """Raise Fault for a registered query without a window, because nothing would trigger it."""
+    """Raise Fault for a registered query without a window, because it would have no instants."""
     if query.registered and not query.windows:
         raise Fault("a registered query needs a window: FROM STREAM <s> [RANGE …]", query.at, "REGISTER")
 
 
 def check_depth(root: Node, budget: Budget) -> None:
-    """Raise LimitFault if the algebra is too deep, because all later steps are recursive (long chains of OPTIONAL are
-    deep).
+    """Raise LimitFault if the algebra is too deep, because all later steps are recursive. A long chain of OPTIONALs is
+    deep although the text is not nested.
     """
     most = 2 * budget.limits.max_nesting
     stack: list[tuple[Node, int, int]] = [(root, 1, 0)]
@@ -67,8 +67,8 @@ def _exists(expr: Expr) -> list[Node]:
 
 
 def template_warnings(template: tuple[Triple, ...], algebra: Node) -> list[str]:
-    """Return warnings about template variables that the pattern never binds: their triples are never created
-    (§16.2).
+    """Return warnings about variables of a CONSTRUCT template that the pattern never binds, so that their triples are
+    never created (§16.2).
     """
     terms = [term for triple in template for term in (triple.subject, triple.predicate, triple.object)]
     names = {term.name for term in terms if isinstance(term, Variable)}

@@ -43,20 +43,20 @@ _LARGEST = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """An item of SELECT: a variable, with its expression if it has one."""
+    """An item of a SELECT clause: a variable, and its expression if it has one."""
 
     variable: Variable
     expr: Expr | None
 
 
 class SolutionTranslator:
-    """Translates what surrounds a query's pattern: SELECT, GROUP BY, HAVING, VALUES, ORDER BY, LIMIT."""
+    """Translates the clauses around the pattern of a query: SELECT, GROUP BY, HAVING, VALUES, ORDER BY, LIMIT."""
 
     def __init__(self) -> None:
         self.pattern = PatternTranslator(self.select)
 
     def select(self, context: Context, query: SelectQuery) -> tuple[Node, Scope]:
-        """Return a SELECT query as a Project (below DISTINCT and LIMIT), and its variables."""
+        """Return the algebra of a SELECT query, a Project below DISTINCT and LIMIT, and the query's variables."""
         outer, context.aggregates = context.aggregates, None
         pattern = self.pattern(context, query.where)
         node, variables = _Solution(self, context, pattern, query.modifiers, query.values).selected(query.select)
@@ -64,12 +64,12 @@ class SolutionTranslator:
         return node, {variable.name: variable for variable in variables}
 
     def unprojected(self, context: Context, pattern: Pattern, modifiers: Modifiers, values: InlineData | None) -> Node:
-        """Return the pattern of an ASK, CONSTRUCT or DESCRIBE with its modifiers, without a Project."""
+        """Return the pattern of an ASK, CONSTRUCT or DESCRIBE with its solution modifiers, but without a Project."""
         return _Solution(self, context, pattern, modifiers, values).plain()
 
 
 class _Solution:
-    """A query or sub-query while it is translated."""
+    """The state of the translation of one query or sub-query."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class _Solution:
 
     @cached_property
     def _held(self) -> frozenset[str]:
-        """The names of the aggregates' variables, once all clauses are translated."""
+        """The names of the variables that stand for aggregates. Read it only when all clauses are translated."""
         return frozenset(variable.name for variable in self._aggregates.values())
 
     @property
@@ -122,7 +122,7 @@ class _Solution:
 
     # ---- reading
     def _group_keys(self) -> dict[str, Variable]:
-        """Translate GROUP BY: expressions become Extends below the Group (§18.2.4.1)."""
+        """Translate GROUP BY. An Extend below the Group binds the variable of an expression (§18.2.4.1)."""
         keys: dict[str, Variable] = {}
         for condition in self._modifiers.group_by:
             if isinstance(condition, AsVariable):
@@ -157,7 +157,7 @@ class _Solution:
         return _Item(variable, self._lifted(item.expr))
 
     def _lifted(self, syntax: ExprSyntax) -> Expr:
-        """Return an expression in which aggregates are collected and replaced by their variables."""
+        """Translate an expression. Collects its aggregates, and replaces them by their variables."""
         self._context.aggregates = self._aggregates
         expr = self._expression(self._context, syntax)
         self._context.aggregates = None
@@ -171,7 +171,7 @@ class _Solution:
 
     # ---- checks
     def _check_items(self, items: list[_Item]) -> None:
-        """Check §19.8 note 12 (and §11.4): projected items must be keys, aggregates, or composed of these."""
+        """Check that the items of SELECT consist of keys and aggregates only (§19.8 note 12, §11.4)."""
         known = self._keys.keys() | {variable.name for variable in self._aggregates.values()}
         for item in items:
             read = [item.variable] if item.expr is None else _variables(item.expr)
@@ -202,8 +202,8 @@ class _Solution:
         return self._node
 
     def _sampled(self, expr: Expr, aliases: frozenset[str]) -> Expr:
-        """§18.2.4.1: in HAVING and ORDER BY of a grouped query, replace a variable that is not a key by SAMPLE
-        of it.
+        """In a condition of HAVING or a key of ORDER BY of a grouped query, replace variables that are no keys by their
+        SAMPLE (§18.2.4.1).
         """
         replaced: dict[str, Variable] = {}
         for variable in _variables(expr):
@@ -236,7 +236,7 @@ def _count(token: Token | None) -> int | None:
 
 
 def _variables(expr: Expr) -> list[Variable]:
-    """Return the variables of an expression, without those inside EXISTS."""
+    """Return the variables of an expression, without those in EXISTS."""
     if isinstance(expr, Variable):
         return [expr]
     if isinstance(expr, Call):

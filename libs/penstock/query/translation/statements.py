@@ -40,7 +40,7 @@ _R2S = {"ISTREAM": RelationToStream.ISTREAM, "DSTREAM": RelationToStream.DSTREAM
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """The content of REGISTER."""
+    """The content of a REGISTER clause."""
 
     registered: bool = False
     name: str | None = None
@@ -54,7 +54,7 @@ class _Header:
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """The content of the query, without its dataset."""
+    """The content of a query without its dataset and registration."""
 
     form: Form
     algebra: Node
@@ -64,7 +64,7 @@ class _Body:
 
 
 class Translation:
-    """The translation of a text, with its base and names."""
+    """The translation of one text. `any_function`: whether calls of unknown functions by IRI are accepted."""
 
     def __init__(self, text: str, base: str | None, budget: Budget, *, any_function: bool = False) -> None:
         taken = frozenset(label.rstrip(".") for label in _LABELS.findall(text)) if "_:" in text else frozenset()
@@ -91,7 +91,9 @@ class Translation:
         return query
 
     def insert_data(self, syntax: UpdateText) -> InsertData:
-        """Translate one or several INSERT DATA; blank nodes are scoped to each (SPARQL 1.1 Update §4.1.1)."""
+        """Translate a text with one or several INSERT DATA. The scope of a blank node label is one INSERT DATA (SPARQL
+        1.1 Update §4.1.1). Fault if the text is invalid.
+        """
         quads: list[tuple[Iri | None, Triple]] = []
         for prologue, operation in syntax.operations:
             self._context.names.declare(prologue)
@@ -107,7 +109,9 @@ class Translation:
         return InsertData(self._text, tuple(quads))
 
     def _registered_name(self, name: Token) -> tuple[str, bool]:
-        """Return the registered name. A bare name stays unresolved: it names the query, not a resource."""
+        """Return the name of a registered query, and whether it is an IRI. A bare name is not resolved, because it
+        names the query and not a resource.
+        """
         if name.type == "NAME":
             return str(name), False
         return self._context.names.iri(name).value, True
@@ -146,7 +150,9 @@ class Translation:
 def _header(
     syntax: Registration | None, name: tuple[str, bool] | None, query: QuerySyntax, context: Context
 ) -> _Header:
-    """Translate REGISTER. A bare name of a published stream is resolved against the base, like all stream names."""
+    """Translate REGISTER. The bare name of a stream that the query publishes is resolved against the base, like all
+    names of streams.
+    """
     if syntax is None or name is None:
         return _Header()
     text, is_iri = name
@@ -195,7 +201,7 @@ def _construct(query: ConstructQuery, context: Context) -> _Body:
 
 
 def _describe(query: DescribeQuery, context: Context) -> _Body:
-    """Translate DESCRIBE. `DESCRIBE *` describes the values of all in-scope variables."""
+    """Translate DESCRIBE. `DESCRIBE *` describes the values of all variables in scope."""
     pattern = Pattern(Bgp(()), {}) if query.where is None else _SOLUTIONS.pattern(context, query.where)
     algebra = _SOLUTIONS.unprojected(context, pattern, query.modifiers, query.values)
     if not query.terms:

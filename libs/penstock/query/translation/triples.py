@@ -1,5 +1,5 @@
-"""Translates triples of patterns, templates and data, and expands predicate lists, `[ … ]` and collections (SPARQL 1.1
-§4.2).
+"""Translation of the triples of patterns, templates and data. It expands predicate lists, `[ … ]` and collections
+(SPARQL 1.1 §4.2).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from penstock.query.syntax.plain_triples import PlainTriple
     from penstock.query.translation.context import Context
 
-_SPEND_EVERY = 64  # plain triples between checks of the budget
+_SPEND_EVERY = 64  # number of plain triples between two checks of the budget
 
 
 class TripleReader:
-    """Reads the triples of a CONSTRUCT template. Blank nodes remain blank nodes; predicates cannot be paths."""
+    """Translates the triples of a CONSTRUCT template. Blank nodes stay blank nodes, and predicates cannot be paths."""
 
     where = "a CONSTRUCT template"
 
@@ -45,14 +45,14 @@ class TripleReader:
         self.triples: list[Triple | PathTriple] = []
 
     def read(self, block: TriplesBlock) -> None:
-        """Append the block's triples."""
+        """Translate the triples of a block, and append them to `triples`. Fault if one is invalid."""
         for same in block.subjects:
             self.context.budget.spend(same.at)
             subject = self._node(same.subject)
             self._properties(subject, same.properties)
 
     def plain(self) -> tuple[Triple, ...]:
-        """Return the triples, for blocks that cannot contain paths."""
+        """Return the triples. The blocks must be of a kind that cannot contain paths."""
         return tuple(triple for triple in self.triples if isinstance(triple, Triple))
 
     def _properties(self, subject: Term, properties: tuple[VerbObjects, ...]) -> None:
@@ -116,12 +116,12 @@ class TripleReader:
 
 
 class DataReader(TripleReader):
-    """Reads the triples of INSERT DATA, which contain no variables."""
+    """Translates the triples of INSERT DATA, which cannot contain variables."""
 
     where = "INSERT DATA"
 
     def plain_triples(self, triples: Sequence[PlainTriple]) -> Iterator[Triple]:
-        """Yield the triples that `PlainReader` has read."""
+        """Yield the translation of triples that `PlainReader` has read."""
         for index, (subject, subject_at, verb, verb_at, match) in enumerate(triples):
             if index % _SPEND_EVERY == 0:
                 self.context.budget.spend(subject_at)
@@ -148,7 +148,7 @@ class DataReader(TripleReader):
         raise Fault("a variable cannot stand in INSERT DATA", position(token), str(token))
 
     def _labelled(self, label: str, at: int) -> Term:
-        """SPARQL 1.1 §19.6: a blank node label occurs in at most one INSERT DATA of a request."""
+        """Return a blank node. Fault if its label occurs in another INSERT DATA of the text (SPARQL 1.1 §19.6)."""
         if self.context.labels.setdefault(label, self.context.bgps) != self.context.bgps:
             raise Fault(f"blank node label '_:{label}' is used in two INSERT DATA of one text", at, f"_:{label}")
         return BlankNode(label, at)
@@ -160,7 +160,9 @@ class DataReader(TripleReader):
 
 
 class PatternReader(TripleReader):
-    """Reads the triples of one basic graph pattern. Blank nodes become hidden variables; predicates may be paths."""
+    """Translates the triples of one basic graph pattern. Blank nodes become hidden variables, and predicates may be
+    paths.
+    """
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -176,7 +178,9 @@ class PatternReader(TripleReader):
             super()._triple(subject, verb, target, at)
 
     def _labelled(self, label: str, at: int) -> Term:
-        """SPARQL 1.1 §5.1.1: a blank node label occurs in at most one basic graph pattern."""
+        """Return the variable of a blank node. Fault if its label occurs in another basic graph pattern (SPARQL 1.1
+        §5.1.1).
+        """
         if self.context.labels.setdefault(label, self._bgp) != self._bgp:
             message = f"blank node label '_:{label}' is used in two basic graph patterns; use a variable"
             raise Fault(message, at, f"_:{label}")

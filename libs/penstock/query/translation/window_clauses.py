@@ -1,4 +1,4 @@
-"""Dataset and registration clauses: from syntax to the IR's windows, with the checks that need no catalogue."""
+"""Translation of dataset and registration clauses to the windows of the IR, with the checks that need no engine."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from penstock.query.translation.context import Context
 
 GENERATED = "urn:x-penstock:window/"
-"""Start of the generated names of windows that have none in the text."""
+"""The beginning of the names that are generated for windows without a name in the text."""
 
 MAX_COUNT = 1 << 31
 """Maximum number of tuples in a count window."""
 
 
 def milliseconds(syntax: DurationSyntax) -> int:
-    """Return the duration in ms. Fault if it is zero, negative, too long or not a duration."""
+    """Return a duration in ms. Fault if it is zero, negative, too long, or no duration."""
     try:
         return duration_ms(syntax.text)
     except ValueError as error:
@@ -33,8 +33,8 @@ def milliseconds(syntax: DurationSyntax) -> int:
 
 
 def starting_instant(syntax: Token | LiteralSyntax) -> int:
-    """Return the instant of STARTING AT in ms since the epoch: written as that integer or as a dateTime. Fault if it is
-    neither.
+    """Return the instant of STARTING AT in ms since the epoch. The text gives it as this integer or as a dateTime;
+    Fault if it is neither.
     """
     token = syntax.string if isinstance(syntax, LiteralSyntax) else syntax
     if not token.type.startswith("STRING"):
@@ -48,8 +48,8 @@ def starting_instant(syntax: Token | LiteralSyntax) -> int:
 
 
 def read_dataset(clauses: tuple[DatasetClause, ...], context: Context) -> Dataset:
-    """Return the stored graphs of the clauses, in order. The windows of the clauses are added to the context. Fault for
-    an invalid window.
+    """Return the stored graphs in dataset clauses, in order, and add the windows in the clauses to the context. Fault
+    if a window is invalid.
     """
     default: list[Iri] = []
     named: list[Iri] = []
@@ -69,9 +69,9 @@ def read_dataset(clauses: tuple[DatasetClause, ...], context: Context) -> Datase
 
 
 def block_window(stream: str, block: StreamPattern, context: Context) -> str:
-    """Return the name of the window of CQELS-QL's `STREAM <s> [ … ] {…}`, and add the window to the context.
+    """Return the name of the window in `STREAM <s> [ … ] {…}` of CQELS-QL, and add the window to the context.
 
-    Equal windows have one name. The first window over a stream is named after the stream.
+    Equal windows share a name. The name of the first window over a stream is the stream's IRI.
     """
     extent = _extent(stream, block.window, context)
     for clause in context.windows.values():
@@ -101,8 +101,8 @@ def _extent(stream: str, window: WindowSyntax, context: Context) -> TimeRange | 
 
 
 def _time_range(window: WindowSyntax, computed_ms: int | None) -> TimeRange:
-    """Return the range and step of a time window. COMPUTED EVERY replaces every step, also a missing one
-    (docs/semantics.md §3).
+    """Return the range and step of a time window. COMPUTED EVERY overrides the steps of all windows, and gives a step
+    to windows without one (docs/semantics.md §3).
     """
     if window.kind == "NOW":
         return TimeRange(0, 0, now=True)

@@ -1,4 +1,5 @@
 """Costs of plans, and the cheapest join order.
 
-`cardinality` estimates the rows of single triples, `estimates` those of whole patterns; `join_order` chooses.
+`cardinality` estimates the rows of single triple patterns, `estimates` those of whole patterns. `join_order` chooses
+the order. `placement` chooses between execution in place and fork-join.
 """

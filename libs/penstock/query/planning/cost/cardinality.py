@@ -1,7 +1,9 @@
-"""Expected rows of a pattern per row on its left, from exact statistics (docs/architecture.md, "Queries").
+"""The expected number of rows of a triple pattern per row on its left, from exact statistics (docs/architecture.md,
+"Queries").
 
-The statistics come from the stored graph's header and from windows. A window that does not exist yet counts as unknown;
-the plan is replaced once real statistics are available (Strider's adaptivity with measured cardinalities).
+The statistics come from the header of the stored graph and from windows. For a window that does not exist yet, fixed
+values are assumed; the plan is replaced once statistics are available (like Strider, which adapts plans to measured
+cardinalities).
 """
 
 from __future__ import annotations
@@ -21,24 +23,24 @@ if TYPE_CHECKING:
 UNKNOWN = (1000.0, 200.0, 200.0)  # assumed edges, subjects and objects of a label without statistics
 _PER_VERTEX = 8.0  # assumed edges of a vertex over all labels, for a variable predicate
 _ALL_EDGES = 1e6  # assumed edges over all labels, in a window
-_CLOSURE = 4.0  # assumed reach of a closure, as a multiple of one step
+_CLOSURE = 4.0  # assumed matches of `*` and `+` paths, as a multiple of those of one step
 
 Counts = tuple[int, int, int]
 CountKey = tuple[int, int, int]  # source, graph, predicate
 
 
 class Estimator:
-    """Estimates the matches of patterns for one plan. `counts` has the statistics that it used."""
+    """Estimates the matches of triple patterns for one plan. `counts`: the statistics that it has used."""
 
     def __init__(self, catalogue: Catalogue, sample: Mapping[str, Iri | Literal]) -> None:
-        """`sample`: a member's constants by parameter name, used for all members."""
+        """`sample`: the constants of a member, by name of the parameter; they serve as estimates for all members."""
         self._catalogue = catalogue
         self._sample = sample
         self.counts: dict[CountKey, Counts] = {}
         self._degrees: dict[tuple[int, Iri | Literal, int, int, int], float] = {}
 
     def fanout(self, pattern: Triple | PathTriple, parts: Parts, bound: Names) -> float:
-        """Return the expected matches per row that binds `bound`."""
+        """Return the expected number of matches of a pattern for a row that binds the names `bound`."""
         if isinstance(pattern, PathTriple):
             ends = self._is_bound(pattern.subject, bound) + self._is_bound(pattern.object, bound)
             return (UNKNOWN[0] * _CLOSURE, _PER_VERTEX * _CLOSURE, 0.5)[ends]
@@ -72,7 +74,7 @@ class Estimator:
         return edges
 
     def _all_edges(self, source: int, graph: int) -> float:
-        """Return the edges of a graph over all labels."""
+        """Return the number of edges of a graph over all labels."""
         if source != 0:
             return _ALL_EDGES
         key = (source, graph, ANY_PREDICATE)
@@ -109,7 +111,7 @@ class Estimator:
 
 
 def _graphs(graphs: tuple[int, ...] | str) -> tuple[int, ...]:
-    """Return graph ids for statistics; a window has the single graph 0."""
+    """Return the graph ids of a part for statistics. A window has only graph 0."""
     if isinstance(graphs, str):
         return (ALL_NAMED_GRAPHS,)
     return graphs or (0,)

@@ -1,4 +1,4 @@
-"""Expected rows of whole patterns, by which the join order of a group is chosen (`cardinality` has single triples)."""
+"""The expected number of rows of whole patterns, by which the join order of a group is chosen."""
 
 from __future__ import annotations
 
@@ -31,12 +31,14 @@ if TYPE_CHECKING:
     from penstock.query.planning.relations import Scope
 
 FILTER_KEEPS = 0.4
-"""Assumed selectivity of a condition."""
+"""The assumed share of rows for which a condition is true."""
 _INDEPENDENT_ROWS = 1000.0
 
 
 def fanout(context: PlanContext, element: Element, bound: Names) -> tuple[float, float]:
-    """Return (expected rows per row that binds `bound`, one-time cost in rows) of joining an element of a group."""
+    """Return what a join with an element of a group costs: the expected number of rows for a row that binds the names
+    `bound`, and the cost that occurs once, in rows.
+    """
     pattern = element.pattern
     if isinstance(pattern, (Triple, PathTriple)):
         context.budget.spend(pattern.at, len(element.scope.parts) // 4)
@@ -45,7 +47,7 @@ def fanout(context: PlanContext, element: Element, bound: Names) -> tuple[float,
 
 
 def estimate(context: PlanContext, node: Node, bound: Names, scope: Scope) -> tuple[float, float]:
-    """Return (expected rows per row that binds `bound`, one-time cost in rows) of joining a whole pattern."""
+    """Return what a join with a whole pattern costs, as `fanout` does."""
     context.budget.spend()
     shared = bool(visible(node) & bound)
     match node:

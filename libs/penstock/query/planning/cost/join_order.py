@@ -1,6 +1,7 @@
-"""Join order: exhaustive search of left-deep orders for few elements, greedy for more.
+"""Join order: an exhaustive search of left-deep orders for few elements, and a greedy choice for more.
 
-Graph exploration (Wukong §5.1) is a left-deep pipeline, so the cost of an order is the sum of its intermediate rows.
+Graph exploration (Wukong §5.1) is a left-deep pipeline. The cost of an order is therefore the sum of its intermediate
+rows.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 EXHAUSTIVE = 8
-"""Maximum number of elements for an exhaustive search (2^8 sets)."""
+"""Maximum number of elements for an exhaustive search, which examines 2^8 sets."""
 
-_STEP = 1.0  # a step without matches still has look-up costs
+_STEP = 1.0  # cost per row of a look-up, even without matches
 
 
 def best_order(
@@ -29,10 +30,11 @@ def best_order(
     *,
     search: bool = True,
 ) -> list[int]:
-    """Return the positions of `elements` in the cheapest order found; greedy unless `search`.
+    """Return the positions of `elements` in the cheapest order that was found. `search`: whether to search exhaustively
+    if there are few elements. `bound`: names that are bound before.
 
-    `binds` returns the names an element binds. `fanout(element, bound)` returns (matches per row, one-time cost), which
-    only depends on bound names that the element binds.
+    `binds` returns the names that an element binds. `fanout(element, bound)` returns the number of matches per row, and
+    a cost that occurs once; the result depends only on those names in `bound` that the element binds.
     """
     if len(elements) < 2:
         return list(range(len(elements)))
@@ -88,7 +90,7 @@ def _greedy(
     while left:
         cost, chosen = heappop(queue)
         if chosen not in left or cost != costs[chosen]:
-            continue  # an outdated entry
+            continue  # the entry is outdated
         left.remove(chosen)
         order.append(chosen)
         fresh = names[chosen] - seen

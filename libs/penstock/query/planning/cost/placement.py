@@ -1,8 +1,8 @@
 """The choice between execution in place and fork-join, for scans of a stored graph that stores hold (ADR 18).
 
 In place, the engine reads the lists of a morsel's keys from the stores in three rounds, as Wukong (OSDI'16 §5) does for
-few rows. By fork-join, it sends the rows to the stores that own their keys, which return them extended. `python -m
-benchmarks stores` measures the costs (docs/adr/0018).
+few rows. With fork-join, it sends the rows to the stores that own their keys, and the stores return the extended rows.
+`python -m benchmarks stores` measures the costs (docs/adr/0018).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ Execution = Literal["auto", "in-place", "fork-join"]
 _MORSEL = 1024  # rows of a step that are read together (native/src/exec/operator.hpp)
 _ROUNDS = 3  # read rounds per morsel: buckets, records, lists
 MOST_ROWS = 1 << 17
-"""Maximum number of rows that a fork sends at once (native/src/exec/fork.cpp). A fork that would be cheaper only for
-more rows is not used.
+"""Maximum number of rows that a fork sends at once (native/src/exec/fork.cpp). If fork-join is cheaper only for more
+rows, it is not used.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ReadCosts:
-    """Costs of reads in place by a transport, in µs: per round, per key, and per key beyond `warm_keys`, whose data no
-    longer fits the processor's caches.
+    """The costs in µs of reads in place over a transport: per round, per key, and per key beyond `warm_keys` keys,
+    whose data do not fit into the processor's caches.
     """
 
     round_us: float
@@ -34,7 +34,7 @@ class ReadCosts:
 
 @dataclass(frozen=True, slots=True)
 class ForkCosts:
-    """Costs of a fork in µs: per part, per transferred cell, and per row that enters a scan on the store."""
+    """The costs in µs of a fork: per part, per transferred cell, and per row that enters a scan in a store."""
 
     part_us: float
     cell_us: float
@@ -52,7 +52,7 @@ FORK = ForkCosts(part_us=1000.0, cell_us=0.006, step_us=0.045)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A scan of a fork: the estimated rows that enter and leave it, per row that enters the fork."""
+    """A scan of a fork: how many rows are expected to enter and to leave it, per row that enters the fork."""
 
     rows_in: float
     rows_out: float
@@ -60,9 +60,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where scans of the stored graph may run. `execution`: "in-place", "fork-join", or "auto" for the cheaper one.
-    `transports`: for each store, the transport of reads from it; all stores are assumed to own equally many keys.
-    `parts`: the number of parts into which a fork divides its rows.
+    """How to choose where scans of the stored graph run. `execution`: "in-place", "fork-join", or "auto" for the
+    cheaper one. `transports`: for each store, the transport over which it is read. All stores are assumed to own
+    equally many keys. `parts`: the number of parts into which a fork divides its rows.
     """
 
     execution: Execution
@@ -70,7 +70,7 @@ class Placement:
     parts: int
 
     def in_place_us(self, rows: float, steps: tuple[Step, ...]) -> float:
-        """Return the cost in µs of running the scans `steps` in place, if `rows` rows enter the first."""
+        """Return the cost in µs of the scans `steps` in place, if `rows` rows enter the first one."""
         return sum(self._step_us(rows * step.rows_in) for step in steps)
 
     def _step_us(self, keys: float) -> float:
@@ -82,21 +82,21 @@ class Placement:
 
     def forked_us(self, rows: float, steps: tuple[Step, ...], width_in: int, width_out: int) -> float:
         """Return the cost in µs of a fork with the scans `steps`, if `rows` rows enter it. `width_in`, `width_out`:
-        columns sent and returned.
+        number of columns that are sent and returned.
         """
         cells = rows * width_in + rows * steps[-1].rows_out * width_out
         worked = rows * sum(step.rows_in for step in steps)
         return self.parts * FORK.part_us + cells * FORK.cell_us + worked * FORK.step_us
 
     def least_rows(self, steps: tuple[Step, ...], width_in: int, width_out: int) -> int | None:
-        """Return the smallest number of rows for which a fork is used: from there on it is cheaper than execution in
-        place. None if a fork is never used.
+        """Return the smallest number of rows for which a fork is used. With "auto", it is the number from which a fork
+        is cheaper than execution in place. None if a fork is never used.
         """
         if self.execution == "fork-join":
             return 1
         if self.execution == "in-place":
             return None
-        low, high = 0, MOST_ROWS  # a fork's costs grow more slowly
+        low, high = 0, MOST_ROWS  # bisection is possible, because the costs of a fork grow more slowly
         if not self._pays(high, steps, width_in, width_out):
             return None
         while high - low > 1:
