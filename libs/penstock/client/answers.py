@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TermList:
-    """The terms of an answer. A term's id is its position, from 1."""
+    """The terms of an answer. The id of a term is its position, counted from 1."""
 
     def __init__(self) -> None:
         self._terms: list[TermTuple | None] = [None]
@@ -39,14 +39,14 @@ class TermList:
         return [self._terms[i] for i in ids.tolist()]
 
     def publish(self, ids: Ids) -> Ids:
-        """Return the ids unchanged: they are only valid within their answer."""
+        """Return the ids unchanged. They are valid only within their answer."""
         return ids
 
 
 def term_tuple(term: Mapping[str, str]) -> TermTuple:
     """Return a term of SPARQL Results JSON (§3.2.2) as (kind, lexical form, datatype, language).
 
-    Older services write `typed-literal` for literals with a datatype.
+    Some SPARQL services write `typed-literal` for literals with a datatype. PenstockError for any other kind of term.
     """
     kind, value = term["type"], term["value"]
     if kind == "uri":
@@ -60,14 +60,16 @@ def term_tuple(term: Mapping[str, str]) -> TermTuple:
 
 
 def solutions(variables: Sequence[str], bindings: Sequence[Mapping[str, Mapping[str, str]]]) -> Solutions:
-    """Return the rows of a SELECT."""
+    """Return the answer of a SELECT, given its variables and the `bindings` of SPARQL Results JSON."""
     terms = TermList()
     columns = [np.array([terms.id_of(row.get(name)) for row in bindings], np.uint64) for name in variables]
     return Solutions(variables, columns, len(bindings), terms)
 
 
 def answer_of(line: Mapping[str, Any]) -> Solutions | bool | rdflib.Graph:
-    """Return the answer in a SPARQL Results JSON document, or in an evaluation's line (docs/kafka.md)."""
+    """Return the answer in a SPARQL Results JSON document, or in the line of an evaluation (docs/kafka.md).
+    PenstockError if there is none.
+    """
     if "boolean" in line:
         return bool(line["boolean"])
     if "results" in line:
@@ -78,5 +80,5 @@ def answer_of(line: Mapping[str, Any]) -> Solutions | bool | rdflib.Graph:
 
 
 def graph_of(text: str) -> rdflib.Graph:
-    """Return the triples of an N-Triples document."""
+    """Return the triples of an N-Triples document as an rdflib graph."""
     return rdflib.Graph().parse(data=text, format="nt")

@@ -44,15 +44,15 @@ _SPARQL_ACCEPT = "application/sparql-results+json, application/n-triples"
 class Client:
     """Access to a cluster, with the answers, the errors and most methods of the embedded engine.
 
-    url: coordinator URLs, comma-separated. sparql_url: query engine URLs, comma-separated; by default those known to
-    the coordinators. prefix: prefix of the cluster's topics. kafka: additional librdkafka properties (TLS, SASL).
-    token: bearer token for coordinators and query engines. ca: file of the CA (PEM) of their certificates; by default
-    the system's CAs. AccessError if a token is missing or its role does not suffice.
+    url: URLs of the coordinators, comma-separated. sparql_url: URLs of query engines, comma-separated; by default,
+    those that the coordinators know. prefix: prefix of the cluster's topics. kafka: additional librdkafka properties
+    (TLS, SASL). token: bearer token for coordinators and query engines. ca: file of the CA (PEM) of their certificates;
+    by default, the system's CAs. Requests raise AccessError if a token is missing, or if its role does not suffice.
 
-    A stream is identified by its IRI or by the name used in its topics. Declarations, registrations and stored data
-    take effect in log order and are durable on return, as are events when `push` returns. Reading evaluations, late
-    events and dead letters does not remove them from their topics. The client has no `advance_idle`, `bulk`,
-    `checkpoint`, `decode`, `encode`, `explain`, `limits`, `push_columns` and `stats`.
+    A stream is identified by its IRI or by the name used in its topics. When a method that declares, registers, stores
+    or pushes something returns, the change is durable. To read evaluations, late events or dead letters does not remove
+    them from their topics. The client has no `advance_idle`, `bulk`, `checkpoint`, `decode`, `encode`, `explain`,
+    `limits`, `push_columns` and `stats`.
     """
 
     def __init__(
@@ -84,15 +84,17 @@ class Client:
         self._services = ServiceClient(Credentials(token, None if ca is None else str(ca)))
         self._coordinators, self._engines = urls(url), urls(sparql_url)
         self._units: set[str] = set()  # streams with a timestamp warning
-        self._names: dict[str, str] = {}  # names of streams by IRI, as far as looked up
+        self._names: dict[str, str] = {}  # the names of streams that were looked up, by IRI
         self._named: set[str] = set()  # names with known topics
         self._held: dict[str, ClusterQuery] = {}
 
     # ---- declarations
     def declare_stream(self, iri: str, name: str | None = None, **settings: Any) -> None:
-        """Declare a stream. Repeating the call has no effect. `name` is used in its topic names.
+        """Declare a stream. To repeat a declaration has no effect. `name` determines the names of the stream's topics;
+        None: the IRI does.
 
-        Settings are those of `Engine.declare_stream`. DataError if they are invalid.
+        The settings are those of `Engine.declare_stream`. DataError if one is invalid, or if the stream is declared
+        differently.
         """
         if (warning := warning_of(iri, settings)) is not None:
             warnings.warn(warning, UnboundedStorageWarning, stacklevel=2)
@@ -100,17 +102,21 @@ class Client:
         self._coordinator("PUT", f"/streams/{quote(name or iri, safe='')}", body)
 
     def declare_streams(self, streams: Mapping[str, Mapping[str, Any]]) -> None:
-        """Declare many streams atomically: by name, each with its `iri` and settings. DataError if one is invalid."""
+        """Declare several streams, all or none. `streams`: by name, the `iri` and settings of each. DataError if one is
+        invalid.
+        """
         self._coordinator("POST", "/streams", json.dumps(streams, default=dict).encode())
 
     def drop_stream(self, iri: str) -> None:
-        """Drop a stream that no query reads. Absorbed triples stay stored."""
+        """Drop a stream. Its absorbed triples remain in the stored graph. DataError if a query reads or publishes the
+        stream.
+        """
         self._coordinator("DELETE", f"/streams/{quote(iri, safe='')}")
         self._names.pop(iri, None)
 
     @property
     def streams(self) -> dict[str, Any]:
-        """Declarations of all streams, by IRI."""
+        """The declarations of all streams, by IRI."""
         found: dict[str, Any] = json.loads(self._coordinator("GET", "/streams"))
         return found
 
@@ -123,12 +129,12 @@ class Client:
         topic: str | None = None,
         max_catch_up: int | None = None,
     ) -> ClusterQuery:
-        """Register a standing query. Repeating the call has no effect. QueryError with line and column if it is
-        invalid.
+        """Register a standing query. To repeat a registration has no effect. QueryError, with line and column, if the
+        query is invalid.
 
-        `name` overrides the name in the text. `topic`: a separate results topic. `max_catch_up`: maximum number of
-        instants that one advance of a stream may make due; if more become due, the query skips them and `gaps` lists
-        them (None = the setting of the coordinator).
+        `name` overrides the name in the text. `topic`: the query's own results topic; None: the results topic of the
+        cluster. `max_catch_up`: maximum number of instants that one advance of a stream may make due; if there are
+        more, the query skips them, and `gaps` lists them. None: the coordinator's default.
         """
         query_name = name or _name_of(text, base)
         path = with_query(f"/queries/{quote(query_name, safe='')}", base=base, topic=topic, max_catch_up=max_catch_up)
@@ -144,7 +150,9 @@ class Client:
 
     @property
     def queries(self) -> dict[str, ClusterQuery]:
-        """The standing queries by name. Queries of other clients deliver evaluations from now on."""
+        """The standing queries, by name. This client also receives the evaluations of other clients' queries, from now
+        on.
+        """
         reply = json.loads(self._coordinator("GET", "/queries"))
         for name, record in reply.items():
             topic = record["topic"] or self._topics.results
@@ -153,8 +161,8 @@ class Client:
         return {name: self._hold(record) for name, record in reply.items()}
 
     def registration_point(self, name: str) -> int | None:
-        """Return the registration point of a query in ms, None while its streams have no progress or no engine
-        evaluates it.
+        """Return the registration point of a query in ms. None while none of its streams has progress, or no engine has
+        enrolled the query.
         """
         found = json.loads(self._coordinator("GET", f"/queries/{quote(name, safe='')}"))
         point: int | None = found["point"]
@@ -170,13 +178,14 @@ class Client:
             registration = json.loads(self._coordinator("GET", path))
         except NotFoundError:
             registration = None
-        if registration is None or registration["number"] != number:  # the name has another query
+        # the query was stopped; another one may have its name now
+        if registration is None or registration["number"] != number:
             return status_of_documents(name, None, None)
         found = self._services.first_found(self._sparql(), ServiceRequest("GET", f"{path}/status"))
         return status_of_documents(name, registration, None if found is None else json.loads(found))
 
     def stop(self, name: str) -> None:
-        """Stop a standing query. Evaluations that are due are still committed."""
+        """Stop a standing query. Evaluations that are due at the stop are still committed."""
         self._coordinator("DELETE", f"/queries/{quote(name, safe='')}")
         held = self._held.pop(name, None)
         if held is not None:
@@ -190,10 +199,11 @@ class Client:
         format: str | None = None,  # noqa: A002 - a public name
         base: str | None = None,
     ) -> LoadReport:
-        """Store a document as one snapshot: a file (by name, also .gz) or bytes with a `format`.
+        """Store a document as one snapshot: a file, perhaps with gzip (.gz), or bytes, which require `format`. `graph`:
+        IRI of the graph for statements that name none.
 
-        DataError for the first invalid line; nothing is stored then. `triples` and `terms` of the report count the
-        document's content, new or not.
+        DataError, with the line, if the document is invalid; nothing is stored then. The report counts all triples and
+        terms of the document, also those that are stored already.
         """
         began = time.perf_counter()
         data, syntax, base = document_of(source, format, base)
@@ -202,7 +212,7 @@ class Client:
         return LoadReport(int(reply["triples"]), int(reply["terms"]), time.perf_counter() - began)
 
     def update(self, text: str, base: str | None = None) -> int:
-        """Execute `INSERT DATA {...}` as one snapshot. Returns the number of triples."""
+        """Execute `INSERT DATA {...}` as one snapshot. Returns the number of triples. QueryError for any other text."""
         path = with_query("/update", base=base)
         answer = self._coordinator("POST", path, text.encode(), name=uuid4().hex)
         return int(json.loads(answer)["triples"])
@@ -210,8 +220,8 @@ class Client:
     def query(
         self, text: str, base: str | None = None, timeout_s: float | None = None, memory_mb: int | None = None
     ) -> Solutions | bool | rdflib.Graph:
-        """Execute a one-shot query over the latest snapshot of a query engine. LimitError if it exceeds time or
-        memory.
+        """Execute a one-shot query on the latest snapshot of a query engine. QueryError if it is invalid. LimitError if
+        it exceeds `timeout_s` seconds or `memory_mb` MiB (None: the engine's limits).
         """
         path = with_query("/sparql", base=base, timeout_s=timeout_s, memory_mb=memory_mb)
         request = ServiceRequest("POST", path, text.encode(), "application/sparql-query", _SPARQL_ACCEPT)
@@ -229,7 +239,8 @@ class Client:
         timestamp: int,
         format: str = "nt",  # noqa: A002 - a public name
     ) -> None:
-        """Produce one event: RDF text in a format (a name or media type), or rdflib triples. Durable on return.
+        """Produce one event: RDF text in `format` (a name or media type), or rdflib triples. `timestamp`: its time in
+        ms. The event is durable when the call returns.
 
         The adaptor validates the event; an invalid one goes to the dead-letter topic.
         """
@@ -241,10 +252,10 @@ class Client:
         events: Iterable[tuple[int, EventData]],
         format: str = "nt",  # noqa: A002 - a public name
     ) -> None:
-        """Produce events, (timestamp, data) each, in order. Durable on return.
+        """Produce events in order, each as (timestamp, data); see `push`. They are durable when the call returns.
 
-        TransientError: the brokers did not respond in time, and the events are still in flight. Repeating the call with
-        this client waits for them and writes no event twice.
+        After a TransientError, the brokers have not responded in time, and the events may still reach them. If the same
+        call is repeated with this client, it waits for these events and writes no event twice.
         """
         events = list(events)
         topic = self._topics.events(self._name(stream))
@@ -252,10 +263,10 @@ class Client:
         self._writer.append([event_of(topic, time_ms, data, format) for time_ms, data in events])
 
     def advance(self, stream: str | None, timestamp: int) -> None:
-        """Declare that no later event has a time (ms) at or before `timestamp`. `stream` None: for every stream with an
-        events topic.
+        """Advance a stream to `timestamp`, in ms: events at or before this time are late from then on. `stream` None:
+        advance every stream that is not derived.
 
-        The declaration covers all producers of the stream: it goes to every partition of its topic.
+        The call advances every partition of the stream's events topic, and thus affects all producers of the stream.
         """
         if stream is None:
             names = [record["name"] for record in self.streams.values() if record["publisher"] is None]
@@ -268,8 +279,8 @@ class Client:
         self._writer.append(beats)
 
     def late(self, stream: str) -> list[LateEvent]:
-        """Return the stream's late events that this client has not received yet, oldest first. UnknownStreamError if
-        there is no such stream.
+        """Return the late events of a stream that this client has not received yet, the oldest first.
+        UnknownStreamError if there is no such stream.
         """
         late = self._refused.late(stream)
         if not late:
@@ -277,13 +288,13 @@ class Client:
         return late
 
     def dead_letters(self) -> list[DeadLetter]:
-        """Return the dead letters that this client has not received yet, with reasons, oldest first."""
+        """Return the dead letters that this client has not received yet, the oldest first."""
         return self._refused.dead_letters()
 
     # ---- results topics
     def results(self, topic: str | None = None, *, until_idle_s: float | None = None) -> Iterator[Answered]:
-        """Yield committed evaluations from the topic's start. Ends after `until_idle_s` seconds without a new one
-        (None: never).
+        """Yield the committed evaluations of a results topic (None: that of the cluster), from the topic's start. Ends
+        after `until_idle_s` seconds without a new evaluation (None: never).
         """
         heard = time.monotonic()
         for answered in self.watch(topic):
@@ -294,11 +305,13 @@ class Client:
                 return
 
     def watch(self, topic: str | None = None) -> Iterator[Answered | None]:
-        """Yield committed evaluations from the topic's start, and None about ten times per second while idle."""
+        """Yield the committed evaluations of a results topic (None: that of the cluster), from the topic's start. While
+        there are no new ones, yields None about ten times per second.
+        """
         return self._results.watch(topic or self._topics.results)
 
     def close(self) -> None:
-        """Close all connections. Standing queries keep running."""
+        """Close all connections. Standing queries continue in the cluster."""
         self._results.close()
         self._refused.close()
         self._writer.close()
@@ -333,13 +346,15 @@ class Client:
             raise _with_text(error, (body or b"").decode()) from None
 
     def _sparql(self) -> list[str]:
-        """Return the URLs of the query engines, as far as known."""
+        """Return the URLs of the known query engines."""
         if self._engines or not self._coordinators:
             return self._engines
         return list(json.loads(self._coordinator("GET", "/engines")).values())
 
     def _name(self, stream: str) -> str:
-        """Return the name of a stream given by its IRI or name. UnknownStreamError if there is no such stream."""
+        """Return the name of a stream, which is given by its IRI or name. UnknownStreamError if there is no such
+        stream.
+        """
         if ":" not in stream:
             if stream not in self._named and self._topics.events(stream) not in self._log.topics():
                 raise UnknownStreamError(f"there is no stream named {stream!r}")
@@ -361,7 +376,9 @@ class Client:
 
 
 def _name_of(text: str, base: str | None) -> str:
-    """Return the query name in a text, or a name derived from the text, which is the same for the same text."""
+    """Return the name in the text of a query. If there is none, return a name that is derived from the text and
+    base.
+    """
     statement = parse(text, base)
     if isinstance(statement, ContinuousQuery) and statement.name is not None:
         return statement.name

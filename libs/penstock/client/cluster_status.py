@@ -1,4 +1,4 @@
-"""The status of a query in a cluster: what the coordinator and the query engine of its bucket know of it."""
+"""The status of a query in a cluster, from the coordinator and from the query engine that evaluates it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 class ClusterQueryStatus(QueryStatus):
     """The status of a query, like the embedded engine's `QueryStatus`.
 
-    `evaluated`: whether a query engine evaluates it at present. If not (engines start, or hand over their buckets),
-    `last` and `next` are None and `waits_for` is empty. `error`: why the query's results topic rejects answers.
+    `evaluated`: whether a query engine evaluates the query at present. It is False for a short time when engines start
+    or buckets move; then `last` and `next` are None, and `waits_for` is empty. `error`: why the query's results topic
+    rejects answers, or None.
     """
 
     evaluated: bool = True
@@ -26,7 +27,9 @@ class ClusterQueryStatus(QueryStatus):
 def status_of_documents(
     name: str, registration: Mapping[str, Any] | None, progress: Mapping[str, Any] | None
 ) -> ClusterQueryStatus:
-    """Return the status of a query from the coordinator's and an engine's documents, each None if there is none."""
+    """Return the status of a query. `registration`: the coordinator's document, None if the query is not registered.
+    `progress`: a query engine's document, None if no engine evaluates the query.
+    """
     if registration is None:
         return ClusterQueryStatus(name, "stopped", None, None, None, evaluated=False)
     error: str | None = registration["error"]

@@ -1,4 +1,4 @@
-"""Conversion of user input to what services accept: documents for HTTP requests, events as Kafka records."""
+"""Conversion of input: documents to bodies of HTTP requests, and events to Kafka records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 def document_of(
     source: str | PathLike[str] | bytes, syntax: str | None, base: str | None
 ) -> tuple[bytes, Format, str | None]:
-    """Return a document's bytes, format and base IRI. DataError if it is not readable or its format is unknown."""
+    """Return the bytes, format and base IRI of a document. DataError if it cannot be read, or if its format is
+    unknown.
+    """
     found = Source.of(source, syntax, base)
     if found.path is None:
         return found.data or b"", found.format, found.base
@@ -34,7 +36,7 @@ def document_of(
 
 
 def event_of(topic: str, time_ms: int, data: EventData, syntax: str) -> Record:
-    """Return the record of an event (docs/kafka.md)."""
+    """Return the Kafka record of an event (docs/kafka.md). DataError if its time or format is invalid."""
     media = (Format.named(syntax) if isinstance(data, str | bytes) else Format.N_TRIPLES).media_type
     stamp = str(checked_time(time_ms)).encode()
     value = original_bytes(data if isinstance(data, str | bytes) else list(data))

@@ -1,4 +1,4 @@
-"""Prepared bulk loads: what they depend on, and how they are submitted. `penstock load --spark --cluster` uses both."""
+"""The client of a cluster for prepared bulk loads (`penstock load --spark --cluster`)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LoadTarget:
-    """Properties of a cluster that a prepared load depends on: the number of shards and the addresses of the
-    dictionaries.
+    """The properties of a cluster for which a load is prepared: the number of shards, and the addresses of the
+    dictionary's instances.
     """
 
     shards: int
@@ -23,23 +23,24 @@ class LoadTarget:
 
 
 class Loading:
-    """The load interface of a cluster's coordinators (`url`, comma-separated). TransientError if none responds."""
+    """Sends requests about loads to the coordinators of a cluster (`url`: their URLs, comma-separated). TransientError
+    if none responds.
+    """
 
     def __init__(self, url: str, credentials: Credentials | None = None) -> None:
         self._services = ServiceClient(credentials)
         self._coordinators = urls(url)
 
     def target(self) -> LoadTarget:
-        """Return the properties that a load must be prepared for."""
+        """Return the properties of the cluster for which a load must be prepared."""
         found = json.loads(self._ask(ServiceRequest("GET", "/loads")))
         return LoadTarget(int(found["shards"]), tuple(found["dictionaries"]))
 
     def store(self, manifest: Manifest) -> int:
-        """Submit a prepared load; it is stored as one snapshot. Returns its number of triples. DataError if it is
-        invalid.
+        """Store a prepared load as one snapshot. Returns its number of triples. DataError if the load is invalid.
 
-        The files must exist as long as the log contains the load: a replica that reads the log from an earlier position
-        reads them again.
+        The files must exist as long as the log contains the load, because each process that reads the load from the log
+        reads the files.
         """
         return int(
             json.loads(self._ask(ServiceRequest("POST", "/loads", manifest.to_json(), "application/json")))["triples"]

@@ -1,4 +1,4 @@
-"""Late events and dead letters of a cluster. Each client receives each of them once."""
+"""The late events and dead letters of a cluster. Each client receives each of them once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T", records.LateEvent, records.DeadLetter)
 
 
 class Refused:
-    """Consumes the topics of refused events from their start, beginning with the first call."""
+    """Consumes the topics of late events and dead letters, from their start."""
 
     def __init__(self, log: Log, names: TopicNames) -> None:
         self._log = log
@@ -32,19 +32,21 @@ class Refused:
         self._late: defaultdict[str, list[embedded.LateEvent]] = defaultdict(list)
 
     def late(self, stream: str) -> list[embedded.LateEvent]:
-        """Return the new late events of a stream."""
+        """Return the late events of a stream that were not returned before."""
         for event in self._refused(self._topics[0], records.LateEvent):
             late = embedded.LateEvent(event.stream, event.time_ms, event.watermark_ms, event.data)
             self._late[event.stream].append(late)
         return self._late.pop(stream, [])
 
     def dead_letters(self) -> list[embedded.DeadLetter]:
-        """Return the new dead letters."""
+        """Return the dead letters that were not returned before."""
         letters = self._refused(self._topics[1], records.DeadLetter)
         return [embedded.DeadLetter(each.stream, each.time_ms, _reason(each), each.data) for each in letters]
 
     def _refused(self, topic: str, kind: type[T]) -> Iterator[T]:
-        """Yield the events that the cluster refused since the last call. Foreign records in the topic are ignored."""
+        """Yield the new late events or dead letters (`kind`) of a topic. Ignores records that the cluster has not
+        written.
+        """
         for message in self._new(topic):
             with suppress(DataError):
                 refused = records.read_refused(message)
@@ -52,7 +54,7 @@ class Refused:
                     yield refused
 
     def _new(self, topic: str) -> list[Message]:
-        """Return the messages received since the last call."""
+        """Read a topic to its end, and return the messages that were not returned before."""
         if topic not in self._readers:
             self._readers[topic] = self._log.reader(dict.fromkeys(partitions_of(self._log, topic), START))
         reader, found = self._readers[topic], []

@@ -1,4 +1,4 @@
-"""Evaluations from the results topics: one reader per topic, which distributes them to the client's queries."""
+"""Consumes evaluations from the results topics. One reader per topic distributes them to the queries of a client."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     Bounds: TypeAlias = tuple[int | None, int]
 
 UNTAKEN = 100_000
-"""Maximum number of pending evaluations of a query. Reading beyond it raises LimitError."""
+"""Maximum number of pending evaluations of a query. If a query has more, its topic is not read further."""
 _POLL, _WAIT_S = 1_000, 0.1
 _log = logging.getLogger("penstock.client")
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An evaluation from a results topic. `line` is the whole JSON object."""
+    """An evaluation in a results topic. `line`: the whole JSON object (docs/kafka.md)."""
 
     query: str
     time: int
@@ -44,7 +44,9 @@ class Answered:
 
 
 class ClusterEvaluation:
-    """The answer of a query at one instant, like the embedded engine's `Evaluation`. Decoded on access."""
+    """The answer of a query at one instant, like the embedded engine's `Evaluation`. The answer is decoded on
+    access.
+    """
 
     __slots__ = ("_answer", "line", "query", "time")
 
@@ -59,27 +61,33 @@ class ClusterEvaluation:
 
     @property
     def windows(self) -> dict[str, Bounds]:
-        """Nominal bounds (start exclusive, end inclusive; ms) of each window, by window IRI."""
+        """The nominal bounds of each window, by IRI of the stream or named window: (start, exclusive; end, inclusive),
+        in ms. A start is None if the window has none.
+        """
         return {iri: (start, end) for iri, (start, end) in self.line["windows"].items()}
 
     @property
     def snapshot(self) -> int:
-        """Number of the snapshot of the stored graph that the evaluation read."""
+        """The number of the snapshot of the stored graph that the evaluation has read."""
         return int(self.line["snapshot"])
 
     @property
     def attempt(self) -> int:
-        """Attempt number of the engine: at least the number of engines that have opened the query's bucket so far."""
+        """The attempt of the query engine: at least the number of openings of the query's bucket up to the
+        evaluation.
+        """
         return int(self.line["attempt"])
 
     @property
     def error(self) -> LimitError | None:
-        """Why there is no answer, or None."""
+        """Why the evaluation has no answer, or None."""
         return LimitError(self.line["error"]) if "error" in self.line else None
 
     @property
     def answer(self) -> Solutions | bool | rdflib.Graph:
-        """Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT. Raises `error` if there is one."""
+        """The answer: Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT. Raises `error` if it is not
+        None.
+        """
         if self.error is not None:
             raise self.error
         if self._answer is None:
@@ -88,22 +96,25 @@ class ClusterEvaluation:
 
 
 class Results:
-    """A client's readers of the results topics. They deliver committed evaluations, each once. Thread-safe."""
+    """The readers of a client for results topics. They deliver each committed evaluation once. Methods may be called
+    from any thread.
+    """
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._readers: dict[str, Reader] = {}
-        # by topic: messages read ahead, held while a query's queue is full
+        # by topic: messages that are read but not distributed, while the queue of a query is full
         self._read_ahead: dict[str, deque[Message]] = {}
         # by query: its topic and its pending evaluations
         self._waiting: dict[str, tuple[str, deque[ClusterEvaluation]]] = {}
         self._lock = RLock()
 
     def follow(self, topic: str, query: str, *, made: bool = False) -> None:
-        """Deliver a query's evaluations from now on. `made`: the query is registered, so its topic exists.
+        """Deliver the evaluations of a query from now on. `made`: whether the query is registered already, so that its
+        topic exists.
 
-        A topic that this client has not read before is read from its end; with `made`, from its start. A registered
-        query that used another topic before moves to `topic`.
+        If this client does not read the topic yet, it begins at the topic's end; with `made`, at its start. With
+        `made`, a query that this client has followed in another topic moves to `topic`.
         """
         with self._lock:
             if topic not in self._readers and (partitions := partitions_of(self._log, topic)):
@@ -114,7 +125,7 @@ class Results:
                 self._leave(before)
 
     def unfollow(self, query: str) -> None:
-        """Stop following a query. Closes the reader of a topic that no other query uses."""
+        """Stop delivering evaluations of a query. Closes the reader of its topic if no other query needs it."""
         with self._lock:
             self._leave(self._waiting.pop(query, ("", None))[0])
 
@@ -124,7 +135,10 @@ class Results:
             self._read_ahead.pop(topic, None)
 
     def take(self, query: str, limit: int | None, timeout_s: float) -> list[ClusterEvaluation]:
-        """Return the pending evaluations of a query, waiting up to `timeout_s` for the first."""
+        """Remove and return pending evaluations of a query, at most `limit` of them (None: all). Waits up to
+        `timeout_s` seconds for the first one. LimitError if another query's queue is full, so that this query's
+        evaluations cannot be read.
+        """
         deadline = time.monotonic() + timeout_s
         while True:
             with self._lock:
@@ -140,9 +154,9 @@ class Results:
                 return taken
 
     def _read(self, topic: str, timeout_s: float) -> None:
-        """Read a topic to its end and distribute the evaluations.
+        """Read a topic to its end, and distribute the evaluations to the queues of their queries.
 
-        LimitError if a query's queue is full; later messages wait until it drains.
+        LimitError if a queue is full; the remaining messages wait until evaluations are taken from it.
         """
         reader, ahead = self._readers[topic], self._read_ahead.setdefault(topic, deque())
         while ahead or (messages := reader.poll(_POLL, timeout_s)):
@@ -161,7 +175,9 @@ class Results:
         waiting.append(ClusterEvaluation(line))
 
     def watch(self, topic: str) -> Iterator[Answered | None]:
-        """Yield committed evaluations from the topic's start, and None about ten times per second while idle."""
+        """Yield the committed evaluations of a topic, from its start. While there are no new ones, yields None about
+        ten times per second.
+        """
         reader = self._log.reader(dict.fromkeys(partitions_of(self._log, topic), START))
         try:
             while True:
@@ -182,9 +198,10 @@ class Results:
 
 
 class ClusterQuery:
-    """A handle of a standing query of a cluster.
+    """A standing query of a cluster, as an object of a client.
 
-    It delivers the evaluations committed after this client obtained the handle. The results topic has the earlier ones.
+    It delivers the evaluations that are committed after the client has obtained this object. The results topic contains
+    the earlier ones.
     """
 
     def __init__(
@@ -207,23 +224,26 @@ class ClusterQuery:
 
     @property
     def gaps(self) -> list[Gap]:
-        """The instants that were skipped because event time advanced past them in one leap. Queries the coordinator."""
+        """The gaps: ranges of instants that the query has skipped. Sends a request to the coordinator."""
         return self._gaps(self.name)
 
     def status(self) -> ClusterQueryStatus:
-        """Return what the query waits for, and which input would release it. Queries the coordinator and the engines.
+        """Return the status of the query: which streams it waits for, and which input would end the wait. Sends
+        requests to the coordinator and the query engines.
 
         TransientError if no coordinator responds within about 15 s.
         """
         return self._status(self.name, self.number)
 
     def poll(self, limit: int | None = None, timeout_s: float = 0.0) -> list[ClusterEvaluation]:
-        """Return new evaluations in time order, waiting up to `timeout_s` for the first."""
+        """Remove and return pending evaluations, at most `limit` of them (None: all), in order of time. Waits up to
+        `timeout_s` seconds for the first one.
+        """
         return self._results.take(self.name, limit, timeout_s)
 
     def subscribe(self, callback: Callable[[ClusterEvaluation], object]) -> Callable[[], None]:
-        """Call `callback` with every evaluation, in order, on a separate thread. Returns a function that ends the
-        subscription.
+        """Call `callback` with every new evaluation, in order, in a thread of its own. Exceptions of `callback` are
+        logged. Returns a function that ends the subscription.
         """
         ended = Event()
 
@@ -232,7 +252,7 @@ class ClusterQuery:
                 for evaluation in self.poll(timeout_s=_WAIT_S):
                     try:
                         callback(evaluation)
-                    except Exception:  # noqa: BLE001 - whatever a user's function raises
+                    except Exception:  # noqa: BLE001 - a user's function may raise anything
                         _log.exception("a subscriber of %s failed on its evaluation at %d", self.name, evaluation.time)
 
         thread = Thread(target=deliver, name=f"penstock-{self.name}", daemon=True)
@@ -245,7 +265,7 @@ class ClusterQuery:
         return unsubscribe
 
     async def __aiter__(self) -> AsyncIterator[ClusterEvaluation]:
-        """Yield evaluations as they are committed. Ends when this client stops the query."""
+        """Yield evaluations when they are committed. Ends when this client stops the query."""
         while not self.stopped:
             for evaluation in await asyncio.to_thread(self.poll, None, _WAIT_S):
                 yield evaluation

@@ -1,4 +1,4 @@
-"""HTTP requests to a service of the cluster: tries its instances in turn until one responds."""
+"""HTTP requests to a service of the cluster. The client tries the service's instances in turn until one responds."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _TRIES, _PAUSE_S, _RESPONSE_S = 60, 0.25, 70.0
-_LOOK_S = 5.0  # for one try of one instance
+_LOOK_S = 5.0  # timeout of `first_found`, per instance
 
 
 class NotFoundError(PenstockError):
-    """The service has nothing of the requested name."""
+    """There is no stream or query of the requested name."""
 
 
 _ERRORS: dict[str, type[PenstockError]] = {
@@ -46,8 +46,8 @@ _QUERY_ERRORS: dict[str, type[QueryError]] = {"QueryError": QueryError, "QueryLi
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a client presents to services. `token`: bearer token. `ca`: file of the CA (PEM) that signed the services'
-    certificates; None: the system's CAs.
+    """How a client proves who it is, and whom it trusts. `token`: bearer token, None for none. `ca`: file of the CA
+    (PEM) that signed the services' certificates; None: the system's CAs.
     """
 
     token: str | None = field(default=None, repr=False)
@@ -58,7 +58,8 @@ class Credentials:
 class ServiceRequest:
     """An HTTP request. `accept`: accepted media types of the response.
 
-    `name`: idempotency key, by which the service recognises a retry of a request that is not idempotent by itself.
+    `name`: an idempotency key, for requests that are not idempotent by themselves. The service recognises a repeated
+    request by it.
     """
 
     method: str
@@ -70,13 +71,13 @@ class ServiceRequest:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The request's headers."""
+        """The headers of the request."""
         headers = {"content-type": self.content_type, "accept": self.accept}
         return headers if self.name is None else headers | {"idempotency-key": self.name}
 
 
 class ServiceClient:
-    """Sends requests to services. It may be used from any thread.
+    """Sends requests to services. Methods may be called from any thread.
 
     It keeps no idle connections: a request on a connection that the service has just closed would fail.
     """
@@ -96,12 +97,12 @@ class ServiceClient:
         self._http.close()
 
     def send(self, bases: Callable[[], Sequence[str]], request: ServiceRequest, wait_s: float = 0.0) -> bytes:
-        """Return the body of the first successful response. Every try calls `bases` for the current base URLs.
+        """Send a request until an instance responds, and return the body of the successful response. Each attempt calls
+        `bases` for the current base URLs.
 
-        `wait_s`: seconds that the response may take in addition to the default timeout. Each request is idempotent or
-        carries an idempotency key (`name`), so retries are safe.
-        TransientError if no instance responds within about 15 s of retries; an error response is raised as its error,
-        AccessError among them.
+        `wait_s`: seconds that the response may take in addition to the default timeout. The request must be idempotent
+        or have an idempotency key (`name`), so that it can be repeated. Raises the error that an error response
+        describes, for example AccessError. TransientError after about 15 s of attempts without a response.
         """
         failed, lost = "no URL is known", False
         for attempt in range(_TRIES):
@@ -110,13 +111,14 @@ class ServiceClient:
                 try:
                     response = self._once(known[attempt % len(known)], request, _RESPONSE_S + wait_s)
                 except httpx.TransportError as error:
-                    # A request whose connection failed did not reach the service. Another one may have taken effect.
+                    # If the connection could not be opened, the service did not get the request. After any other
+                    # failure, the request may have taken effect.
                     failed, lost = str(error), lost or not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
                 else:
                     if response.is_success:
                         return response.content
                     if lost and request.method == "DELETE" and response.status_code == httpx.codes.NOT_FOUND:
-                        return b""  # an earlier try deleted it, but its response was lost
+                        return b""  # an earlier attempt has deleted it, but the response was lost
                     if response.status_code != httpx.codes.SERVICE_UNAVAILABLE:
                         raise error_of(response.content, response.status_code)
                     failed = response.text
@@ -124,8 +126,8 @@ class ServiceClient:
         raise TransientError(f"{request.method} {request.path}: {failed}")
 
     def first_found(self, bases: Sequence[str], request: ServiceRequest) -> bytes | None:
-        """Return the body of the first successful response. Tries each instance once. None if no response is
-        successful.
+        """Send a request to each instance in turn, once, and return the body of the first successful response. None if
+        there is none.
         """
         for base in bases:
             with suppress(httpx.TransportError):
@@ -150,7 +152,7 @@ def urls(by_comma: str) -> list[str]:
 
 
 def with_query(path: str, **parameters: object) -> str:
-    """Return the path with a query string of the parameters that are not None."""
+    """Return the path with a query string that contains the parameters that are not None."""
     given = {name: value for name, value in parameters.items() if value is not None}
     return f"{path}?{urlencode(given)}" if given else path
 
