@@ -17,15 +17,17 @@ if TYPE_CHECKING:
     from penstock.log.topics import TopicNames
 
 OPENING_S = 60.0
-"""Time in s within which a starting service must have read each of its topics. Then it raises TransientError."""
+"""Time in s within which a starting service must have read each of its topics. If it takes longer, the service raises
+TransientError.
+"""
 _POLL_S = 0.05
 
 
 class DeclaredStreams:
-    """Declarations of the streams that have an events topic, by IRI. In each partition of the shards topic, a
-    declaration seen here precedes any record written from now on.
+    """The declarations of the streams with an events topic (all but derived streams), by IRI. The shards topic already
+    contains each declaration that this object has read, so later records of the stream follow it in all partitions.
 
-    `filters`: predicate filters by IRI, for streams that have one.
+    `filters`: the predicate filters, by IRI, of streams that have one.
     """
 
     def __init__(self, log: Log, names: TopicNames, timeout_s: float = OPENING_S) -> None:
@@ -42,14 +44,18 @@ class DeclaredStreams:
             self._apply(key, message)
 
     def by_topic(self) -> Mapping[str, StreamDeclaration]:
-        """Return the streams by events topic. The mapping is the same object until a declaration changes."""
+        """Return the streams by the name of their events topic. The result is the same object until a declaration
+        changes.
+        """
         if self._mapped != self.changes:
             self._by_topic = {self._names.events(each.name): each for each in self.by_iri.values()}
             self._mapped = self.changes
         return self._by_topic
 
     def refresh(self, timeout_s: float = 0.0) -> bool:
-        """Apply new records. Returns whether anything changed."""
+        """Read new records, waiting up to `timeout_s` seconds for them. Returns whether a declaration or filter has
+        changed.
+        """
         before = self.changes
         for message in self._view.refresh(timeout_s):
             if message.key is not None:
@@ -57,7 +63,9 @@ class DeclaredStreams:
         return self.changes > before
 
     def catch_up(self) -> None:
-        """Apply all records up to the topic's current end. Queries the brokers. TransientError after the timeout."""
+        """Read all records up to the current end of the topic, for which it asks the brokers. TransientError after
+        `timeout_s` of the constructor.
+        """
         partition = Partition(self._names.control)
         end = self._log.spans([partition])[partition].end
         deadline = time.monotonic() + self._timeout_s

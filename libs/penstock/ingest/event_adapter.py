@@ -1,6 +1,7 @@
 """Conversion of events to tuples, shared by all adaptors (ADR 23).
 
-The records made from a source partition are in the order of its events. Each covers a contiguous range of events.
+The records that are made from a source partition have the order of its events. Each record covers a contiguous range of
+them.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ if TYPE_CHECKING:
 _SOURCE = attrgetter("topic", "partition")
 _KIND = attrgetter("syntax", "advance_ms")
 MAX_TUPLES = 1_000_000
-"""Maximum number of tuples in a record, and therefore in an event."""
+"""Maximum number of tuples of a record, and therefore of an event."""
 
 
 class EventAdapter:
     """Parses events, discards tuples that no query reads, and converts terms to global ids.
 
-    Totals: `events` and `tuples` in the output, `dead` letters (not in `events`), `discarded` tuples (not in `tuples`).
+    Totals since the start: `events` and `tuples` in the output, `dead` letters (which `events` does not include), and
+    `discarded` tuples (which `tuples` does not include).
     """
 
     def __init__(self, names: TopicNames, terms: TermEncoder) -> None:
@@ -57,16 +59,17 @@ class EventAdapter:
         self, declared: Mapping[str, StreamDeclaration], filters: Mapping[str, StreamPredicates] | None = None
     ) -> None:
         """Set the streams, by events topic, and their predicate filters, by IRI. Messages of other topics are
-        dropped.
+        skipped.
         """
         self._by_topic, self._filters = declared, filters or {}
         self._predicate_filters.clear()
 
     def records(self, messages: Sequence[Message]) -> list[Record]:
-        """Return the records for a batch of messages. Parsing is per partition, terms are requested together.
+        """Return the records for a batch of messages: tuples and dead letters. It parses each partition separately, and
+        requests the ids of all terms together.
 
-        An invalid event becomes a dead letter: a failing batch is bisected until the invalid event is isolated.
-        TransientError: the dictionary is unavailable. The call had no effect; retry.
+        An invalid event becomes a dead letter. If an error does not tell which event is invalid, the batch is bisected
+        until the event is found. TransientError if the dictionary is unavailable; the call then had no effect, retry.
         """
         discarded = self.discarded
         try:
@@ -75,7 +78,7 @@ class EventAdapter:
             reason = str(error)
         except PenstockError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other events go on
+        except Exception as error:  # noqa: BLE001 - no error of one event may affect the others
             reason = f"{type(error).__name__}: {error}"
         self.discarded = discarded
         if len(messages) > 1:
@@ -97,7 +100,7 @@ class EventAdapter:
         parser = EventParser(self._terms.dictionary, self._max_bytes)
         drafts: list[Tuples] = []
         dead: list[Record] = []
-        by_source = sorted(messages, key=_SOURCE)  # stable, so events keep their order
+        by_source = sorted(messages, key=_SOURCE)  # a stable sort, so events keep their order
         for (topic, partition), group in groupby(by_source, key=_SOURCE):
             stream = self._by_topic.get(topic)
             if stream is None:
@@ -126,7 +129,7 @@ class EventAdapter:
     def _parse(
         self, parser: EventParser, stream: StreamDeclaration, source: Partition, run: Sequence[Event]
     ) -> tuple[list[Tuples], list[Record]]:
-        """Parse events of one syntax, or heartbeats."""
+        """Parse a run of events of one format, or a run of equal heartbeats."""
         advance_ms = run[-1].advance_ms
         if advance_ms is not None:
             run = ()
@@ -155,8 +158,8 @@ class EventAdapter:
     def _without_oversized(
         self, stream: StreamDeclaration, source: Partition, usable: Sequence[Event], good: Events
     ) -> tuple[list[Event], Events, list[Record]]:
-        """Reject events with a term that the dictionary does not accept. Such an event is large, because the
-        term is.
+        """Reject events with a term that is too large for the dictionary. Only events larger than such a term are
+        examined.
         """
         assert good.counts is not None, "parsed events have counts"
         ends = np.cumsum(good.counts)
@@ -180,7 +183,9 @@ class EventAdapter:
         return self._predicate_filters[stream.iri]
 
     def _sifted(self, tuples: Tuples, predicate_filter: PredicateFilter) -> Tuples:
-        """Remove tuples that no query reads. Events stay, because they advance the stream's time."""
+        """Remove the tuples that the predicate filter discards. Their events remain, because they advance the stream's
+        time.
+        """
         mask = predicate_filter.chosen(tuples.predicates)
         if mask is None:
             return tuples
@@ -194,7 +199,7 @@ class EventAdapter:
         return dead_letter_record(self._names, letter, event.headers)
 
     def _encoded(self, drafts: Sequence[Tuples]) -> list[Record]:
-        """Return the records of the tuples, with global ids."""
+        """Return records of the tuples in which global ids replace the local ids."""
         columns = [column for t in drafts for column in (t.subjects, t.predicates, t.objects)]
         ids = self._terms.cluster_ids(np.concatenate([np.empty(0, np.uint64), *columns]))
         parts = np.split(ids, np.cumsum([len(column) for column in columns])[:-1]) if columns else []
@@ -208,7 +213,7 @@ class EventAdapter:
 
 
 def _cut(whole: Tuples, sizes: np.ndarray) -> Iterator[Tuples]:
-    """Yield records of at most MAX_TUPLES tuples. Single events with more are omitted."""
+    """Divide a record into records of at most MAX_TUPLES tuples. Events with more tuples are omitted."""
     ends = np.cumsum(whole.counts)
     first = 0
     while first < len(ends):

@@ -1,4 +1,4 @@
-"""An event message as produced: format, time and heartbeats (docs/kafka.md)."""
+"""Messages of events topics: the format and time of an event, and heartbeats (docs/kafka.md)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TIMESTAMP = "timestamp"
 _N_TRIPLES = Format.N_TRIPLES.value
 _LONG = len(str(MAX_TIME_MS))
 HEARTBEAT = "heartbeat"
-"""Header with a time in ms, on a message without a value: no later event of this partition is at or before this
-time.
+"""Header of a heartbeat, which is a message without a value. It contains a time in ms: later events of this partition
+with times at or before it are late.
 """
 
 
 class Event(NamedTuple):  # a NamedTuple, because there is one per event: creation takes half the time of a dataclass
-    """An event message. `advance_ms` is set for heartbeats, which have no data."""
+    """The event of a message. `advance_ms`: for a heartbeat, its time; otherwise None."""
 
     offset: int
     time_ms: int
@@ -34,7 +34,7 @@ class Event(NamedTuple):  # a NamedTuple, because there is one per event: creati
 
     @property
     def bytes(self) -> int:
-        """Size in bytes of a copy of the event: value and headers."""
+        """The size of the event in bytes: its value and headers."""
         size = len(self.data)
         for name, value in self.headers:
             size += len(name) + len(value)
@@ -42,7 +42,7 @@ class Event(NamedTuple):  # a NamedTuple, because there is one per event: creati
 
 
 def read_event(message: Message) -> Event:
-    """Return the event of a message. DataError if a header is invalid or the value is missing."""
+    """Return the event or heartbeat in a message. DataError if a header is invalid, or if an event has no value."""
     headers = {name.lower(): value for name, value in message.headers}
     beat = headers.get(HEARTBEAT)
     if beat is not None:
@@ -64,7 +64,7 @@ def _time(header: str, value: bytes) -> int:
         return int(value)
     text = value.decode("ascii", "replace").strip()
     digits = text.removeprefix("-")
-    # int() alone would accept underscores and digits of other scripts.
+    # `int` would also accept underscores and digits of other scripts
     if not (digits.isascii() and digits.isdigit()) or len(digits) > len(str(MAX_TIME_MS)):
         raise DataError(f"header {header!r} is not an integer of milliseconds: {text[:40]!r}")
     return int(text)

@@ -1,7 +1,7 @@
 """The predicate filter of adaptors: discards tuples with timing predicates that no query reads (docs/semantics.md §1;
 ADR 45).
 
-Timeless tuples are absorbed and always pass. All tuples of a stream with retention pass.
+Timeless tuples always pass, because stores absorb them. All tuples of a stream with retention pass, too.
 """
 
 from __future__ import annotations
@@ -24,30 +24,32 @@ if TYPE_CHECKING:
 def versions(
     streams: Mapping[str, StreamDeclaration], filters: Mapping[str, StreamPredicates], topics: Sequence[str]
 ) -> list[int]:
-    """Return the version of the predicate filter for each of the events topics that belongs to a stream; 0 = no filter
-    yet.
+    """Return the versions of the predicate filters of `topics`, events topics; 0: there is no filter yet. Skips topics
+    that belong to no stream.
     """
     records = (filters.get(streams[topic].iri) for topic in topics if topic in streams)
     return [0 if record is None else record.version for record in records]
 
 
 def discards(stream: StreamDeclaration, passed: StreamPredicates | None) -> bool:
-    """Return whether the filter discards any tuples of a stream."""
+    """Return whether the filter `passed` (None: there is none) may discard tuples of a stream."""
     if passed is None or passed.all_since is not None or not stream.may_discard:
         return False
     return stream.timing_all or not set(stream.timing) <= set(passed.predicates)
 
 
 def marker(stream: StreamDeclaration, partition: int, version: int) -> Tuples:
-    """Return a record without tuples. It announces that later records of its partition are filtered by this version or
-    a newer one, or are not filtered.
+    """Return a record without tuples. It states that this filter version, or a newer one, was applied to all later
+    records of the partition.
     """
     numbers, ids = np.empty(0, np.int64), np.empty(0, np.uint64)
     return Tuples(stream.iri, partition, numbers, numbers, numbers, ids, ids, ids, None, version)
 
 
 class PredicateFilter:
-    """The filter of one stream, for tuples whose predicates are ids of `dictionary`. `version`: 0 = all pass."""
+    """The filter of one stream, for tuples whose predicates are ids of `dictionary`. `passed`: the predicates that
+    pass; None: all tuples pass. `version`: 0 if all tuples pass.
+    """
 
     def __init__(
         self, dictionary: native.Dictionary, stream: StreamDeclaration, passed: StreamPredicates | None
@@ -57,12 +59,12 @@ class PredicateFilter:
         if self._open or passed is None:
             return
         named = set(passed.predicates)
-        self._among = stream.timing_all  # whether `_ids` are the predicates that pass, or those that do not
+        self._among = stream.timing_all  # True: `_ids` are the predicates that pass; False: those that do not
         listed = named if stream.timing_all else set(stream.timing) - named
         self._ids: Ids = np.array([dictionary.intern(IRI, iri) for iri in sorted(listed)], np.uint64)
 
     def chosen(self, predicates: Ids) -> np.ndarray | None:
-        """Return a mask of the tuples that pass; None = all."""
+        """Return a mask of the tuples that pass; None if all pass."""
         if self._open:
             return None
         mask = np.isin(predicates, self._ids, invert=not self._among)

@@ -1,12 +1,12 @@
-"""Records of refused events, as users read them: the original value, with reason and source in headers (semantics.md
-§2, §6).
+"""The records of refused events that users read: a copy of the original, with reason and source in headers
+(semantics.md §2, §6).
 
-The record keeps the original's headers, including its content type, and adds `reason`, `source`
+A copy has the value and headers of the original, including its content type, and the headers `reason`, `source`
 (topic/partition/offset, also the key), `stream`, `time` in ms if known, and `watermark` for late events.
 
-A copy never exceeds MAX_RECORD_BYTES. A longer value is truncated, and `truncated` has the original's size in bytes.
-Headers beyond `MAX_HEADERS_BYTES` are omitted, and `headers-left-out` has their number. The original remains in its
-source topic.
+A copy never exceeds MAX_RECORD_BYTES. A longer value is truncated; the header `truncated` then contains the size of the
+original value in bytes. Headers beyond `MAX_HEADERS_BYTES` are omitted; `headers-left-out` then contains their number.
+The original remains in its source topic.
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ if TYPE_CHECKING:
 _TRUNCATED, _LEFT_OUT = "truncated", "headers-left-out"
 _OWN = frozenset({"reason", "source", "stream", "time", "watermark", _TRUNCATED, _LEFT_OUT})
 MAX_HEADERS_BYTES = 64 << 10
-"""Maximum bytes of the original's headers in the copy."""
+"""Maximum size in bytes of the original's headers in a copy."""
 MAX_REASON_BYTES = 4 << 10
-"""Maximum bytes of a reason, which may quote the input."""
+"""Maximum size of a reason in bytes. A reason may quote the input."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A rejected event. `truncated`: the size of the original in bytes if `data` is only its beginning."""
+    """A rejected event: its source, the reason, and its original bytes. `truncated`: if `data` is only the beginning of
+    the original, the size of the original in bytes; otherwise None.
+    """
 
     topic: str
     partition: int
@@ -47,7 +49,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class LateEvent:
-    """An event with a time at or before the watermark. `truncated`: as for dead letters."""
+    """A late event: its time was at or before the watermark. `truncated`: as in `DeadLetter`."""
 
     stream: str
     topic: str
@@ -60,12 +62,12 @@ class LateEvent:
 
 
 def source_key(topic: str, partition: int, offset: int) -> bytes:
-    """Return the key of a refused event: its source position."""
+    """Return the key of the record of a refused event: the position of the event."""
     return f"{topic}/{partition}/{offset}".encode()
 
 
 def dead_letter_record(names: TopicNames, letter: DeadLetter, headers: Headers = ()) -> Record:
-    """Return the record of a dead letter. `headers`: the original's."""
+    """Return the record of a dead letter. `headers`: those of the original."""
     key = source_key(letter.topic, letter.partition, letter.offset)
     own = [("reason", _shortened(letter.reason)), ("source", key.decode()), ("stream", letter.stream)]
     own += [] if letter.time_ms is None else [("time", str(letter.time_ms))]
@@ -73,7 +75,7 @@ def dead_letter_record(names: TopicNames, letter: DeadLetter, headers: Headers =
 
 
 def late_record(names: TopicNames, event: LateEvent, headers: Headers = ()) -> Record:
-    """Return the record of a late event. `headers`: the original's."""
+    """Return the record of a late event. `headers`: those of the original."""
     key = source_key(event.topic, event.partition, event.offset)
     own = [
         ("reason", f"late: its time {event.time_ms} is not after the watermark {event.watermark_ms}"),
@@ -86,7 +88,7 @@ def late_record(names: TopicNames, event: LateEvent, headers: Headers = ()) -> R
 
 
 def read_refused(message: Message) -> DeadLetter | LateEvent:
-    """Parse a record of the dead-letter or late topic. DataError if the cluster did not write it."""
+    """Parse a record of the dead-letter or late topic. DataError if it is no such record."""
     said = {name: value.decode("utf-8", "replace") for name, value in message.headers if name in _OWN}
     numbers = {
         name: int(said[name]) for name in ("time", "watermark", _TRUNCATED) if said.get(name, "").lstrip("-").isdigit()
@@ -105,7 +107,7 @@ def read_refused(message: Message) -> DeadLetter | LateEvent:
 
 
 def _copy(record: Record, headers: Headers, own: list[tuple[str, str]]) -> Record:
-    """Return the record with the original's and its own headers, truncated to the topic's limit."""
+    """Return the record with the original's headers and the headers `own`, truncated to MAX_RECORD_BYTES."""
     copied, left_out = _bounded([(name, value) for name, value in headers if name not in _OWN])
     own += [(_LEFT_OUT, str(left_out))] if left_out else []
     made = record._replace(headers=(*copied, *((name, text.encode("utf-8", "replace")) for name, text in own)))
@@ -117,7 +119,7 @@ def _copy(record: Record, headers: Headers, own: list[tuple[str, str]]) -> Recor
 
 
 def _bounded(headers: list[tuple[str, bytes]]) -> tuple[Headers, int]:
-    """Return the leading headers that fit, and the number of the others."""
+    """Return the first headers, up to MAX_HEADERS_BYTES, and the number of the others."""
     size = 0
     for i, header in enumerate(headers):
         size += headers_bytes((header,))

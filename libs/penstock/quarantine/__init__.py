@@ -1,8 +1,9 @@
-"""Decoding of records of internal topics, and quarantine of unreadable ones.
+"""Decoding of the records of internal topics, and quarantine of records that cannot be decoded.
 
-A service that reads an unreadable record fails with `UnreadableRecordError`, which names the record and the command
-that puts it into quarantine. `penstock quarantine` writes the record's position to the quarantine topic. A service
-checks that topic when it cannot read a record: a listed record has no effect in any service.
+A service that cannot decode a record fails with `UnreadableRecordError`. The error names the record, and the command
+that puts it into quarantine. This command, `penstock quarantine`, writes the position of the record to the quarantine
+topic. A service reads this topic when it cannot decode a record, and skips the record if the topic contains its
+position.
 """
 
 from penstock.quarantine.internal_records import InternalRecords

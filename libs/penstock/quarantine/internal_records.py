@@ -1,4 +1,4 @@
-"""Decoding of internal topics, shared by all services."""
+"""Decoding of the records of internal topics, for all services."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from penstock.wire.codec import Wire
 
 _CONSULT_S: Final = 30.0
-_QUIET_S: Final = 10.0  # minimum interval between warnings of a reader
+_QUIET_S: Final = 10.0  # minimum interval in s between two warnings
 _log = logging.getLogger("penstock.quarantine")
 
 
 class InternalRecords:
     """Decodes the records of a cluster's internal topics. Skips records in quarantine.
 
-    The quarantine is only consulted for unreadable records, because the effect of a record that other services have
-    read cannot be undone. `ignored` counts the records skipped by `read_or_ignore`.
+    Only records that cannot be decoded are looked up in quarantine: a record that can be decoded always has its effect,
+    because other services may have read it already. `ignored`: number of records that `read_or_ignore` has skipped.
     """
 
     def __init__(self, log: Log, names: TopicNames) -> None:
@@ -38,10 +38,11 @@ class InternalRecords:
         self._warned = -_QUIET_S
 
     def read(self, message: Message, kinds: Kinds) -> Any:
-        """Return the record, which has one of these kinds, or None if it is in quarantine. UnreadableRecordError if it
-        cannot be decoded and is not in quarantine.
+        """Return the record in a message, or None if it is in quarantine. `kinds`: the permitted kinds of records.
+        UnreadableRecordError if it cannot be decoded and is not in quarantine.
 
-        Never raises TransientError: the caller's reader has passed the record, so that a retry would lose it.
+        This method never raises TransientError: the caller's reader is already behind the record, so a retry would lose
+        the record.
         """
         try:
             return _decoded(message, kinds)
@@ -53,7 +54,9 @@ class InternalRecords:
             return None
 
     def read_or_ignore(self, message: Message, kinds: Kinds) -> Any:
-        """Return the record, or None if it is unreadable. For topics in which no single record is essential."""
+        """Return the record in a message, or None if it cannot be decoded. For topics in which no single record is
+        essential.
+        """
         try:
             return _decoded(message, kinds)
         except WireError as error:
@@ -65,7 +68,9 @@ class InternalRecords:
             return None
 
     def view(self, partitions: Iterable[Partition], kinds: Kinds) -> CompactedView:
-        """Return a compacted view in which a record in quarantine does not replace the previous one of its key."""
+        """Return a compacted view of partitions. A record in quarantine does not replace the previous record of its
+        key.
+        """
         return CompactedView(self._log, partitions, lambda message: self.read(message, kinds) is not None)
 
     def _set_aside(self, place: Place, why: str) -> bool:
@@ -90,7 +95,7 @@ def _decoded(message: Message, kinds: Kinds) -> Wire:
 
 
 def readable(message: Message, kinds: Kinds) -> str | None:
-    """Return why services cannot read a record, or None if they can."""
+    """Return why a record cannot be decoded, or None if it can."""
     try:
         _decoded(message, kinds)
     except WireError as error:

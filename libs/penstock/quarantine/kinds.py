@@ -1,4 +1,4 @@
-"""The kinds of records in each internal topic."""
+"""The kinds of records that each internal topic may contain."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ HEARTBEATS: Final = (wire.Heartbeat,)
 
 
 def kinds_of(names: TopicNames, topic: str) -> Kinds | None:
-    """Return the record kinds of an internal topic; None for topics of users or of another cluster."""
+    """Return the kinds of records of an internal topic whose records can be put into quarantine; None for other
+    topics.
+    """
     if topic.startswith(f"{names.prefix}.tuples."):
         return TUPLES
     return {

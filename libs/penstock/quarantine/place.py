@@ -1,4 +1,4 @@
-"""The position of a record in text form, and the error that refers to one."""
+"""The position of a record, and the error for a record that cannot be decoded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, message: Message) -> Self:
-        """Return a message's position."""
+        """Return the position of a message."""
         return cls(message.topic, message.partition, message.offset)
 
     @classmethod
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
     @property
     def partition(self) -> Partition:
-        """The record's partition."""
+        """The partition of the record."""
         return Partition(self.topic, self.number)
 
     def __str__(self) -> str:
@@ -43,8 +43,8 @@ class Place(NamedTuple):
 
 
 class UnreadableRecordError(StorageError):
-    """A record of an internal topic is unreadable. The service stops; it can continue after a restart once the record
-    is in quarantine.
+    """A record of an internal topic cannot be decoded. The service stops. It can continue after a restart, when the
+    record is in quarantine. `command`: the command that puts it there.
     """
 
     def __init__(self, place: Place, why: str) -> None:

@@ -22,7 +22,9 @@ _READ_S = 60.0
 
 
 class Quarantined(NamedTuple):
-    """A record in quarantine. `fresh`: the call that returns it has added it, not an earlier one."""
+    """A record in quarantine. `place`: its position as text. `bytes`: the size of its value. `fresh`: whether this call
+    has put it into quarantine, and not an earlier one.
+    """
 
     place: str
     reason: str
@@ -31,7 +33,7 @@ class Quarantined(NamedTuple):
 
 
 def listed(log: Log, names: TopicNames) -> list[Quarantined]:
-    """Return the records in quarantine, by position."""
+    """Return the records in quarantine, sorted by position."""
     if names.quarantine not in log.topics():
         return []
     view = CompactedView(log, [Partition(names.quarantine)])
@@ -43,10 +45,10 @@ def listed(log: Log, names: TopicNames) -> list[Quarantined]:
 
 
 def set_aside(log: Log, names: TopicNames, place: Place, copy: Callable[[Message, str], Record]) -> Quarantined:
-    """Put a record into quarantine and append the record `copy(message, reason)`, in one transaction.
+    """Put the record at `place` into quarantine, and append the record `copy(message, reason)`, in one transaction.
 
-    Repeating the call has no effect. DataError if the record does not exist or is readable, or its topic is not
-    internal.
+    If the record is in quarantine already, the call has no effect. DataError if the record does not exist or can be
+    decoded, or if its topic is not internal.
     """
     for known in listed(log, names):
         if known.place == str(place):
@@ -89,7 +91,9 @@ def _found(log: Log, place: Place) -> Message:
 
 
 def _entry(key: bytes, value: bytes) -> Quarantined:
-    """Return an entry. Its key identifies the record; its value is informational."""
+    """Return an entry of the quarantine topic. Its key is the position of the record; its value is only for
+    information.
+    """
     try:
         said = json.loads(value)
         reason, size = str(said["reason"]), int(said["bytes"])

@@ -1,7 +1,7 @@
-"""Records that services exchange through the log, and their Avro codecs. The schemas in schemas/ are the contract.
+"""The records that services exchange through the log, and their Avro codec. The schemas in schemas/ are the contract.
 
-`records` has one frozen class per record, `codec` converts records to bytes and back, and `library` finds schemas by
-fingerprint. Topics and transactions are in `penstock.log`.
+`records` has one frozen class per kind of record. `codec` converts records to bytes and back. `library` finds schemas
+by name and fingerprint. `parts` divides large batches. Topics and transactions are in `penstock.log`.
 """
 
 from penstock.wire.codec import WireError, decode, encode

@@ -1,8 +1,9 @@
 """Conversion of records to bytes and back.
 
 The bytes are Avro's single-object encoding: a marker, the fingerprint of the writer's schema, and the body. A reader
-identifies a record's kind and version by its first ten bytes, without a schema registry.
-Columns are byte fields: numpy views them in place, so that no code loops over tuples (ADR 25).
+recognises the kind and version of a record by its first ten bytes, without a schema registry.
+
+Columns are fields of bytes. numpy reads them in place, so that no code loops over tuples (ADR 25).
 """
 
 from __future__ import annotations
@@ -71,11 +72,11 @@ Wire: TypeAlias = (
 
 
 class WireError(DataError):
-    """The bytes are not a complete record of a known schema."""
+    """Some bytes are not a complete record of a known schema."""
 
 
 def encode(record: Wire) -> bytes:
-    """Return the record's bytes."""
+    """Return a record as bytes."""
     cls: type = type(record)
     schema = library().by_name[cls.__name__]
     columns = schema.columns
@@ -94,7 +95,7 @@ def _field_names(cls: type) -> tuple[str, ...]:
 
 
 def decode(data: bytes) -> Wire:
-    """Return the record that the bytes encode; WireError if they are not a record of a known schema."""
+    """Return the record that some bytes encode. WireError if they are not a record of a known schema."""
     schema = library().by_print.get(data[len(_MARKER) : _HEAD]) if data[: len(_MARKER)] == _MARKER else None
     if schema is None:
         raise WireError(f"{len(data)} bytes are not a record of a known schema (they start with {data[:_HEAD].hex()})")
@@ -114,7 +115,7 @@ def decode(data: bytes) -> Wire:
 
 
 def _check_columns(record: Wire) -> None:
-    """Raise WireError if columns of one table have different lengths. All readers rely on equal lengths."""
+    """Raise WireError if columns that must have equal lengths do not. All readers rely on this."""
     match record:
         case records.Tuples():
             events = {len(record.offsets), len(record.times), len(record.counts)}
@@ -130,11 +131,11 @@ def _check_columns(record: Wire) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Return a field's value as fastavro expects it."""
+    """Return the value of a field in the type that fastavro expects."""
     return list(value) if isinstance(value, tuple) else value
 
 
 def _made(cls: type, found: dict[str, Any]) -> Wire:
-    """Create a record of a class from the fields that fastavro read."""
+    """Create a record from fields that fastavro has read."""
     made: Wire = cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in found.items()})
     return made

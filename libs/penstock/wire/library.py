@@ -1,4 +1,4 @@
-"""The schemas of the log's records, one file each."""
+"""The schemas of wire records. Each is a file."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _COLUMNS: dict[str, np.dtype[Any]] = {"u64": np.dtype("<u8"), "i64": np.dtype("<
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A record's schema. `print`: its CRC-64-AVRO fingerprint. `columns`: the byte fields that contain arrays of
-    numbers.
+    """The schema of a kind of record. `print`: its CRC-64-AVRO fingerprint. `columns`: the types of the numbers in
+    those byte fields that are columns.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Schema:
 
     @classmethod
     def of(cls, source: dict[str, Any]) -> Schema:
-        """Create a schema from its parsed JSON."""
+        """Create a schema from the JSON object of its file."""
         print_ = bytes.fromhex(fingerprint(to_parsing_canonical_form(source), "CRC-64-AVRO"))
         columns: dict[str, np.dtype[Any]] = {
             f["name"]: _COLUMNS[f["column"]] for f in source["fields"] if "column" in f
@@ -39,7 +39,7 @@ class Schema:
 
 
 class Library:
-    """Schemas by record name, and by fingerprint."""
+    """The schemas by name of the record, and by fingerprint."""
 
     def __init__(self, folder: Path) -> None:
         self.by_name = {schema.name: schema for schema in map(_read, sorted(folder.glob("*.avsc")))}
@@ -48,7 +48,7 @@ class Library:
 
 @cache
 def library() -> Library:
-    """Return the schemas that ship with this package."""
+    """Return the schemas of this package."""
     return Library(FOLDER)
 
 

@@ -1,7 +1,7 @@
-"""Splitting and joining of batches that are too large for one record.
+"""Division of batches that are too large for one record, and the reverse.
 
-A batch has the same number of records on every shard. The dispatcher appends them in one transaction. The reader joins
-them before the batch takes effect.
+A batch has the same number of records for every shard. A writer commits all of them in one transaction. A reader joins
+them before it applies the batch.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from penstock.wire.records import ShardBatch
 
 PART_TUPLES = 250_000
-"""Maximum number of tuples in one record of a batch: 9 MB, well below the maximum record size."""
+"""Maximum number of tuples in one record of a batch. They take 9 MB, well below the maximum size of a record."""
 _COLUMNS = ("positions", "times", "subjects", "predicates", "objects")
 
 
 def split(batches: Sequence[ShardBatch], most: int | None = None) -> list[list[ShardBatch]]:
-    """Split a batch into records; return those of each shard. `batches` are the shards' parts of the batch, `most` is
-    the maximum number of tuples per record.
+    """Divide a batch into records. `batches`: the part of the batch of each shard. Returns the records of each shard.
+    `most`: maximum number of tuples per record; None: PART_TUPLES.
     """
     most = PART_TUPLES if most is None else most
     parts = max(1, *(-(-len(batch.times) // most) for batch in batches))
@@ -39,7 +39,7 @@ def _part(batch: ShardBatch, part: int, parts: int, most: int) -> ShardBatch:
 
 
 def joined(records: Mapping[int, ShardBatch]) -> ShardBatch:
-    """Return the batch that the records, keyed by their part numbers, make up."""
+    """Return one record that contains the tuples of all `records`, which are given by their part numbers."""
     if len(records) == 1:
         return records[0]
     ordered = [records[part] for part in range(len(records))]

@@ -1,4 +1,4 @@
-"""Frozen classes for the records of schemas/, one per schema, with the same fields. The schemas document the fields.
+"""Frozen classes of wire records, one per schema in schemas/, with the same fields. The schemas document the fields.
 
 Columns are little-endian numpy arrays. In decoded records they are read-only views of the received bytes.
 """
@@ -41,7 +41,9 @@ class Tuples:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardBatch:
-    """One shard's part of a run of closed batches, or one record of that part (`wire.parts`)."""
+    """The part of a shard in batches that close together; if it is large, one of several records of it
+    (`wire.parts`).
+    """
 
     stream: str
     first: int
@@ -59,7 +61,7 @@ class ShardBatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DispatcherState:
-    """The dispatcher's progress on a stream."""
+    """The dispatcher's state of a stream."""
 
     stream: str
     number: int
@@ -84,7 +86,7 @@ class DispatcherState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardInsertion:
-    """One shard's part of an insertion."""
+    """The part of a shard in an insertion, or in one of several parts of a large insertion."""
 
     number: int
     part: int
@@ -97,7 +99,7 @@ class ShardInsertion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardLoad:
-    """One shard's files of a bulk load. Labels and folder apply to the whole load."""
+    """The files of a shard in a bulk load. Labels, folder and number of triples are those of the whole load."""
 
     number: int
     triples: int
@@ -124,7 +126,9 @@ class DictionaryEntry:
 
 @dataclass(frozen=True, slots=True)
 class StreamDeclaration:
-    """Declares a stream. `events_before`, `tuples_before`: end offsets of its topics' partitions at the declaration."""
+    """Declares a stream. `events_before`, `tuples_before`: by partition, the end offsets of its topics when it was
+    declared.
+    """
 
     number: int
     iri: str
@@ -145,13 +149,15 @@ class StreamDeclaration:
 
     @property
     def may_discard(self) -> bool:
-        """Whether adaptors may discard tuples: the stream has timing predicates, is not retained and is not derived."""
+        """Whether adaptors may discard tuples of the stream: whether it has timing predicates, no retention, and is not
+        derived.
+        """
         return (self.timing_all or bool(self.timing)) and self.retention_ms == 0 and self.publisher is None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamPredicates:
-    """Predicates of a stream that adaptors must not discard."""
+    """The predicate filter of a stream: the timing predicates that adaptors pass on."""
 
     stream: str
     version: int
@@ -204,7 +210,7 @@ class QueryStop:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """Shows that a process is alive, what it serves, and its progress."""
+    """Shows that a process is alive, which shards or buckets it serves, and its progress."""
 
     service: str
     instance: str
@@ -219,7 +225,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Assignment of shards and buckets to processes."""
+    """The assignment of shards to stores and of buckets to query engines."""
 
     epoch: int
     shards: dict[str, str]
@@ -230,7 +236,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorState:
-    """Coordinator state that a new leader needs in addition to the command log."""
+    """The coordinator's counters, and the offsets of processed requests, which a new active instance needs."""
 
     epoch: int
     commands: int
@@ -240,14 +246,14 @@ class CoordinatorState:
 
 @dataclass(frozen=True, slots=True)
 class NamedGraph:
-    """A user stored triples in this named graph."""
+    """States that a named graph has content."""
 
     iri: str
 
 
 @dataclass(frozen=True, slots=True)
 class InsertionDone:
-    """A completed insertion. A repeated request of the same name stores nothing."""
+    """A completed insertion with a name. Another request of the same name stores nothing."""
 
     number: int
     request: str
@@ -256,7 +262,7 @@ class InsertionDone:
 
 @dataclass(frozen=True, slots=True)
 class GroupProgress:
-    """Committed progress of a query group."""
+    """The committed progress of a query group, without its state."""
 
     group: int
     last_ms: int | None
@@ -265,7 +271,7 @@ class GroupProgress:
 
 @dataclass(frozen=True, slots=True)
 class ProgressPart:
-    """A part of a group's state."""
+    """A part of the state of a query group."""
 
     group: int
     part: int
@@ -275,7 +281,7 @@ class ProgressPart:
 
 @dataclass(frozen=True, slots=True)
 class BucketProgress:
-    """How far a bucket's engine has committed."""
+    """Ends a transaction of a bucket: the epoch of the engine, and the last step that it had applied."""
 
     bucket: int
     epoch: int
