@@ -1,4 +1,4 @@
-"""Selection of the transport to a process that publishes regions: shared memory, RDMA or TCP."""
+"""Selects the transport to a process that publishes regions: shared memory, RDMA or TCP."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PlaneLimits:
-    """Limits of one connection of the data plane: timeouts in ms, and bytes of outstanding reads."""
+    """Limits of one connection of the data plane: timeouts in ms, and the maximum size in bytes of outstanding
+    reads.
+    """
 
     connect_timeout_ms: int = 2_000
     read_timeout_ms: int = 10_000
@@ -39,10 +41,10 @@ def connect(
     """Connect the data plane to the process whose `Server` listens at `host` and `port`. Both sides authenticate by the
     shared secret.
 
-    `node` is the number by which the caller's reads refer to that process. "auto" selects shared memory if the
-    process's regions can be mapped on this machine, else RDMA if both sides have it, else TCP. "rdma" also falls back
-    to TCP, with a warning; "shm" and "tcp" do not fall back. An empty `rdma_device` selects the first usable device.
-    DataPlaneError if the process is unreachable or rejects the secret.
+    `node`: the number by which reads of the caller refer to that process. "auto" selects shared memory if the regions
+    of the process can be mapped on this machine. Otherwise it selects RDMA if both sides have it, and TCP if not.
+    "rdma" falls back to TCP, with a warning; "shm" and "tcp" do not fall back. `rdma_device`: "" selects the first
+    usable device. DataPlaneError if the process is unreachable or rejects the secret.
     """
     return _Reach(node, host, port, secret, limits, rdma_device).open(transport)
 
@@ -58,7 +60,8 @@ class _Reach:
 
     def open(self, transport: Transport) -> native.Plane:
         tcp = native.TcpPlane(self.node, self.host, self.port, self.secret, **self._options())
-        tcp.directory(self.node)  # an unreachable node or a wrong secret is an error, not a reason to fall back
+        # raises if the node is unreachable or the secret is wrong: these are no reasons to fall back
+        tcp.directory(self.node)
         if transport == "shm":
             return self._shared()
         if transport == "auto" and tcp.is_on_this_machine():

@@ -1,7 +1,7 @@
-"""The control connection between an engine and a store: messages of a few fields, followed by columns.
+"""The control connection between a query engine and a store. A message has some fields, and perhaps columns.
 
-A frame is the length of a JSON object (u32), the object, and the columns that it lists. Before the first message, both
-sides prove that they hold the secret: each returns the HMAC of the other's random challenge.
+A frame consists of the length of a JSON object (u32), the object, and the columns that it lists. Before the first
+message, both sides prove that they hold the same secret: each returns the HMAC of the other's random challenge.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_HEADER_BYTES = 1 << 20
 MAX_COLUMNS_BYTES = 1 << 32
 _CHALLENGE_BYTES = 32
 _VERSION = b"penstock-control-1"
-_LEASE_MARGIN = 0.1  # fraction of a lease: allowed difference between the clock rates of two machines
+_LEASE_MARGIN = 0.1  # permitted difference between the clock rates of two machines, as a fraction of a lease
 _TYPES: dict[str, np.dtype[Any]] = {
     "u64": np.dtype("<u8"),
     "i64": np.dtype("<i8"),
@@ -54,24 +54,24 @@ class Address:
 
 
 def lease_end(asked_s: float, lease_s: float) -> float:
-    """Return the time until which a lease is certainly valid, in seconds of the requester's clock.
+    """Return the time until which a lease is certainly valid, in s of the requester's clock.
 
-    `asked_s`: time of the request. `lease_s`: duration of the lease. The grantor starts to count when it responds, and
-    uses its own clock.
+    `asked_s`: time of the request. `lease_s`: duration of the lease. The store begins the lease after the request, and
+    measures it by its own clock.
     """
     return asked_s + lease_s * (1 - _LEASE_MARGIN)
 
 
 class ControlError(DataPlaneError):
-    """The peer has disconnected, uses another protocol or does not hold the secret."""
+    """The peer has disconnected or does not respond, uses another protocol, or does not hold the secret."""
 
     def __init__(self, message: str, fault: str = "disconnected") -> None:
         super().__init__(message, fault)
 
 
 class Connection:
-    """One authenticated connection, used by one thread at a time. `calling`: whether this side opened it.
-    `handshake_s`: timeout of the whole handshake.
+    """One authenticated connection. Only one thread at a time may use it. `calling`: whether this side has opened the
+    connection. `handshake_s`: maximum duration of the handshake in s.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Connection:
 
     @classmethod
     def to(cls, address: Address, secret: bytes, timeout_s: float) -> Connection:
-        """Connect to a store. ControlError if the connection is not established within `timeout_s`."""
+        """Connect to a store. ControlError if the connection is not established within `timeout_s` seconds."""
         try:
             stream = socket.create_connection((address.host, address.port), timeout_s)
         except OSError as error:
@@ -103,7 +103,7 @@ class Connection:
         self._socket.close()
 
     def interrupt(self) -> None:
-        """Fail a pending send or receive at once. May be called from any thread."""
+        """Make a pending `send` or `receive` fail at once. May be called from any thread."""
         with contextlib.suppress(OSError):  # it is already closed
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -112,7 +112,7 @@ class Connection:
         self._deadline = moment
 
     def send(self, message: dict[str, Any], columns: Columns | None = None) -> None:
-        """Send a message with its columns (u64, i64, u32 or u8). ControlError if the connection fails."""
+        """Send a message and its columns, arrays of u64, i64, u32 or u8. ControlError if the connection fails."""
         arrays = {name: np.ascontiguousarray(column) for name, column in (columns or {}).items()}
         shapes = [[name, _NAMES[array.dtype], len(array)] for name, array in arrays.items()]
         header = json.dumps({**message, "columns": shapes}).encode()
@@ -127,8 +127,8 @@ class Connection:
             raise ControlError(f"the control connection broke: {error}") from error
 
     def receive(self) -> tuple[dict[str, Any], Columns]:
-        """Wait for a message and return it with its columns. ControlError if the peer disconnects or sends an invalid
-        message.
+        """Wait for a message, and return its fields and columns. ControlError if the peer disconnects, does not respond
+        before the deadline, or sends an invalid message.
         """
         (length,) = struct.unpack("<I", self._exactly(4))
         if length > MAX_HEADER_BYTES:
@@ -154,7 +154,7 @@ class Connection:
         if not greeting.startswith(_VERSION):
             raise ControlError("the peer does not support this version of the control protocol")
         theirs = greeting[len(_VERSION) :]
-        # The signed data includes the role, so a peer cannot answer a challenge by reflecting it.
+        # The signed data contain the role of the signer, so that a peer cannot pass by sending the challenge back.
         roles = (b"engine", b"node") if calling else (b"node", b"engine")
         self._send_raw(hmac.digest(secret, roles[0] + theirs, "sha256"))
         if not hmac.compare_digest(self._exactly(32), hmac.digest(secret, roles[1] + ours, "sha256")):

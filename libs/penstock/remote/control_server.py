@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 MAX_CONNECTIONS = 256
 _HANDSHAKE_S = 5.0
 _EXPIRE_EVERY_S = 1.0
-_PAUSE_S = 0.1  # pause after a failed accept
-_CLOSE_S = 5.0  # how long the end of the server waits for requests that run
+_PAUSE_S = 0.1  # pause in s after an accept that has failed
+_CLOSE_S = 5.0  # time in s for which `run` waits at its end for requests in progress
 
 _log = logging.getLogger(__name__)
 
@@ -32,8 +32,8 @@ class Served(Protocol):
         """Release expired leases."""
 
     def fragments_at(self, place: int) -> Fragments:
-        """Return the executor of the fork parts that go to a place, which is a shard (`Forking`). StorageError if this
-        process does not have the shard.
+        """Return the executor of plan fragments at a place, which is the number of a shard (see `Forking`).
+        StorageError if this process does not have the shard.
         """
 
 
@@ -41,8 +41,8 @@ N = TypeVar("N", bound=Served)
 
 
 class ControlServer(Generic[N]):
-    """Accepts connections until `close`. The error of a request is its response; an invalid message ends the
-    connection.
+    """Accepts connections until `close`. If a request fails, the response contains the error. An invalid message ends
+    the connection.
     """
 
     def __init__(self, served: N, host: str, port: int, secret: bytes, data_port: int) -> None:
@@ -51,13 +51,14 @@ class ControlServer(Generic[N]):
         self.data_port = data_port
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._closing = False
-        self._connections: dict[socket.socket, threading.Thread] = {}  # changed by the thread of `run` and their own
+        # changed by the thread of `run` and by those of the connections
+        self._connections: dict[socket.socket, threading.Thread] = {}
         self._listener = socket.create_server((host, port))
         self._listener.settimeout(_EXPIRE_EVERY_S)
         self.address = Address(host, self._listener.getsockname()[1])
 
     def run(self) -> None:
-        """Serve in the calling thread until another thread or a signal handler calls `close`, then end all
+        """Serve in the calling thread, until another thread or a signal handler calls `close`. Then end all
         connections.
         """
         try:
@@ -86,14 +87,14 @@ class ControlServer(Generic[N]):
             thread.start()
 
     def close(self) -> None:
-        """Stop listening: `run` ends."""
+        """Stop listening, so that `run` ends."""
         self._closing = True
         with contextlib.suppress(OSError):  # it is already closed
             self._listener.shutdown(socket.SHUT_RD)  # wakes the thread that waits in accept()
         self._listener.close()
 
     def _end_connections(self) -> None:
-        """End all connections. Their threads hold this server and what it serves, so `run` waits for them."""
+        """End all connections, and wait for their threads, because they use what this server serves."""
         until = time.monotonic() + _CLOSE_S
         threads = []
         for stream, thread in list(self._connections.items()):

@@ -1,7 +1,8 @@
-"""The engine's side of fork-join (ADR 18): sends fragments of a plan, with the rows to extend, to the stores that own
-the keys of the rows.
+"""The engine's side of fork-join (ADR 18): it sends plan fragments and rows to the stores that own the keys of the
+rows, and receives the extended rows.
 
-Rows are sent as Arrow IPC streams of one record batch: one uint64 column per slot, named by the slot's number.
+Rows are sent as an Arrow IPC stream of one record batch. The batch has one column of uint64 per slot, named by the
+number of the slot.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
 
 MAX_ROWS_BYTES = 1 << 30
 """Maximum size of one record batch, in either direction."""
-_PAUSE_S = 0.05  # between attempts to reach a store
-_GRACE_S = 1.0  # time for a store to report that an evaluation has timed out
+_PAUSE_S = 0.05  # s between two attempts to connect to a store
+_GRACE_S = 1.0  # additional s in which a store can report that its time is over
 
 
 def rows_to_arrow(slots: Sequence[int], columns: Sequence[Ids]) -> NDArray[np.uint8]:
-    """Return columns of equal length as an Arrow stream. LimitError above MAX_ROWS_BYTES."""
+    """Return columns of ids as the bytes of an Arrow stream. LimitError above MAX_ROWS_BYTES."""
     if sum(column.nbytes for column in columns) > MAX_ROWS_BYTES:
         raise LimitError(f"the rows of a fork take more than {MAX_ROWS_BYTES} bytes")
     arrays = [_array(column) for column in columns]
@@ -44,7 +45,7 @@ def rows_to_arrow(slots: Sequence[int], columns: Sequence[Ids]) -> NDArray[np.ui
 
 
 def rows_from_arrow(data: NDArray[np.uint8]) -> tuple[list[int], list[Ids]]:
-    """Return the slots and columns of an Arrow stream from `rows_to_arrow`. DataError if it is invalid."""
+    """Return the slots and columns in the bytes of an Arrow stream. DataError if the stream is invalid."""
     try:
         with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
             batch = reader.read_next_batch()
@@ -57,7 +58,7 @@ def rows_from_arrow(data: NDArray[np.uint8]) -> tuple[list[int], list[Ids]]:
     return slots, [_column(array) for array in batch.columns]
 
 
-# pyarrow's own conversions import pandas if it is installed, which takes seconds in every process.
+# Do not use pyarrow's own conversions: they import pandas if it is installed, which takes seconds in every process.
 def _array(column: Ids) -> pa.Array:
     return pa.Array.from_buffers(pa.uint64(), len(column), [None, pa.py_buffer(np.ascontiguousarray(column))])
 
@@ -68,11 +69,12 @@ def _column(array: pa.Array) -> Ids:
 
 
 class Forking:
-    """Executes forks of an engine's plans in the stores. Opens one connection per place on first use, and serves one
-    evaluation at a time.
+    """Executes the forks of an engine's plans in the stores, one fork at a time. It opens one connection per place on
+    first use.
 
-    A place is a shard in its current store, and receives one part of a fork. `owners`: the place of each shard.
-    `address_of`: returns the address of a place, or raises DataPlaneError. `timeout_s`: maximum duration of a fork.
+    A *place* receives one part of the rows of a fork; it is a shard in its current store. `owners`: the place of each
+    shard. `address_of` returns the address of a place, or raises DataPlaneError. `timeout_s`: maximum duration of a
+    fork in s.
     """
 
     def __init__(
@@ -84,16 +86,18 @@ class Forking:
         self._timeout_s = timeout_s
         self._connections: dict[int, tuple[Address, Connection]] = {}
         self._using = threading.Lock()
-        self.rows = 0  # shipped so far
+        self.rows = 0  # number of rows that were sent
         self.forks = 0
 
     @property
     def places(self) -> int:
-        """The number of places among which a fork's rows are divided."""
+        """The number of places among which the rows of a fork are divided."""
         return max(self._owners) + 1
 
     def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:
-        """Return the object that executes the forks of a plan over `view`, or None if the plan has no forks."""
+        """Return the object that executes the forks of a plan over `view`. `fragments`: by node id of the fork, the
+        fragment as JSON. None if the plan has no forks.
+        """
         if not fragments:
             return None
         snapshot, commits = native.visible_in(view)
@@ -108,8 +112,8 @@ class Forking:
         return native.Forker(self._owners, run)
 
     def interrupt(self, address: Address) -> None:
-        """Fail a fork that waits for the store at `address`, because the store has failed. May be called from any
-        thread.
+        """Make a fork that waits for the store at `address` fail at once, because the store has failed. May be called
+        from any thread.
         """
         for reached, connection in list(self._connections.values()):
             if reached == address:
@@ -136,7 +140,7 @@ class Forking:
                 found[place] = self._receive(place, deadline)
                 waiting.remove(place)
         finally:
-            self._drop(waiting)  # discards responses that arrive later
+            self._drop(waiting)  # so that responses that arrive later are not read
         self.forks += 1
         return found
 
@@ -151,7 +155,7 @@ class Forking:
         return connection
 
     def _connected(self, place: int, deadline: float) -> tuple[Address, Connection]:
-        """Return a new connection. Retries while the store restarts, until the deadline."""
+        """Return a new connection and its address. Retries until the deadline, because the store may be restarting."""
         while True:
             address = self._address_of(place)
             try:
@@ -170,7 +174,7 @@ class Forking:
                 return rows_from_arrow(columns["rows"])
             case "LimitError":
                 raise LimitError(answer["error"])
-            case "StorageError":  # the store lags, has restarted or has released the shard: retry the evaluation
+            case "StorageError":  # the store lags, has restarted or has released the shard: the evaluation is retried
                 raise ControlError(answer["error"], "retired")
             case _:
                 raise StorageError(f"{address} refuses a fork: {answer['error']}")

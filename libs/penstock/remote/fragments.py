@@ -1,4 +1,4 @@
-"""The store's side of fork-join: executes fragments of an engine's plans over the store's shards."""
+"""The store's side of fork-join: it executes plan fragments of query engines over a shard."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ MAX_MEMORY = 4 << 30
 
 
 class Fragments:
-    """Compiles and executes fragments (docs/plan-format.md). A fragment is a chain of scans from a seed. `run` may be
-    called from any thread.
+    """Compiles and executes plan fragments (docs/plan-format.md). A fragment is a chain of scans that starts from a
+    seed. `run` may be called from any thread.
     """
 
     def __init__(self, store: native.Store) -> None:
@@ -35,11 +35,12 @@ class Fragments:
         self._caching = threading.Lock()
 
     def run(self, asked: dict[str, Any], excluded: NDArray[np.uint32], rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Return the rows, extended by the fragment's scans at the requested snapshot without the excluded commits.
-        `asked`: `plan` (the fragment), `snapshot`, `timeout_s` and `memory` (bytes); 0 = the maximum of this module.
+        """Execute a fragment, and return the extended rows. `rows`: an Arrow stream (`rows_from_arrow`). `excluded`:
+        commits that the view excludes. `asked`: the fields `plan` (the fragment), `snapshot`, `timeout_s` (s) and
+        `memory` (bytes); a time or memory of 0 stands for the maximum of this module.
 
-        DataError for an invalid fragment. StorageError if the store does not have the snapshot yet, or no longer.
-        LimitError if time or memory is exhausted.
+        DataError if the fragment is invalid. StorageError if the store does not have the snapshot yet, or has it no
+        longer. LimitError if time or memory is exhausted.
         """
         plan, seed = self._plan(str(asked["plan"]))
         slots, columns = rows_from_arrow(rows)

@@ -1,4 +1,4 @@
-"""Renewal of leases in the background."""
+"""Renewal of leases by a thread."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 class Keeper:
-    """A thread that renews an engine's leases every quarter of their duration, so that they stay valid while the
-    engine's loop is busy.
+    """A thread that renews the leases of an engine four times in their duration (`lease_ms`), so that they stay valid
+    while the engine's loop is busy.
     """
 
     def __init__(self, graph: StoresGraph, lease_ms: int = LEASE_MS) -> None:

@@ -1,4 +1,4 @@
-"""What a process needs to serve regions over RDMA."""
+"""Checks what a process needs to serve regions over RDMA."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _CAP_IPC_LOCK = 14
 
 
 def missing(device: str = "") -> list[str]:
-    """Return what is missing, one sentence each with its remedy; empty if RDMA can be used.
+    """Return what is missing for RDMA, as sentences with the remedies; empty if RDMA can be used.
 
-    `device`: name of the RDMA device; empty = any. The memory that is registered with a device is locked, so the limit
-    of locked memory applies unless the process has the capability IPC_LOCK.
+    `device`: name of the RDMA device; "": any. Memory that is registered with a device is locked. The limit on locked
+    memory therefore applies, unless the process has the capability IPC_LOCK.
     """
     if not native.built_with_rdma():
         return ["this build has no RDMA: build the wheel where infiniband/verbs.h (libibverbs-dev) is installed"]

@@ -1,4 +1,4 @@
-"""The regions that a process publishes, and the server through which others read them."""
+"""The regions that a process publishes, and the server from which other processes read them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class RegionKind(IntEnum):
-    """What a region contains. For a shard, `subject` of its directory entry is the number of the shard."""
+    """What a region contains. The `subject` in the directory entry of a shard is the number of the shard."""
 
     SHARD = 1
     OTHER = 2
@@ -37,9 +37,10 @@ def _regions(transport: Transport, rdma_device: str) -> native.ServedRegions:
 class Server:
     """The published regions of a process, and the native thread that serves reads of them over TCP.
 
-    A client that holds `secret` (at least 16 bytes) may read all regions; no client can write. A published file may
-    grow but must not shrink. `port` 0 selects a free port. With "auto" and "rdma", stable regions can also be read by
-    RDMA if there is a device (`rdma_device`, or the first usable one). StorageError if the address is not available.
+    A client that holds `secret` (at least 16 bytes) can read all regions. No client can write. A published file may
+    grow, but must not shrink. `port` 0 selects a free port. With the transports "auto" and "rdma", clients can also
+    read stable regions over RDMA, if there is a device (`rdma_device`, or the first usable one). StorageError if the
+    address is not available.
     """
 
     def __init__(
@@ -70,23 +71,24 @@ class Server:
         reserve_bytes: int = 0,
         stable: bool = False,
     ) -> int:
-        """Publish a file and return its number, which is never reused.
+        """Publish a file as a region, and return the region's number, which is never reused.
 
-        `reserve_bytes`: maximum size of the file. `stable`: the file's pages stay in place while it is published (no
-        holes are punched), so RDMA can register it. `epoch`: for a shard, the epoch in its header.
+        `reserve_bytes`: maximum size of the file. `stable`: whether the pages of the file stay in place while it is
+        published, that is, no holes are punched into it; only then can RDMA read it. `epoch`: for a shard, the epoch in
+        its header.
         """
         return self._regions.publish(str(path), int(kind), subject, epoch, reserve_bytes, stable)
 
     def withdraw(self, number: int) -> None:
-        """Stop publishing a region: further reads of it fail with the fault "retired"."""
+        """Stop publishing a region. Further reads of it fail with the fault "retired"."""
         self._regions.withdraw(number)
 
     def directory(self) -> list[native.RegionEntry]:
-        """Return the entries of all published regions."""
+        """Return the directory: the entries of all published regions."""
         return self._regions.directory()
 
     def counters(self) -> dict[str, int]:
-        """Return counters: connections in total and open, reads and their bytes, failures sent, CPU time of the thread
-        in ns.
+        """Return the counters of the server: all connections, open connections, reads, bytes read, failures reported to
+        clients, and CPU time of its thread in ns.
         """
         return self._server.counters()

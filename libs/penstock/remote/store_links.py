@@ -1,8 +1,8 @@
-"""An engine's links to the stores of the placement: its leases, and the data-plane connections by which it reads the
-shards.
+"""The links of a query engine to the stores: its leases, and the data-plane connections over which it reads the shards.
 
-A lease covers regions by epoch. A shard that moved to a store after the grant may lack the leased snapshot. An engine
-therefore attaches a shard only if the leases before and after the look-up of its location name the same epoch.
+A lease covers regions, which are identified by their epochs. A shard that has moved to a store after the grant of a
+lease may lack the leased snapshot. The engine therefore attaches a shard only if the leases before and after the
+attachment name the same epoch.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from penstock.wire import Placement
 
 LEASE_MS = 10_000
-_TIMEOUT_S = 1.0  # of a request: an engine that waits longer is considered failed itself
-_FORK_S = 30.0  # of a fork: the lease reveals a store that hangs, and interrupts the fork earlier
+_TIMEOUT_S = 1.0  # of a request; if an engine waited much longer, it would itself be considered failed
+_FORK_S = 30.0  # of a fork; if a store hangs, the renewal of its lease fails earlier and interrupts the fork
 _LIMITS = PlaneLimits(connect_timeout_ms=500, read_timeout_ms=1_000)
 _MEND_EVERY_S = 0.1
 
 
 class StoreLink(Protocol):
-    """The connection to one store. DataPlaneError if the store does not respond."""
+    """The connection to one store. Methods raise DataPlaneError if the store does not respond."""
 
     def lease(self, engine: str, snapshot: int, lease_ms: int) -> tuple[int, dict[int, int]]:
-        """Request a lease (`Leases.grant`). Returns the snapshot at which it begins, and the epochs of the store's
-        shards.
+        """Request a lease from `snapshot` on, for `lease_ms`. Returns the oldest snapshot that can be read, and the
+        epoch of each of the store's shards.
         """
 
     def leave(self, engine: str) -> None:
@@ -52,35 +52,35 @@ class StoreLink(Protocol):
 
 
 class LeasedGraph(Protocol):
-    """The methods of `StoresGraph` that `StoreLinks` calls. `snapshot`: the last commit that this engine has
+    """The part of `StoresGraph` that `StoreLinks` uses. `snapshot`: the number of the last commit that the engine has
     applied.
     """
 
     snapshot: int
 
     def attach(self, node: int, plane: native.Plane, shards: Sequence[int] | None = None) -> None:
-        """Read these shards of a store through `plane`; None: all shards of the store. `node`: the store's number."""
+        """Read the shards `shards` (None: all) of store number `node` over `plane` from now on."""
 
     def detach(self, node: int) -> None:
-        """Stop reading a store."""
+        """Stop reading the shards of a store."""
 
     def lease(self, snapshot: int, until: float) -> None:
-        """Allow reads of snapshots from `snapshot` on, until a time of `time.monotonic()`."""
+        """Permit reads of snapshots from `snapshot` on, until `until`, a time of `time.monotonic()`."""
 
     def oldest_needed(self, otherwise: int | None = None) -> int:
-        """Return the oldest snapshot of an open view; `otherwise` if no view is open."""
+        """Return the oldest snapshot of all open views; `otherwise` if no view is open."""
 
 
 class Reach(Protocol):
     """Opens links to stores."""
 
     def __call__(self, node: int, address: str) -> StoreLink:
-        """Return a link. `node`: the number that its plane uses for the store."""
+        """Return a link to the store at `address`. `node`: the number by which reads refer to the store."""
 
 
 class ControlLink:
-    """A link to a store in another process: its control connection and its data plane. `timeout_s`: timeout of a
-    request.
+    """A link to a store in another process, by a control connection and the data plane. `timeout_s`: maximum duration
+    of a request in s.
     """
 
     def __init__(
@@ -130,7 +130,9 @@ class ControlLink:
 
 @dataclass(slots=True)
 class _Held:
-    """One store: its link, the lease on it, and the epochs of its attached shards."""
+    """The link to one store, its lease, and the epochs of its attached shards. `granted`: the oldest readable snapshot.
+    `until`: the end of the lease.
+    """
 
     node: int
     address: str
@@ -142,10 +144,10 @@ class _Held:
 
 
 class StoreLinks:
-    """All links of one engine. May be used from any thread.
+    """All links of one engine to stores. Methods may be called from any thread.
 
-    `place` sets the placement; `mend` and `renew` update links and leases accordingly. `clock` returns seconds of a
-    monotonic clock. `secret`: enables fork-join; `execution` then decides which scans use it.
+    `place` sets the placement; `mend` and `renew` then update links and leases. `clock` returns the time of a monotonic
+    clock in s. `secret`: if it is given, fork-join is possible, and `execution` decides which scans use it.
     """
 
     def __init__(
@@ -166,20 +168,21 @@ class StoreLinks:
         self._placement: Placement | None = None
         self._lock = threading.Lock()  # protects all fields below
         self._held: dict[str, _Held] = {}
-        self._nodes: dict[str, int] = {}  # the number of a store never changes
+        self._nodes: dict[str, int] = {}  # by store name; the number of a store never changes
         self._until = 0.0
         self._mended = -1.0
         self._doubtful = False
         self.last_error: str | None = "no store has answered yet"
 
     def place(self, placement: Placement | None) -> None:
-        """Set the placement: which store has which shards."""
+        """Set the placement, that is, which store serves which shards."""
         self._placement = placement
 
     def execution(self) -> planning.Placement | None:
-        """Return where scans of the stored graph may run; None if fork-join is disabled.
+        """Return how the planner chooses where scans of the stored graph run; None if fork-join is disabled.
 
-        The planner uses the costs of the current transports. It assumes TCP while no store is connected.
+        The planner uses the costs of the transports over which stores are read at present. While no store is connected,
+        it assumes TCP.
         """
         if self.forking is None:
             return None
@@ -188,7 +191,7 @@ class StoreLinks:
 
     @property
     def valid(self) -> bool:
-        """Whether this engine holds valid leases, by its own clock."""
+        """Whether this engine holds valid leases of all stores, by its own clock."""
         return self._clock() < self._until
 
     def check(self) -> None:
@@ -197,22 +200,22 @@ class StoreLinks:
             raise DataPlaneError(self.last_error or "the leases on the stores have run out", "timed out")
 
     def mend(self, graph: LeasedGraph, *, doubtful: bool) -> None:
-        """Call `renew` after a failed read, at most once every `_MEND_EVERY_S` seconds. `doubtful`: data-plane
-        connections may be broken, so all shards are attached again.
+        """Renew leases and links after a read has failed, at most once every `_MEND_EVERY_S` seconds. `doubtful`:
+        whether data-plane connections may be broken; if so, all shards are attached again.
         """
         self._doubtful |= doubtful
         if self._clock() >= self._mended + _MEND_EVERY_S:
             self.renew(graph)
 
     def renew(self, graph: LeasedGraph) -> None:
-        """Renew the leases, and attach shards that have moved. Sets `last_error` to the reason if a store cannot be
-        read, else None.
+        """Renew the leases, and attach shards that have moved. Sets `last_error`: why a store cannot be read, or None
+        if all can.
         """
         with self._lock:
             if self._doubtful:
                 self._doubtful = False
                 for held in self._held.values():
-                    held.epochs.clear()  # forces a new attachment of every shard
+                    held.epochs.clear()  # so that every shard is attached again
             self.last_error = self._renew_all(graph)
             self._mended = self._clock()
 
@@ -238,7 +241,7 @@ class StoreLinks:
         return last_error
 
     def _required_stores(self) -> dict[str, tuple[str, set[int]]]:
-        """Return the address and the shards of each store."""
+        """Return, by name of the store, its address and its shards according to the placement."""
         found: dict[str, tuple[str, set[int]]] = {}
         for shard in range(self._shards):
             name, address = self._store_of(shard)
@@ -246,7 +249,7 @@ class StoreLinks:
         return found
 
     def _store_of(self, shard: int) -> tuple[str, str]:
-        """Return the name and address of the store that has a shard."""
+        """Return the name and address of the store that serves a shard. DataPlaneError if there is none."""
         placement = self._placement
         name = None if placement is None else placement.shards.get(str(shard))
         address = None if placement is None or name is None else placement.stores.get(name)
@@ -278,7 +281,9 @@ class StoreLinks:
             held.epochs = {shard: epochs[shard] for shard in shards}
 
     def _lease(self, graph: LeasedGraph, held: _Held) -> dict[int, int]:
-        """Request a lease that covers all open and future reads of this engine."""
+        """Request a lease that covers all open views and all future reads of this engine. Returns the epochs of the
+        store's shards.
+        """
         began = self._clock()
         snapshot = graph.snapshot
         needed = min(snapshot, graph.oldest_needed(snapshot))
@@ -295,7 +300,7 @@ class StoreLinks:
                 self.forking.interrupt(Address.of(held.address))
 
     def close(self) -> None:
-        """Release the leases and close the links. A lease on a store that does not respond expires."""
+        """Release the leases and close the links. If a store does not respond, its lease expires."""
         with self._lock:
             for held in self._held.values():
                 with contextlib.suppress(DataPlaneError):

@@ -1,8 +1,8 @@
-"""The stored graph of a cluster, read by a query engine from the stores that have its shards (ADR 37, 38).
+"""The stored graph of a cluster, which a query engine reads from the stores (ADR 37, 38).
 
-An engine reads the snapshot that it has reached. It counts snapshots by the same rule as the stores (`Absorption`), so
-commits of a store that is ahead are invisible to it. If a store lags, a read first waits briefly, then raises
-UnavailableError. The engine retries the evaluation later.
+An engine reads the snapshot that it has itself reached. It numbers snapshots by the same rule as the stores
+(`Absorption`), so it does not see later commits of a store that is ahead. If a store lags, a read waits briefly, and
+then raises UnavailableError. The engine retries the evaluation later.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.000_2, 0.005
-_MEND_AFTER_S = 0.03  # a store that takes longer to reach a snapshot may no longer have the shard
+_MEND_AFTER_S = 0.03  # if a store takes longer to reach a snapshot, it may no longer have the shard
 
 
 class StoresGraph(native.RemoteStore):
-    """The stored graph. Any thread may read; one thread applies steps. `snapshot`: number of the last commit.
+    """The stored graph. Any thread may read; one thread applies steps. `snapshot`: number of the last commit that was
+    applied.
 
-    `labels_only`: a local store with the edge labels and no data, for the slices of streams. `patience_s`: how long a
-    read waits before it raises UnavailableError; the caller may retry.
+    `labels_only`: a local native store with the edge labels and no data, which the slices of streams need.
+    `patience_s`: time in s for which a read waits before it raises UnavailableError.
     """
 
     def __init__(self, shards: int, links: StoreLinks, patience_s: float, labels: str = "", snapshot: int = 0) -> None:
@@ -51,32 +52,32 @@ class StoresGraph(native.RemoteStore):
 
     # ---- application of steps
     def number_labels(self, graphs: Ids, predicates: Ids) -> NDArray[np.uint32]:
-        """Return the number of the edge label of each (graph, predicate) pair. The numbers equal those in the stores,
-        because all replicas assign them in log order.
+        """Return the number of the edge label of each (graph, predicate) pair. They are the same as in the stores,
+        because all replicas assign them in the total order.
         """
         self.labels_only.number_labels(graphs, predicates)
         return super().number_labels(graphs, predicates)
 
     def commit(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int = 0, batch: int = 0) -> int:
-        """Count an insertion and return its snapshot number. The stores commit its quads."""
+        """Count an insertion, and return its snapshot number. The stores commit the quads."""
         del s, o, stream, batch
         self.number_labels(g, p)
         self.snapshot += 1
         return self.snapshot
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Count a bulk load. The stores commit its bins."""
+        """Count a bulk load as one snapshot. The stores commit the bins."""
         del stream, number
         self.number_labels(*bins.labels)
         self.snapshot += 1
         return iter(())
 
     def batch(self, absorption: Absorption, predicates: Ids) -> None:
-        """Count a batch if the stores commit tuples of it."""
+        """Count a batch as one snapshot, if it has tuples that the stores commit."""
         self.snapshot += bool(batch_labels(self, absorption, predicates).any())
 
     def capture(self, directory: str, previous: str = "") -> native.StoreCapture:
-        """Copy the labels. The graph itself is in the stores."""
+        """Copy the edge labels for a checkpoint. The graph itself is in the stores."""
         return self.labels_only.capture(directory, previous)
 
     # ---- `StoredGraph`
@@ -87,7 +88,7 @@ class StoresGraph(native.RemoteStore):
 
     @property
     def placement(self) -> Placement | None:
-        """Where scans of the stored graph may run; None if fork-join is disabled."""
+        """How the planner chooses where scans of the stored graph run; None if fork-join is disabled."""
         return self.links.execution()
 
     def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:
@@ -100,7 +101,7 @@ class StoresGraph(native.RemoteStore):
     def stream(
         self, declaration: Declaration, number: int, dictionary: native.Dictionary, iri_id: Callable[[str], int]
     ) -> native.Stream:
-        """Return a stream with local windows. `iri_id` returns global ids or raises UnavailableError.
+        """Return a stream for windows in this process. `iri_id` must return global ids, or raise UnavailableError.
 
         With private ids, the stream would count commits that the stores do not have.
         """
@@ -112,8 +113,9 @@ class StoresGraph(native.RemoteStore):
 
     # ---- reading
     def view(self, bounds: Sequence[tuple[int, int]] = (), at: int | None = None) -> native.Source:
-        """Return a view of snapshot `at`, by default of the one that this engine has reached. `bounds`: (stream number,
-        last visible batch). UnavailableError if the stores do not have the snapshot within `patience_s`.
+        """Return a view of snapshot `at`; None: of the one that this engine has reached. For each (stream number, batch
+        number) in `bounds`, the view excludes later batches. UnavailableError if the stores do not have the snapshot
+        within `patience_s`.
         """
         return self._patiently(lambda: self._view(bounds, at))
 
@@ -122,14 +124,16 @@ class StoresGraph(native.RemoteStore):
         return native.RemoteStore.view(self, bounds, self.snapshot if at is None else at)
 
     def glance(self) -> native.Source:
-        """Return a view for cardinality estimates, without waiting. UnavailableError if the stores cannot be read."""
+        """Return a view for cardinality estimates. It never waits: UnavailableError if the stores cannot be read
+        now.
+        """
         try:
             return self._view(())
         except DataPlaneError as error:
             raise UnavailableError(str(error)) from error
 
     def unread(self, bounds: Sequence[tuple[int, int]]) -> native.Source:
-        """Return a placeholder for an execution that does not read the graph. It never waits for stores."""
+        """Return a placeholder for the view, for an execution that does not read the graph. Never waits for stores."""
         del bounds
         return self.labels_only.view()
 
@@ -142,7 +146,7 @@ class StoresGraph(native.RemoteStore):
         return self.snapshot
 
     def edge_count(self) -> int:
-        """Return the number of quads in all shards."""
+        """Return the number of quads in all shards. UnavailableError if the stores cannot be read."""
         return self._patiently(super().edge_count)
 
     def used_bytes(self) -> int:
@@ -176,8 +180,8 @@ class StoresGraph(native.RemoteStore):
 
 
 class WindowStream(native.Stream):
-    """The batches of a stream, for windows. It stores no tuples in the graph: the stores themselves read the stream
-    from the log and absorb its timeless tuples.
+    """The native stream of a query engine, for windows. It adds no tuples to the stored graph, because the stores read
+    the stream from the log and absorb its timeless tuples themselves.
     """
 
     def __init__(
@@ -189,6 +193,6 @@ class WindowStream(native.Stream):
 
     def append(self, ts: NDArray[np.int64], s: Ids, p: Ids, o: Ids) -> None:
         """Append the tuples of one batch. The same step closes the batch."""
-        # number labels before the append: the stores' order differs from the order of arrival
+        # first number the labels in the order of the stores, which is not the order of arrival
         self._count(self._absorption, p)
         super().append(ts, s, p, o)
