@@ -46,8 +46,8 @@ _QUERY_ERRORS: dict[str, type[QueryError]] = {"QueryError": QueryError, "QueryLi
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """How a client proves who it is, and whom it trusts. `token`: bearer token, None for none. `ca`: file of the CA
-    (PEM) that signed the services' certificates; None: the system's CAs.
+    """The credentials of a client. `token`: bearer token, None for none. `ca`: file of the CA (PEM) that signed the
+    services' certificates; None: the system's CAs.
     """
 
     token: str | None = field(default=None, repr=False)

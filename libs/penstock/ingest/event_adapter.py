@@ -68,7 +68,7 @@ class EventAdapter:
         """Return the records for a batch of messages: tuples and dead letters. It parses each partition separately, and
         requests the ids of all terms together.
 
-        An invalid event becomes a dead letter. If an error does not tell which event is invalid, the batch is bisected
+        An invalid event becomes a dead letter. If an error does not identify the invalid event, the batch is bisected
         until the event is found. TransientError if the dictionary is unavailable; the call then had no effect, retry.
         """
         discarded = self.discarded

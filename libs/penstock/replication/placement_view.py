@@ -62,7 +62,7 @@ class PlacementView:
         return {bucket for bucket in _held(placement.buckets, instance) if self._lost.get(bucket, now_ms) <= now_ms}
 
     def shards_of(self, instance: str) -> set[int] | None:
-        """Return the shards that the placement tells a store to serve or to prepare; None before the first
+        """Return the shards that a store serves or prepares according to the placement; None before the first
         placement.
         """
         placement = self.refresh()
