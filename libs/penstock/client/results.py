@@ -85,8 +85,8 @@ class ClusterEvaluation:
 
     @property
     def answer(self) -> Solutions | bool | rdflib.Graph:
-        """The answer: Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT. Raises `error` if it is not
-        None.
+        """The answer: Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT and DESCRIBE. Raises `error` if
+        it is not None.
         """
         if self.error is not None:
             raise self.error

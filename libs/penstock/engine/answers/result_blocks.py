@@ -96,7 +96,7 @@ class Block:
         return bool(rows.stop > rows.start)
 
     def triples(self) -> Triples:
-        """Return the triples of all members. The block must be that of a CONSTRUCT."""
+        """Return the triples of all members. The block must be that of a CONSTRUCT or DESCRIBE."""
         assert self.decoder is not None
         return Triples(self.columns, len(self.columns[0]), self.decoder, self.lease)
 
@@ -159,8 +159,8 @@ class Evaluation:
 
     @property
     def answer(self) -> Solutions | bool | rdflib.Graph:
-        """The answer: Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT. Raises `error` if it is not
-        None.
+        """The answer: Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT and DESCRIBE. Raises `error` if
+        it is not None.
         """
         if self._answer is None:
             raw = self.raw
