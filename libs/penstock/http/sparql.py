@@ -13,6 +13,8 @@ from penstock.engine.answers.answer_values import Solutions
 from penstock.engine.answers.result_formats import boolean_json, boolean_xml
 from penstock.errors import DataError
 from penstock.http.error_responses import body_of, errors_as_json
+from penstock.http.security.authentication import need
+from penstock.http.security.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -64,6 +66,7 @@ def routes(ask: Ask, limits: Limits, update: Callable[[str], object] | None = No
         if operation == "update":
             if update is None:
                 raise DataError("this endpoint does not accept updates")
+            need(request.scope, Role.WRITE)
             await run_in_threadpool(update, text)
             return Response(status_code=204)
         asked = request.query_params

@@ -47,6 +47,7 @@ def http(made):
             return client.request(method, url, headers=headers, **arguments)
 
         ask.client = client
+        ask.tokens = by_role
         yield ask
 
 
@@ -104,6 +105,22 @@ def test_each_role_includes_the_ones_before_it(http):
     assert refused.json()["message"] == "reader has the role read, this needs write"
     assert http("POST", f"/streams/{STREAM}/events", Role.WRITE, **event).is_success
     assert http("GET", "/stats", Role.READ).json()["streams"]
+
+
+@pytest.mark.parametrize("form", [True, False])
+def test_an_update_by_the_path_of_queries_requires_the_role_of_updates(http, form):
+    text = "INSERT DATA { <urn:a> <urn:b> 1 }"
+    body = {"data": {"update": text}} if form else {"content": text}
+    typed = {} if form else {"content-type": "application/sparql-update"}
+
+    def post(role):
+        headers = typed | {"authorization": f"Bearer {http.tokens[role]}"}
+        return http.client.post("/sparql", headers=headers, **body)
+
+    refused = post(Role.READ)
+    assert (refused.status_code, refused.json()["error"]) == (403, "AccessError")
+    assert refused.json()["message"] == "reader has the role read, this needs write"
+    assert post(Role.WRITE).status_code == 204
 
 
 def test_a_login_requires_a_valid_token(http):
@@ -203,13 +220,17 @@ def test_changes_are_audited_without_tokens_and_bodies(made, tmp_path):
                 headers = {"authorization": f"Bearer {by_role[role]}"}
                 client.get("/stats", headers=headers)
                 client.post("/update", content="INSERT DATA { <urn:a> <urn:secret> 1 }", headers=headers)
+                client.post("/sparql", data={"query": "ASK {}"}, headers=headers)
+                client.post("/sparql", data={"update": "INSERT DATA { <urn:a> <urn:c> 1 }"}, headers=headers)
     finally:
         logger.removeHandler(logger.handlers[-1])
         logger.level, logger.propagate = before
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert [(e["event"], e["user"], e["method"], e["path"], e["status"]) for e in lines] == [
         ("refused change", "reader", "POST", "/update", 403),
+        ("refused change", "reader", "POST", "/sparql", 403),
         ("change", "writer", "POST", "/update", 204),
+        ("change", "writer", "POST", "/sparql", 204),
     ]
     assert file.stat().st_mode & 0o777 == 0o600
     text = file.read_text()

@@ -4,26 +4,48 @@ from __future__ import annotations
 
 import logging
 import math
+from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, Response
 
-from penstock.errors import LimitError
+from penstock.errors import AccessError, LimitError
 from penstock.http.security.request_rate import RequestRates
 from penstock.http.security.roles import Identity, Role, role_of
 
 if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+_GRANT = "penstock.grant"  # key of the ASGI scope
 COOKIE = "penstock_token"
 """Name of the cookie in which a browser keeps the token after the login."""
 _LOGIN = "/login"
 _MAX_LOGIN_BYTES = 4096
 _SUCCESS = range(200, 300)
 _audit = logging.getLogger("penstock.audit")
+
+
+@dataclass(slots=True)
+class Grant:
+    """The owner of a request's token, and the role that the request needs, as far as it is known."""
+
+    identity: Identity
+    needed: Role
+
+
+def need(scope: MutableMapping[str, Any], role: Role) -> None:
+    """Check that a request may do what its body asks for. AccessError (403) if its token has a lower role."""
+    grant: Grant | None = scope.get(_GRANT)
+    if grant is None:
+        return  # requests are not authenticated
+    grant.needed = max(grant.needed, role)
+    if grant.identity.role < role:
+        raise AccessError(_lacks(grant.identity, role))
 
 
 class Identities(Protocol):
@@ -68,7 +90,7 @@ class AuthenticationMiddleware:
             response = _refusal(401, "a bearer token is needed" if token is None else "the token is not valid")
             response.headers["www-authenticate"] = 'Bearer realm="penstock"'
         elif identity.role < needed:
-            response = _refusal(403, f"{identity.name} has the role {_name(identity.role)}, this needs {_name(needed)}")
+            response = _refusal(403, _lacks(identity, needed))
         elif (wait_s := self._rates.wait_s(identity)) > 0:
             response = _refusal(429, f"{identity.name} may send {identity.rate:g} requests per second (`rate`)")
             response.headers["retry-after"] = str(math.ceil(wait_s))
@@ -97,13 +119,12 @@ class AuthenticationMiddleware:
                 status = message["status"]
             await send(message)
 
-        if needed is Role.READ:
-            await self._app(scope, bounded, send)
-            return
+        grant = Grant(identity, needed)
         try:
-            await self._app(scope, bounded, observed)
+            await self._app({**scope, _GRANT: grant}, bounded, observed)
         finally:
-            _record(scope, identity.name, status)
+            if grant.needed > Role.READ:
+                _record(scope, identity.name, status)
 
     async def _login(self, scope: Scope, receive: Receive) -> Response:
         """Set the cookie for a valid token, or clear it for an empty body."""
@@ -143,6 +164,10 @@ def _token_of(headers: Headers) -> str | None:
 def _refusal(status: int, message: str) -> JSONResponse:
     names = {401: "Unauthorized", 403: "Forbidden", 405: "MethodNotAllowed", 429: "TooManyRequests"}
     return JSONResponse({"error": names[status], "message": message}, status)
+
+
+def _lacks(identity: Identity, needed: Role) -> str:
+    return f"{identity.name} has the role {_name(identity.role)}, this needs {_name(needed)}"
 
 
 def _name(role: Role) -> str:
