@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from contextlib import closing
 
 import pytest
@@ -16,7 +17,14 @@ import trustme
 
 pytest.importorskip("confluent_kafka")
 
-from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, ResourceType
+from confluent_kafka.admin import (
+    AclOperation,
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 
 from penstock.cli.cluster import doctor as command
 from penstock.doctor import Level, brokers, files, machine, running_cluster
@@ -60,11 +68,20 @@ def check_topics(log, topics):
 
 
 def configure(log, topic, **config):
+    """Set a topic's settings, and wait until the broker describes them: the controller answers before it does."""
     settings = {name.replace("_", "."): value for name, value in config.items()}
-    resources = [ConfigResource(ResourceType.TOPIC, topic, set_config=settings)]
+    entries = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in settings.items()
+    ]
     admin = AdminClient(log.client())
-    for future in admin.alter_configs(resources).values():
+    for future in admin.incremental_alter_configs(
+        [ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)]
+    ).values():
         future.result(10)
+    deadline = time.monotonic() + 60
+    while not settings.items() <= brokers.describe(log, [topic])[topic].config.items():
+        assert time.monotonic() < deadline, f"{topic} does not have {settings}"
+        time.sleep(0.1)
 
 
 # ---- brokers
