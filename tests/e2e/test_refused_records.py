@@ -19,6 +19,7 @@ from penstock.broker.java import find_java
 from penstock.cli.cluster.local_cluster import LocalCluster
 from penstock.errors import DataError, StorageError
 from penstock.term_ids.flight_terms import FlightTerms
+from support.occupations import occupations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -93,7 +94,7 @@ class Users:
         deadline = time.monotonic() + BOUND_S
         while not (found := look()):
             self.cluster.watch()
-            assert time.monotonic() < deadline, "it did not come"
+            assert time.monotonic() < deadline, f"it did not come\n{occupations(self.cluster)}"
             time.sleep(0.3)
         return found
 
@@ -117,6 +118,15 @@ def users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Users]:
         assert made.ask("PUT", "/streams/s", json.dumps({"iri": IRI, "batch_ms": 500})).status_code == 200
         assert made.ask("PUT", "/queries/counts", COUNT).status_code == 200
         yield made
+
+
+def test_a_service_shows_its_stacks_and_goes_on(users: Users) -> None:
+    starts = users.starts()
+    shown = occupations(users.cluster)
+    assert shown.count("loop.py") >= len(users.cluster.services)
+    end = users.next_second(2)
+    users.wait(lambda: users.read("penstock.results").get(f"counts@{end}"))
+    assert users.starts() == starts, "no service has ended"
 
 
 def test_a_term_beyond_the_limit_is_a_dead_letter_and_the_dictionaries_go_on(users: Users) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import faulthandler
+import signal
 import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -55,7 +57,11 @@ class Context(Generic[S]):
 
 
 def run(service: str, settings_class: type[S], open_core: Callable[[Context[S]], ServiceCore]) -> int:
-    """Run a service until SIGTERM or SIGINT. Returns the exit code: 0 success, 1 failure, 2 invalid settings."""
+    """Run a service until SIGTERM or SIGINT. Returns the exit code: 0 success, 1 failure, 2 invalid settings.
+
+    SIGUSR1 writes the stack of each thread to standard error. The service continues.
+    """
+    faulthandler.register(signal.SIGUSR1, file=2, all_threads=True)
     try:
         settings = load(settings_class)
     except SettingsError as error:
