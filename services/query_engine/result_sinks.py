@@ -4,7 +4,8 @@ If a topic rejects one record, the whole transaction fails. The engine then repl
 by errors, and commits again. Each evaluation is committed once, as an answer or as an error. An answer that exceeds the
 topic's `max.message.bytes` is replaced by an error in that topic. A topic may also reject all records, because it was
 deleted or the engine is not authorized. The evaluations of its queries are then replaced by errors in the cluster's
-results topic, and the engine retries the topic periodically.
+results topic, and the engine retries the topic periodically. It does not retry a deleted topic before the topic exists
+again: the attempt would end the writer of the bucket.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from penstock.engine.answers.json_lines import json_line
-from penstock.log import Record, RecordTooLargeError
+from penstock.log import Record, RecordTooLargeError, TransientError, UnknownTopicError
 from penstock.log.sizes import wire_bytes
 
 if TYPE_CHECKING:
@@ -39,12 +40,13 @@ _HEAD = ("query", "time", "windows", "snapshot", "attempt")  # fields of a resul
 @dataclass(slots=True)
 class _Refusal:
     """What a topic rejects: records of more than `limit` bytes, or all records if `limit` is None. `until_ms`: when to
-    retry the topic. `met`: whether a record was replaced for this reason.
+    retry the topic. `absent`: whether the topic was deleted. `met`: whether a record was replaced for this reason.
     """
 
     reason: str
     limit: int | None
     until_ms: int
+    absent: bool = False
     met: bool = False
 
 
@@ -76,7 +78,21 @@ class ResultSinks:
 
     def _in_force(self, topic: str) -> _Refusal | None:
         refusal = self._refusals.get(topic)
-        return None if refusal is None or refusal.until_ms <= self._clock.now_ms() else refusal
+        if refusal is None:
+            return None
+        now_ms = self._clock.now_ms()
+        if refusal.until_ms <= now_ms:
+            if not (refusal.absent and self._is_absent(topic)):
+                return None
+            refusal.until_ms = now_ms + RETRY_MS
+        return refusal
+
+    def _is_absent(self, topic: str) -> bool:
+        """Return whether a topic that was deleted is still missing, or cannot be looked up."""
+        try:
+            return topic not in self._log.topics()
+        except TransientError:
+            return True
 
     def _error(self, record: Record, refusal: _Refusal, name: str, line: Callable[[str], str]) -> Record:
         """Return an error record that replaces `record`: in the same topic, or in the cluster's results topic if that
@@ -111,7 +127,8 @@ class ResultSinks:
         reason = f"topic {topic} takes {limit} bytes (max.message.bytes)"
         if limit is None:
             reason = f"topic {topic} cannot be written: {error}"
-        self._refusals[topic] = _Refusal(reason, limit, self._clock.now_ms() + RETRY_MS)
+        absent = isinstance(error, UnknownTopicError)
+        self._refusals[topic] = _Refusal(reason, limit, self._clock.now_ms() + RETRY_MS, absent)
         return True
 
     def replaced(self, record: Record) -> Record:
