@@ -11,9 +11,10 @@ import numpy as np
 
 from penstock.core import _native as native
 from penstock.engine.intake.graph_loading import quads_of
-from penstock.errors import LimitError, QueryError
-from penstock.query.ir import ContinuousQuery
+from penstock.errors import LimitError
 from penstock.query.parser import parse
+from penstock.query.resolve import as_update
+from penstock.query.supported_updates import inserted_data
 from penstock.rdf.parsing import parse as parse_document
 from penstock.rdf.terms import IRI, check_iri
 from penstock.term_ids.reencoding import to_cluster
@@ -62,11 +63,9 @@ class Insertion:
         """Parse an `INSERT DATA` and encode its terms. QueryError for any other text. LimitError and TransientError as
         for `of_document`.
         """
-        statement = parse(text, base)
-        if isinstance(statement, ContinuousQuery):
-            raise QueryError("expected an update (INSERT DATA), found a continuous query", 1, 1, text=text)
+        quads = inserted_data(as_update(parse(text, base)))
         dictionary = native.Dictionary()
-        return cls._encoded(service, dictionary, quads_of(dictionary, statement))
+        return cls._encoded(service, dictionary, quads_of(dictionary, quads))
 
     @classmethod
     def _encoded(cls, service: TermService, dictionary: native.Dictionary, columns: Sequence[Ids]) -> Insertion:

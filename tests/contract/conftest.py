@@ -24,7 +24,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     for outcome in ("passed", "failed", "error", "xfailed", "xpassed"):
         for report in terminalreporter.stats.get(outcome, []):
             name = report.nodeid.split("::")[-1].split("[")[0]
-            if "test_w3c.py" in report.nodeid and name in KINDS:
+            if "test_w3c" in report.nodeid and name in KINDS:
                 outcomes[KINDS[name]][outcome] += 1
     if outcomes:
         parts = [f"{kind} {c['passed']} of {sum(c.values())}" for kind, c in outcomes.items()]

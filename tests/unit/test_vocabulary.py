@@ -46,6 +46,7 @@ ALLOWED = {  # identifier -> why it may contain a private word
     "axes.spines.top": "Matplotlib's name of an axis' border",
     "day_of_era": "the calendar's era, in the published algorithm for civil dates",
     "era": "the calendar's era, in the published algorithm for civil dates",
+    "silent": "SPARQL Update's keyword SILENT",
     "silence": "the longest time between two results around a handover, as in ADR 58's figures",
     "calm_silence": "the same without a handover",
     "silence_s": "the same, in seconds",

@@ -47,6 +47,8 @@ from penstock.errors import (
 )
 from penstock.query.budget import planning
 from penstock.query.functions import text_functions
+from penstock.query.resolve import as_update
+from penstock.query.supported_updates import inserted_data
 from penstock.rdf import terms as terms_of
 
 if TYPE_CHECKING:
@@ -187,9 +189,9 @@ class Engine:
         """Execute `INSERT DATA {...}` as one snapshot. The stored graph is append-only: any other update raises
         QueryError.
         """
-        statement = self._texts.parse(text, base)
+        quads = inserted_data(as_update(self._texts.parse(text, base)))
         with self._change(lambda: self._entry("update", {"text": text, "base": base})) as runtime:
-            insert(runtime.core, statement)
+            insert(runtime.core, quads)
 
     def query(
         self, text: str, base: str | None = None, timeout_s: float | None = None, memory_mb: int | None = None

@@ -28,12 +28,12 @@ _current: ContextVar[Budget | None] = ContextVar("planning budget", default=None
 class PlanningLimits:
     """Limits on a text and its plan.
 
-    max_text_bytes: size of a text in UTF-8. max_query_tokens, max_update_tokens: tokens of a query, and of an INSERT
-    DATA text. max_windows: windows of a query. max_nesting: levels of nested groups (which count double), expressions,
-    `[ … ]` and paths; at most 100. A chain of patterns, such as OPTIONALs, may be twice as long. max_plan_nodes,
-    max_plan_depth: operators of a plan, and the longest chain of operators; at most 1,000. planning_timeout_s:
-    processor time in s for parsing and planning a query (0 = no limit). INSERT DATA is not timed. planning_memory_mb:
-    estimated memory of a plan in MiB (0 = no limit).
+    max_text_bytes: size of a text in UTF-8. max_query_tokens: tokens of a query, and of an update without its INSERT
+    DATA and DELETE DATA. max_update_tokens: tokens of an update with data. max_windows: windows of a query.
+    max_nesting: levels of nested groups (which count double), expressions, `[ … ]` and paths; at most 100. A chain of
+    patterns, such as OPTIONALs, may be twice as long. max_plan_nodes, max_plan_depth: operators of a plan, and the
+    longest chain of operators; at most 1,000. planning_timeout_s: processor time in s for parsing and planning a query
+    (0 = no limit). Data of updates are not timed. planning_memory_mb: estimated memory of a plan in MiB (0 = no limit).
     """
 
     max_text_bytes: int = 16 << 20
@@ -62,7 +62,7 @@ class Budget:
     counts may be twice the limits.
     """
 
-    __slots__ = ("_deadline", "_spent", "at", "bytes", "facts", "limits", "nodes", "slack", "text")
+    __slots__ = ("_deadline", "_left", "_spent", "at", "bytes", "facts", "limits", "nodes", "slack", "text", "timed")
 
     def __init__(self, limits: PlanningLimits, text: str, *, accepted: bool = False) -> None:
         self.limits = limits
@@ -75,6 +75,8 @@ class Budget:
         self._spent = 0
         timeout_s = limits.planning_timeout_s
         self._deadline = None if accepted or timeout_s <= 0 else thread_time() + timeout_s
+        self._left = 0.0
+        self.timed = True
 
     def spend(self, at: int = -1, work: int = 1) -> None:
         """Record units of work (about ten microseconds each) for the construct at offset `at`. LimitFault if the time
@@ -97,9 +99,14 @@ class Budget:
         if self._deadline is not None:
             self._deadline += seconds
 
-    def untimed(self) -> None:
-        """Remove the time limit, because the text contains data."""
-        self._deadline = None
+    def time(self, on: bool) -> None:
+        """Stop or continue the clock. Data of updates are not timed."""
+        self.timed = on
+        if self._deadline is None:
+            self._deadline = thread_time() + self._left if on and self._left else None
+        elif not on:
+            self._left = self._deadline - thread_time()
+            self._deadline = None
 
     def charge(self, size: int, at: int = -1) -> None:
         """Record `size` further bytes of the plan. LimitFault above the limit."""

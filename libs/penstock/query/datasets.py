@@ -100,6 +100,8 @@ def query_dataset(query: ContinuousQuery, catalogue: Catalogue) -> QueryDataset:
         if not default:
             default.append(Part(0, (0,)))
         return QueryDataset(tuple(default), tuple(named), addressed, windows, _open=True, _catalogue=catalogue)
+    if query.dataset.all_named:
+        return QueryDataset(tuple(default), (Part(0, "named"),), addressed, windows, _open=True, _catalogue=catalogue)
     if query.dataset.default or query.dataset.named:
         return QueryDataset(tuple(default), tuple(named), addressed, windows, _open=False, _catalogue=catalogue)
     whole = (Part(0, (0,)),)

@@ -1,4 +1,4 @@
-"""The IR (intermediate representation) of all dialects: a checked query, continuous or one-shot, or an INSERT DATA."""
+"""The IR (intermediate representation) of all dialects: a checked query, continuous or one-shot, or an update."""
 
 from __future__ import annotations
 
@@ -66,12 +66,14 @@ class WindowClause:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The stored graphs in FROM and FROM NAMED clauses, in order. `urn:x-penstock:stored` is the stored default
-    graph.
+    """The stored graphs in FROM and FROM NAMED clauses, in order. `urn:x-penstock:stored` is the stored default graph.
+
+    `all_named`: whether patterns may read all named graphs, although `default` is set (WITH of an update).
     """
 
     default: tuple[Iri, ...] = ()
     named: tuple[Iri, ...] = ()
+    all_named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +112,80 @@ class ContinuousQuery:
         return self.registered or bool(self.windows)
 
 
+Quad: TypeAlias = "tuple[Iri | Variable | None, Triple]"
+"""A triple with its graph (None: the default graph)."""
+
+
+DataQuad: TypeAlias = "tuple[Iri | None, Triple]"
+"""A triple without variables, with its graph (None: the default graph)."""
+
+
 @dataclass(frozen=True, slots=True)
-class InsertData:
-    """An `INSERT DATA` of SPARQL Update: triples without variables, each with its graph (None: the default graph)."""
+class ChangeData:
+    """INSERT DATA (`insert`) or DELETE DATA: quads without variables."""
+
+    insert: bool
+    quads: tuple[DataQuad, ...]
+    at: int = field(default=-1, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Modify:
+    """DELETE {…} INSERT {…} WHERE {…}, or DELETE WHERE {…}. For each solution of `query`, the triples of `delete` are
+    removed and those of `insert` are added. `delete` is None if the text has no DELETE. Blank nodes of `insert` are new
+    for each solution.
+
+    `query`: a one-shot SELECT of the variables in both templates. `at`: the position of the first template.
+    """
+
+    delete: tuple[Quad, ...] | None
+    insert: tuple[Quad, ...]
+    query: ContinuousQuery
+    at: int = field(default=-1, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadDocument:
+    """LOAD: adds the triples of a document to `graph` (None: the default graph)."""
+
+    source: Iri
+    graph: Iri | None
+    silent: bool
+    at: int = field(default=-1, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeGraph:
+    """CLEAR, DROP or CREATE (`verb`). `target`: a graph, or one of the words DEFAULT, NAMED and ALL."""
+
+    verb: str
+    target: Iri | str
+    silent: bool
+    at: int = field(default=-1, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TransferGraph:
+    """ADD, MOVE or COPY (`verb`) of a graph to another (None: the default graph)."""
+
+    verb: str
+    source: Iri | None
+    target: Iri | None
+    silent: bool
+    at: int = field(default=-1, compare=False)
+
+
+Operation: TypeAlias = ChangeData | Modify | LoadDocument | ChangeGraph | TransferGraph
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A SPARQL Update: operations that become one snapshot, each of which reads what those before it have written. The
+    IRI of the stored default graph (docs/semantics.md §4) is None in all operations.
+    """
 
     text: str
-    quads: tuple[tuple[Iri | None, Triple], ...]
+    operations: tuple[Operation, ...]
 
 
-Statement: TypeAlias = ContinuousQuery | InsertData
+Statement: TypeAlias = ContinuousQuery | Update

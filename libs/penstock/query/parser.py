@@ -7,23 +7,25 @@ from itertools import islice
 from time import thread_time
 from typing import TYPE_CHECKING, Any
 
-from lark import Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from penstock.query.budget import Budget, PlanningLimits, planning
-from penstock.query.syntax.ast_nodes import InsertDataSyntax, QueryText, UpdateText
+from penstock.query.syntax.ast_nodes import QueryText
 from penstock.query.syntax.grammar import sparql
 from penstock.query.syntax.lexis import read_source
 from penstock.query.syntax.messages import unexpected_character, unexpected_token
 from penstock.query.syntax.plain_triples import PlainReader
+from penstock.query.syntax.update_nodes import DataOperation, UpdateText
 from penstock.query.translation.statements import Translation
+from penstock.query.translation.updates import UpdateTranslation
 
 if TYPE_CHECKING:
+    from lark import Token
+
     from penstock.query.ir import Statement
     from penstock.query.syntax.lexis import Source
 
 _LIMITS = PlanningLimits()
-_STATEMENT = 4  # number of stack values that identify the kind of statement
 _LOOK_EVERY = 512  # tokens between budget checks; a unit of work covers sixteen tokens
 
 
@@ -35,7 +37,7 @@ def parse(
     limits: PlanningLimits = _LIMITS,
     accepted: bool = False,
 ) -> Statement:
-    """Return the checked IR of a text in any dialect: a query, or INSERT DATA.
+    """Return the checked IR of a text in any dialect: a query or an update.
 
     `base` resolves relative IRIs and bare names until the text has BASE. Unsupported functions are an error, unless
     `any_function` is set: then they become calls of their IRI, which cannot be executed. QueryError for an invalid
@@ -43,12 +45,13 @@ def parse(
     """
     with planning(limits, text, accepted=accepted) as budget:
         syntax = parse_syntax(text, budget)
-        translation = Translation(text, base, budget, any_function=any_function)
+        statement: Statement
         if isinstance(syntax, UpdateText):
-            return translation.insert_data(syntax)
-        query = translation.query(syntax)
+            statement = UpdateTranslation(text, base, budget, any_function=any_function).update(syntax)
+        else:
+            statement = Translation(text, base, budget, any_function=any_function).query(syntax)
         budget.look()
-        return query
+        return statement
 
 
 def parse_syntax(text: str, budget: Budget | None = None) -> QueryText | UpdateText:
@@ -69,12 +72,14 @@ def parse_syntax(text: str, budget: Budget | None = None) -> QueryText | UpdateT
             if source.ends:
                 token.start_pos = source.offset(token.start_pos)
             if fed >= look:
-                look = _look(budget, fed, token, state)
+                look = _look(budget, fed, token, plain)
             state.feed_token(token)
             fed += 1
-            if plain.starts(token) and not source.ends:
+            if plain.starts(token, fed) and not source.ends:
                 place.char_pos, tokens = plain.read(place.char_pos, budget.limits.max_update_tokens - fed)
                 fed += tokens
+            if plain.in_data is budget.timed:
+                budget.time(not plain.in_data)
         syntax: QueryText | UpdateText = parsing.feed_eof()
         budget.look()
     except UnexpectedCharacters as error:
@@ -86,8 +91,16 @@ def parse_syntax(text: str, budget: Budget | None = None) -> QueryText | UpdateT
 
 def _with_plain(syntax: UpdateText, plain: PlainReader) -> UpdateText:
     """Return an update with the triples that `plain` has read in place of the grammar."""
-    pairs = zip(syntax.operations, plain.operations, strict=True)
-    return UpdateText(tuple((prologue, replace(insert, plain=tuple(runs))) for (prologue, insert), runs in pairs))
+    runs = iter(plain.operations)
+    return UpdateText(
+        tuple(
+            (
+                prologue,
+                replace(operation, plain=tuple(next(runs))) if isinstance(operation, DataOperation) else operation,
+            )
+            for prologue, operation in syntax.operations
+        )
+    )
 
 
 def _check_size(text: str, budget: Budget) -> None:
@@ -102,22 +115,21 @@ def _check_size(text: str, budget: Budget) -> None:
         budget.exceeded("max_text_bytes", f"the text has {size:,} bytes, of at most {most:,}", 0)
 
 
-def _look(budget: Budget, fed: int, token: Token, state: Any) -> int:
-    """Check the budget after the tokens so far. Returns the token count of the next check."""
-    name, what, most = "max_query_tokens", "query", budget.limits.max_query_tokens
-    if any(_of_update(part) for part in state.value_stack[:_STATEMENT]):
-        name, what, most = "max_update_tokens", "update", budget.limits.max_update_tokens
-        budget.untimed()
-    at = token.start_pos or 0
-    if fed >= most:
-        budget.exceeded(name, f"the {what} has more than {most:,} words and signs", at)
+def _look(budget: Budget, fed: int, token: Token, plain: PlainReader) -> int:
+    """Check the budget after the tokens so far. Returns the token count of the next check. Data have a limit of their
+    own, and are not timed.
+    """
+    limits, at = budget.limits, token.start_pos or 0
+    outside = plain.outside(fed)
+    if outside >= limits.max_query_tokens and not plain.in_data:
+        what = "update" if plain.operations else "query"
+        budget.exceeded("max_query_tokens", f"the {what} has more than {limits.max_query_tokens:,} words and signs", at)
+    if plain.operations and fed >= limits.max_update_tokens:
+        most = limits.max_update_tokens
+        budget.exceeded("max_update_tokens", f"the update has more than {most:,} words and signs", at)
     budget.spend(at, _LOOK_EVERY // 16)
-    return min(fed + _LOOK_EVERY, most)
-
-
-def _of_update(part: object) -> bool:
-    """Return whether a value on the parser's stack belongs to an INSERT DATA text."""
-    return isinstance(part, InsertDataSyntax) or (isinstance(part, Token) and part.type == "INSERT")
+    most = limits.max_update_tokens - fed if plain.operations else _LOOK_EVERY
+    return fed + min(_LOOK_EVERY, limits.max_query_tokens - outside, most)
 
 
 def _accepted_after(source: Source, count: int) -> set[str]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from penstock.errors import QueryError
 from penstock.query.algebra.tree import Graph, Iri
 from penstock.query.algebra.walk import nodes
 from penstock.query.catalogue import STORED_GRAPH
-from penstock.query.ir import ContinuousQuery, TimeRange, WindowClause
+from penstock.query.ir import ContinuousQuery, TimeRange, Update, WindowClause
 from penstock.query.text_faults import Fault, query_error
 
 if TYPE_CHECKING:
-    from penstock.errors import QueryError
     from penstock.query.catalogue import Catalogue
+    from penstock.query.ir import Statement
 
 
 def error_at(query: ContinuousQuery, at: int, message: str, construct: str = "") -> QueryError:
@@ -21,6 +22,24 @@ def error_at(query: ContinuousQuery, at: int, message: str, construct: str = "")
     that offset.
     """
     return query_error(Fault(message, at, construct), query.text)
+
+
+def as_query(statement: Statement) -> ContinuousQuery:
+    """Return a statement that is a query. QueryError for an update."""
+    if isinstance(statement, ContinuousQuery):
+        return statement
+    if not statement.operations:
+        raise QueryError("expected a query, found the end of the text", 1, 1, text=statement.text)
+    message = "an update is not a query: use Engine.update, Client.update or POST /update"
+    raise query_error(Fault(message, statement.operations[0].at), statement.text)
+
+
+def as_update(statement: Statement) -> Update:
+    """Return a statement that is an update. QueryError for a query."""
+    if isinstance(statement, Update):
+        return statement
+    ways = "use Engine.query or Engine.register, Client.query or Client.register, /sparql or PUT /queries/NAME"
+    raise QueryError(f"a query is not an update: {ways}", 1, 1, text=statement.text)
 
 
 def resolve(query: ContinuousQuery, catalogue: Catalogue, *, stands: bool = False) -> ContinuousQuery:

@@ -6,7 +6,8 @@ import pytest
 
 from penstock import LimitError, QueryError, QueryLimitError, parse
 from penstock.query.budget import PlanningLimits
-from penstock.query.ir import InsertData
+from penstock.query.ir import Update
+from penstock.query.resolve import as_query
 
 
 def error(text: str) -> QueryError:
@@ -44,14 +45,16 @@ def error(text: str) -> QueryError:
         ("ASK { ?s ?p '\\uD800' }", "is not a Unicode character", "\\uD800"),
         ("ASK { ?s ?p '\\U00110000' }", "is not a Unicode character", "\\U00110000"),
         ("ASK { ?s ?p '\ud800' }", "lone surrogate", ""),
-        ("DELETE DATA { <a> <b> <c> }", "DELETE DATA is not supported: the stored graph only grows", "DELETE DATA"),
-        ("DELETE WHERE { ?s ?p ?o }", "DELETE WHERE is not supported", "DELETE WHERE"),
-        ("DELETE { ?s ?p ?o } WHERE {}", "DELETE is not supported", "DELETE"),
-        ("WITH <g> DELETE {} WHERE {}", "WITH is not supported: of SPARQL Update there is INSERT DATA only", "WITH"),
-        ("INSERT { ?s ?p ?o } WHERE {}", "INSERT … WHERE is not supported", "INSERT"),
-        ("PREFIX a: <a> clear all", "CLEAR is not supported", "clear"),
-        ("INSERT DATA {} ; DROP ALL", "DROP is not supported", "DROP"),
-        ("LOAD <x>", "LOAD is not supported", "LOAD"),
+        ("LOAD ;", "expected an IRI or a name or SILENT, found ';'", ";"),
+        ("CLEAR <g>", "expected ALL, DEFAULT, GRAPH, NAMED or SILENT, found '<g>'", "<g>"),
+        ("CREATE DEAFULT", "expected GRAPH or SILENT, found 'DEAFULT'", "DEAFULT"),
+        ("DROP GRAPHH <g>", "did you mean GRAPH?", "GRAPHH"),
+        ("COPY <a> <b>", "expected TO, found '<b>'", "<b>"),
+        ("WITH <g> INSERT DATA {}", "expected '{', found 'DATA'", "DATA"),
+        ("INSERT WHERE { ?s ?p ?o }", "expected '{' or DATA, found 'WHERE'", "WHERE"),
+        ("DELETE { ?s ?p ?o }", "expected INSERT, USING or WHERE, found the end of the query", ""),
+        ("CREATE GRAPH <g> LOAD <h>", "expected ';' or the end of the query, found 'LOAD'", "LOAD"),
+        ("CREATE GRAPH <g> ;; LOAD <h>", "found ';': one ; stands between two operations", ";"),
     ],
 )
 def test_messages(text: str, message: str, construct: str) -> None:
@@ -76,8 +79,13 @@ def test_a_text_that_ends_too_early_points_behind_its_last_character(ending: str
     assert "found the end of the query" in caught.message
 
 
-def test_an_empty_text_is_an_error() -> None:
-    assert (error("").line, error("").column) == (1, 1)
+@pytest.mark.parametrize("text", ["", "# nothing", "PREFIX : <urn:x:>"])
+def test_an_empty_text_is_an_update_without_operations(text: str) -> None:
+    statement = parse(text)
+    assert isinstance(statement, Update)
+    assert statement.operations == ()
+    with pytest.raises(QueryError, match="expected a query, found the end of the text"):
+        as_query(statement)
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r", "\u2028"])
@@ -119,7 +127,7 @@ def test_a_text_beyond_a_limit_is_refused_with_its_name_and_place() -> None:
 
 def test_an_update_has_a_limit_of_its_own() -> None:
     text = "INSERT DATA { " + "<urn:a> <urn:b> <urn:c> . " * 300 + "}"
-    assert isinstance(parse(text, limits=PlanningLimits(max_query_tokens=10)), InsertData)
+    assert isinstance(parse(text, limits=PlanningLimits(max_query_tokens=10)), Update)
     found = limited(text, max_query_tokens=10, max_update_tokens=1000)
     assert "the update has more than 1,000 words and signs (max_update_tokens)" in found.message
 

@@ -11,8 +11,9 @@ import pytest
 
 import penstock
 from penstock.query.budget import PlanningLimits
-from penstock.query.ir import InsertData
+from penstock.query.ir import Update
 from penstock.query.parser import parse
+from penstock.query.supported_updates import inserted_data
 from penstock.query.syntax.plain_triples import PlainReader
 
 PROLOGUE = "PREFIX : <urn:x:> PREFIX x-y: <urn:y:>\n"
@@ -48,8 +49,8 @@ def read(text: str, **limits: Any) -> Any:
         statement = parse(text, "urn:base:", limits=PlanningLimits(**limits))
     except penstock.QueryError as error:
         return type(error), str(error), error.line, error.column
-    assert isinstance(statement, InsertData)
-    return sorted(repr((*astuple(triple), graph and astuple(graph))) for graph, triple in statement.quads)
+    assert isinstance(statement, Update)
+    return sorted(repr((*astuple(triple), graph and astuple(graph))) for graph, triple in inserted_data(statement))
 
 
 def both(monkeypatch: pytest.MonkeyPatch, text: str, **limits: Any) -> tuple[Any, Any]:
@@ -122,6 +123,6 @@ def test_many_triples_take_seconds_at_most() -> None:
     parse("ASK {}")
     began = time.process_time()
     statement = parse(text)
-    assert isinstance(statement, InsertData)
-    assert len(statement.quads) == 50_000
+    assert isinstance(statement, Update)
+    assert len(inserted_data(statement)) == 50_000
     assert time.process_time() - began < 5

@@ -40,7 +40,8 @@ from penstock.query.algebra.tree import (
     ZeroOrMore,
     ZeroOrOne,
 )
-from penstock.query.ir import ContinuousQuery, Form, InsertData
+from penstock.query.ir import ContinuousQuery, Form, Update
+from penstock.query.supported_updates import inserted_data
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -408,8 +409,8 @@ def test_insert_data_has_quads() -> None:
     update = parse(
         "INSERT DATA { <a> <b> 1 GRAPH <g> { _:x <b> [] } } ; PREFIX p: <http://p/> INSERT DATA { p:s p:p p:o }"
     )
-    assert isinstance(update, InsertData)
-    assert update.quads == (
+    assert isinstance(update, Update)
+    assert inserted_data(update) == (
         (None, Triple(Iri("a"), Iri("b"), integer(1))),
         (Iri("g"), Triple(BlankNode("x"), Iri("b"), BlankNode("b0"))),
         (None, Triple(Iri("http://p/s"), Iri("http://p/p"), Iri("http://p/o"))),

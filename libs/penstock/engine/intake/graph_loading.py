@@ -1,4 +1,4 @@
-"""Changes of the stored graph by users: loads of documents and `INSERT DATA`. Each is one snapshot."""
+"""Changes of the stored graph by users: loads of documents and updates. Each is one snapshot."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.errors import DataError, QueryError
+from penstock.errors import DataError
 from penstock.query.algebra.tree import BlankNode, Iri, Literal, Term
-from penstock.query.ir import ContinuousQuery
 from penstock.rdf.bulk_files import Source, read
 from penstock.rdf.parsing import Quads
 from penstock.rdf.terms import BLANK, IRI, LITERAL, check_iri
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from os import PathLike
 
     from penstock.core import _native as native
     from penstock.core._native import Ids, Lease, TermTuple
     from penstock.engine.engine_core import EngineCore
-    from penstock.query.ir import InsertData, Statement
+    from penstock.query.ir import DataQuad
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,36 +80,33 @@ class Document:
         return LoadReport(core.store.edge_count() - triples, terms, time.perf_counter() - self.began)
 
 
-def insert(core: EngineCore, statement: Statement) -> int:
-    """Commit an `INSERT DATA` as one snapshot, and return the snapshot's number. QueryError for a continuous query. The
-    parser has already rejected all other statements.
-    """
-    if isinstance(statement, ContinuousQuery):
-        ways = "use Engine.query or Engine.register, Client.query or Client.register, /sparql or PUT /queries/NAME"
-        raise QueryError(f"a query is not an update: {ways}", 1, 1, text=statement.text)
-    if not statement.quads:
+def insert(core: EngineCore, quads: Sequence[DataQuad]) -> int:
+    """Commit quads as one snapshot, and return the snapshot's number."""
+    if not quads:
         return core.store.latest()
-    columns = quads_of(core.dictionary, statement)
+    columns = quads_of(core.dictionary, quads)
     for column in columns:
         core.dictionary.keep(column)
     return core.store.commit(*columns)
 
 
-def quads_of(dictionary: native.Dictionary, statement: InsertData) -> tuple[Ids, Ids, Ids, Ids]:
-    """Return the columns s, p, o and g of an `INSERT DATA`, as ids of `dictionary`. g is 0 for the default graph."""
-    ids = dictionary.intern_many(_flat(statement))
-    s, p, o = (np.ascontiguousarray(ids[i : 3 * len(statement.quads) : 3]) for i in range(3))
+def quads_of(dictionary: native.Dictionary, quads: Sequence[DataQuad]) -> tuple[Ids, Ids, Ids, Ids]:
+    """Return the columns s, p, o and g of the quads of an update, as ids of `dictionary`. g is 0 for the default
+    graph.
+    """
+    ids = dictionary.intern_many(_flat(quads))
+    s, p, o = (np.ascontiguousarray(ids[i : 3 * len(quads) : 3]) for i in range(3))
     g = np.zeros(len(s), np.uint64)
-    g[[graph is not None for graph, _ in statement.quads]] = ids[3 * len(statement.quads) :]
+    g[[graph is not None for graph, _ in quads]] = ids[3 * len(quads) :]
     return s, p, o, g
 
 
-def _flat(statement: InsertData) -> list[TermTuple]:
+def _flat(quads: Sequence[DataQuad]) -> list[TermTuple]:
     """Return the terms of all triples, followed by the graphs, in one list, so that each blank node is interned
     once.
     """
-    triples = [_tuple(term) for _, t in statement.quads for term in (t.subject, t.predicate, t.object)]
-    return [*triples, *(_tuple(graph) for graph, _ in statement.quads if graph is not None)]
+    triples = [_tuple(term) for _, t in quads for term in (t.subject, t.predicate, t.object)]
+    return [*triples, *(_tuple(graph) for graph, _ in quads if graph is not None)]
 
 
 def _tuple(term: Term) -> TermTuple:

@@ -9,8 +9,8 @@ from penstock.engine.oneshot.drawn_plan import drawn
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, make_plan
 from penstock.engine.windows.trigger import grid_of
 from penstock.errors import QueryError
-from penstock.query.ir import ContinuousQuery, CountRange, TimeRange
-from penstock.query.resolve import resolve
+from penstock.query.ir import CountRange, TimeRange, Update
+from penstock.query.resolve import as_query, resolve
 from penstock.query.templates import parametrise
 
 if TYPE_CHECKING:
@@ -30,8 +30,9 @@ def explain(
 
     The next execution will be timed. QueryError for an update.
     """
-    if not isinstance(statement, ContinuousQuery):
-        raise QueryError("an update has no plan", 1, 1, "INSERT DATA", statement.text)
+    if isinstance(statement, Update) and statement.operations:
+        raise QueryError("an update has no plan", 1, 1, text=statement.text)
+    statement = as_query(statement)
     if not statement.continuous:
         return one_shot.explain(statement, base)
     resolved = resolve(statement, EngineCatalogue(runtime.core, runtime.streams))

@@ -12,10 +12,10 @@ from penstock.core import _native as native
 from penstock.engine.answers.answer_values import Solutions, Triples
 from penstock.engine.oneshot.drawn_plan import drawn
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, Planned, make_plan
-from penstock.errors import DataPlaneError, LimitError, QueryError
-from penstock.query.ir import ContinuousQuery, Form, InsertData
+from penstock.errors import DataPlaneError, LimitError
+from penstock.query.ir import Form
 from penstock.query.parser import parse
-from penstock.query.resolve import error_at
+from penstock.query.resolve import as_query, error_at
 
 if TYPE_CHECKING:
     import rdflib
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.streams import Streams
     from penstock.engine.limits import Limits
-    from penstock.query.ir import Statement
+    from penstock.query.ir import ContinuousQuery, Statement
 
 _MAX_RETRIES = 3  # maximum number of retries of a query after failures of stores
 _CACHED_TEXT = 1 << 16  # maximum length of a cached text, in characters
@@ -181,10 +181,8 @@ class OneShot:
 
 
 def _one_shot(statement: Statement) -> ContinuousQuery:
-    if isinstance(statement, InsertData):
-        message = "an update is not a query: use Engine.update, Client.update or POST /update"
-        raise QueryError(message, 1, 1, "INSERT DATA", statement.text)
-    if statement.continuous:
+    query = as_query(statement)
+    if query.continuous:
         ways = "use Engine.register, Client.register or PUT /queries/NAME"
-        raise error_at(statement, statement.at, f"a continuous query is registered, not asked: {ways}")
-    return statement
+        raise error_at(query, query.at, f"a continuous query is registered, not asked: {ways}")
+    return query

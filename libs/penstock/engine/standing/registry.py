@@ -9,10 +9,9 @@ from penstock.engine.oneshot.engine_catalogue import EngineCatalogue
 from penstock.engine.standing.derived_streams import check_publication, publish_stream, set_depths
 from penstock.engine.standing.groups import Cohort, Group, Member
 from penstock.engine.windows.window_contents import WindowPool
-from penstock.errors import LimitError, QueryError
+from penstock.errors import LimitError
 from penstock.query.budget import planning
-from penstock.query.ir import ContinuousQuery
-from penstock.query.resolve import error_at, resolve
+from penstock.query.resolve import as_query, error_at, resolve
 from penstock.query.templates import parametrise
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.streams import LiveStream, Streams
     from penstock.engine.windows.schedule import Schedule
-    from penstock.query.ir import Statement
+    from penstock.query.ir import ContinuousQuery, Statement
     from penstock.query.templates import Template
 
 
@@ -95,15 +94,13 @@ class Registry:
         return member
 
     def _checked(self, statement: Statement) -> ContinuousQuery:
-        if not isinstance(statement, ContinuousQuery):
-            message = "an update is not a query: use Engine.update, Client.update or POST /update"
-            raise QueryError(message, 1, 1, "INSERT DATA", statement.text)
-        if not statement.windows:
+        query = as_query(statement)
+        if not query.windows:
             message = "a standing query needs a window over a stream; use Engine.query for a query without one"
-            raise error_at(statement, statement.at, message)
+            raise error_at(query, query.at, message)
         if len(self.members) >= self._core.limits.max_queries:
             raise LimitError(f"there are already {len(self.members)} standing queries (max_queries)")
-        return statement
+        return query
 
     def _name(self, ir: ContinuousQuery, name: str | None) -> str:
         name = name or ir.name

@@ -7,12 +7,9 @@ Leaves are tokens of the lexer: a text with a type (`VAR`, `IRIREF`, `PNAME_LN`,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from lark import Token
-
-if TYPE_CHECKING:
-    from penstock.query.syntax.plain_triples import PlainRun
 
 _AT = field(default=-1, compare=False, repr=False)
 
@@ -375,22 +372,6 @@ class QueryText:
     prologues: tuple[Prologue, ...]
     registration: Registration | None
     query: QuerySyntax
-
-
-@dataclass(frozen=True, slots=True)
-class InsertDataSyntax:
-    """One INSERT DATA: triples by graph name (None: the default graph). `plain`: triples that `PlainReader` read."""
-
-    quads: tuple[tuple[Token | None, TriplesBlock], ...]
-    plain: tuple[PlainRun, ...] = ()
-    at: int = _AT
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateText:
-    """A complete update text: operations, each with its preceding prologue."""
-
-    operations: tuple[tuple[Prologue, InsertDataSyntax], ...]
 
 
 def position(syntax: object) -> int:

@@ -30,7 +30,6 @@ from penstock.query.syntax.ast_nodes import (
     GraphPattern,
     GroupPattern,
     InlineData,
-    InsertDataSyntax,
     LiteralSyntax,
     MinusPattern,
     Modifiers,
@@ -47,19 +46,19 @@ from penstock.query.syntax.ast_nodes import (
     ServicePattern,
     StreamPattern,
     TriplesBlock,
-    UpdateText,
     VerbObjects,
     WindowPattern,
     WindowSyntax,
     position,
 )
+from penstock.query.syntax.update_builder import UpdateBuilder
 
 Children: TypeAlias = list[Any]
 
 _UNARY = {"!": "not", "-": "neg", "+": "pos"}
 
 
-class TreeBuilder:
+class TreeBuilder(UpdateBuilder):
     """The grammar's callbacks."""
 
     # ---- whole texts
@@ -68,9 +67,6 @@ class TreeBuilder:
 
     def registered(self, c: Children) -> QueryText:
         return QueryText((c[0], c[2]), c[1], c[3])
-
-    def update_request(self, c: Children) -> UpdateText:
-        return UpdateText(tuple(zip(c[::2], c[1::2], strict=False)))
 
     def prologue(self, c: Children) -> Prologue:
         return Prologue(tuple(c))
@@ -215,16 +211,6 @@ class TreeBuilder:
     def values_clause(self, c: Children) -> InlineData:
         variables, rows = c[1]
         return InlineData(variables, rows, position(c[0]))
-
-    # ---- INSERT DATA
-    def insert_data(self, c: Children) -> InsertDataSyntax:
-        return InsertDataSyntax(c[2], at=position(c[0]))
-
-    def quad_data(self, c: Children) -> tuple[tuple[Token | None, TriplesBlock], ...]:
-        return tuple((None, part) if isinstance(part, TriplesBlock) else part for part in c)
-
-    def quads_not_triples(self, c: Children) -> tuple[Token, TriplesBlock]:
-        return c[1], c[2] if len(c) > 2 else TriplesBlock(())
 
     # ---- patterns
     def group_graph_pattern(self, c: Children) -> GroupPattern:

@@ -217,7 +217,7 @@ def _braces(stop: Stop) -> Hint | None:
     if stop.accepted == {"LBRACE"}:
         return Hint("a pattern stands between { and }")
     if stop.text == ";" and "$END" in stop.accepted:
-        return Hint("no ; follows a query")
+        return Hint("one ; stands between two operations" if "INSERT" in stop.accepted else "no ; follows a query")
     return None
 
 

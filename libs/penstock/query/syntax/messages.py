@@ -29,10 +29,13 @@ _OPERATORS = _SIGNED | {
     "PLUS", "MINUS_SIGN", "STAR", "SLASH", "EQUAL", "COMPARISON", "IN", "NOT", "LOGICAL_AND", "LOGICAL_OR",
 }  # fmt: skip
 
+_UPDATES = frozenset({"INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH"})
+
 # Sets of tokens with one common name, largest first. A name is used if all tokens of its set are accepted.
 _FAMILIES: tuple[tuple[str, frozenset[str]], ...] = (
     ("an expression", _EXPRESSION),
     ("a pattern", _PATTERNS),
+    ("an update", _UPDATES),
     ("a condition", _CALLS | {"LPAR"}),
     ("a term", _TERMS),
     ("a predicate", _IRIS | {"A", "BANG", "CARET", "LPAR"}),
@@ -61,7 +64,6 @@ _SIGNS = {
     "SEMICOLON": ";", "STAR": "*", "PLUS": "+", "MINUS_SIGN": "-", "SLASH": "/", "BANG": "!", "QMARK": "?",
     "CARET": "^", "EQUAL": "=", "VBAR": "|", "DATATYPE": "^^", "LOGICAL_OR": "||", "LOGICAL_AND": "&&",
 }  # fmt: skip
-_UPDATES = frozenset({"DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH"})
 _QUOTES = "\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb"  # quotation marks of word processors
 _SHOWN = 40
 
@@ -91,11 +93,6 @@ def unexpected_token(source: Source, token: Token, accepted: set[str]) -> Fault:
             return Fault(f"'{found.word}': {found.text}", source.offset(len(source.parsed) - found.back), found.word)
         return Fault(message if found is None else f"{message}: {found.text}", len(source.written.rstrip()))
     at, text = token.start_pos or 0, str(token)
-    if "INSERT" in accepted and text.upper() in _UPDATES:
-        return _refused_update(source, token, at)
-    if accepted == {"DATA"}:
-        before = source.written[:at].upper().rindex("INSERT")
-        return Fault("INSERT … WHERE is not supported: of SPARQL Update there is INSERT DATA only", before, "INSERT")
     found = hint(stop_at(source.parsed, (token.end_pos or 0) - len(text), text, token.type, accepted))
     if found is not None and found.word:
         return Fault(f"'{found.word}': {found.text}", at - found.back, found.word)
@@ -108,14 +105,6 @@ def unexpected_token(source: Source, token: Token, accepted: set[str]) -> Fault:
     elif "IRIREF" in accepted and text.startswith("<"):
         message = f'{message}: an IRI has no spaces and none of < > " {{ }} | ^ ` \\'
     return Fault(message, at, text)
-
-
-def _refused_update(source: Source, token: Token, at: int) -> Fault:
-    words = source.written[at : at + _SHOWN].upper().split()
-    name = " ".join(words[:2]) if words[0] == "DELETE" and words[1:2] in (["DATA"], ["WHERE"]) else words[0]
-    if name.startswith("DELETE"):
-        return Fault(f"{name} is not supported: the stored graph only grows", at, name)
-    return Fault(f"{token.upper()} is not supported: of SPARQL Update there is INSERT DATA only", at, str(token))
 
 
 def _alternatives(accepted: Iterable[str]) -> str:

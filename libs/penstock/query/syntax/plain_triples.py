@@ -1,4 +1,4 @@
-"""Fast reading of the plain triples of INSERT DATA: names, numbers and strings without escapes.
+"""Fast reading of the plain triples of INSERT DATA and DELETE DATA: names, numbers and strings without escapes.
 
 The grammar reads all other triples. A pattern here matches only where the lexer reads the same tokens.
 """
@@ -34,31 +34,50 @@ PlainRun: TypeAlias = tuple["Token | None", tuple[PlainTriple, ...]]
 
 
 class PlainReader:
-    """Reads the plain triples of an update between tokens of the parser. `operations`: for each INSERT DATA, its runs
-    of triples with one graph.
+    """Reads the plain triples of an update between tokens of the parser. `operations`: for each INSERT DATA and DELETE
+    DATA, its runs of triples with one graph. `in_data`: whether the last token belongs to such an operation.
+    `data_tokens`: number of tokens in the operations that are complete.
     """
 
     def __init__(self, text: str) -> None:
         self.operations: list[list[PlainRun]] = []
+        self.in_data = False
+        self.data_tokens = 0
         self._text = text
+        self._began = 0
         self._previous: Token | None = None
         self._names_graph = False
         self._graph: Token | None = None
+        self._depth = 0
 
-    def starts(self, token: Token) -> bool:
-        """Record a token that the parser has accepted. Returns whether a triple may start after it."""
+    def starts(self, token: Token, fed: int) -> bool:
+        """Record a token that the parser has accepted, as number `fed` of the text. Returns whether a triple may start
+        after it.
+        """
         kind, previous = token.type, self._previous
         self._previous = token
-        if kind == "INSERT":
-            self.operations.append([])
-        elif kind == "GRAPH":
+        if not self.in_data:
+            if kind == "DATA":
+                self.operations.append([])
+                self.in_data, self._began = True, fed
+            return False
+        if kind == "GRAPH":
             self._names_graph = True
         elif kind == "LBRACE":
+            self._depth += 1
             self._graph = previous if self._names_graph else None
             self._names_graph = False
         elif kind == "RBRACE":
+            self._depth -= 1
             self._graph = None
-        return kind in ("LBRACE", "DOT") and bool(self.operations)
+            if not self._depth:
+                self.in_data = False
+                self.data_tokens += fed - self._began
+        return kind in ("LBRACE", "DOT")
+
+    def outside(self, fed: int) -> int:
+        """Return how many of the `fed` tokens of the text are not data."""
+        return (self._began if self.in_data else fed) - self.data_tokens
 
     def read(self, at: int, most: int) -> tuple[int, int]:
         """Read triples from the offset `at` on, with at most `most` tokens. Returns the offset after them and the

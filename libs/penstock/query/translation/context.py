@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,15 @@ if TYPE_CHECKING:
     from penstock.query.ir import WindowClause
     from penstock.query.translation.names import Names
 
+_LABELS = re.compile(r"_:([\w.·-]+)")
+
 Scope = dict[str, Variable]
 """The in-scope variables of a pattern (SPARQL 1.1 §18.2.1), by name, in the order of the text."""
+
+
+def labels_in(text: str) -> frozenset[str]:
+    """Return the labels of blank nodes that a text may contain."""
+    return frozenset(label.rstrip(".") for label in _LABELS.findall(text)) if "_:" in text else frozenset()
 
 
 @dataclass(slots=True)

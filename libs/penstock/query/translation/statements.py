@@ -1,13 +1,12 @@
-"""Translation of whole texts to the IR: registration, dataset, query forms, INSERT DATA."""
+"""Translation of whole query texts to the IR: registration, dataset, query forms."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.query.algebra.tree import Bgp, Iri, Term, Triple, Variable
-from penstock.query.ir import ContinuousQuery, Form, InsertData, RelationToStream
+from penstock.query.algebra.tree import Bgp, Term, Triple, Variable
+from penstock.query.ir import ContinuousQuery, Form, RelationToStream
 from penstock.query.syntax.ast_nodes import (
     AskQuery,
     ConstructQuery,
@@ -15,14 +14,13 @@ from penstock.query.syntax.ast_nodes import (
     QuerySyntax,
     QueryText,
     SelectQuery,
-    UpdateText,
     position,
 )
-from penstock.query.translation.context import Context, Pattern
+from penstock.query.translation.context import Context, Pattern, labels_in
 from penstock.query.translation.names import Names
 from penstock.query.translation.query_checks import check_depth, check_operator, check_windows, template_warnings
 from penstock.query.translation.solutions import SolutionTranslator
-from penstock.query.translation.triples import DataReader, TripleReader
+from penstock.query.translation.triples import TripleReader
 from penstock.query.translation.window_clauses import check_kinds, milliseconds, read_dataset, starting_instant
 
 if TYPE_CHECKING:
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
     from penstock.query.ir import Dataset
     from penstock.query.syntax.ast_nodes import Registration
 
-_LABELS = re.compile(r"_:([\w.·-]+)")
 _SOLUTIONS = SolutionTranslator()
 _R2S = {"ISTREAM": RelationToStream.ISTREAM, "DSTREAM": RelationToStream.DSTREAM}
 
@@ -67,9 +64,8 @@ class Translation:
     """The translation of one text. `any_function`: whether calls of unknown functions by IRI are accepted."""
 
     def __init__(self, text: str, base: str | None, budget: Budget, *, any_function: bool = False) -> None:
-        taken = frozenset(label.rstrip(".") for label in _LABELS.findall(text)) if "_:" in text else frozenset()
         self._text = text
-        self._context = Context(Names(base, budget), budget, taken, any_function=any_function)
+        self._context = Context(Names(base, budget), budget, labels_in(text), any_function=any_function)
 
     def query(self, syntax: QueryText) -> ContinuousQuery:
         """Translate a query and check it. Fault if it is invalid."""
@@ -89,24 +85,6 @@ class Translation:
         if syntax.registration is not None:
             check_operator(syntax.query, syntax.registration.operator)
         return query
-
-    def insert_data(self, syntax: UpdateText) -> InsertData:
-        """Translate a text with one or several INSERT DATA. The scope of a blank node label is one INSERT DATA (SPARQL
-        1.1 Update §4.1.1). Fault if the text is invalid.
-        """
-        quads: list[tuple[Iri | None, Triple]] = []
-        for prologue, operation in syntax.operations:
-            self._context.names.declare(prologue)
-            self._context.bgps += 1
-            for name, triples in operation.plain:
-                graph = None if name is None else self._context.names.iri(name)
-                quads.extend((graph, triple) for triple in DataReader(self._context).plain_triples(triples))
-            for name, block in operation.quads:
-                graph = None if name is None else self._context.names.iri(name)
-                reader = DataReader(self._context)
-                reader.read(block)
-                quads.extend((graph, triple) for triple in reader.plain())
-        return InsertData(self._text, tuple(quads))
 
     def _registered_name(self, name: Token) -> tuple[str, bool]:
         """Return the name of a registered query, and whether it is an IRI. A bare name is not resolved, because it

@@ -115,6 +115,28 @@ class TripleReader:
         return BlankNode(self.context.fresh_label("b"), at)
 
 
+class InsertTemplateReader(TripleReader):
+    """Translates the triples of the INSERT template of an update."""
+
+    where = "an INSERT template"
+
+
+class _Ground(TripleReader):
+    """Translates triples that cannot contain blank nodes, because a blank node would match no stored one."""
+
+    def _labelled(self, label: str, at: int) -> Term:
+        raise Fault(f"a blank node cannot stand in {self.where}", at, f"_:{label}")
+
+    def _fresh(self, at: int) -> Term:
+        raise Fault(f"a blank node cannot stand in {self.where}", at)
+
+
+class DeleteTemplateReader(_Ground):
+    """Translates the triples of a DELETE template or of DELETE WHERE."""
+
+    where = "a DELETE template"
+
+
 class DataReader(TripleReader):
     """Translates the triples of INSERT DATA, which cannot contain variables."""
 
@@ -145,7 +167,7 @@ class DataReader(TripleReader):
         return Literal(text, XSD + "string", "", at)
 
     def _variable(self, token: Token) -> Term:
-        raise Fault("a variable cannot stand in INSERT DATA", position(token), str(token))
+        raise Fault(f"a variable cannot stand in {self.where}", position(token), str(token))
 
     def _labelled(self, label: str, at: int) -> Term:
         """Return a blank node. Fault if its label occurs in another INSERT DATA of the text (SPARQL 1.1 §19.6)."""
@@ -157,6 +179,12 @@ class DataReader(TripleReader):
         if isinstance(subject, Literal):
             raise Fault("a literal cannot be the subject of a triple", subject.at)
         super()._triple(subject, verb, target, at)
+
+
+class DeleteDataReader(_Ground, DataReader):
+    """Translates the triples of DELETE DATA, which cannot contain variables or blank nodes."""
+
+    where = "DELETE DATA"
 
 
 class PatternReader(TripleReader):
