@@ -72,7 +72,6 @@ class Coordinator:
         self._requests: Requests | None = None
         self._active: Active | None = None
         self._opening: Opening | None = None
-        self._clock = clock
         self._sure = 0, 0  # number of transactions, and the time in ms at which this number was reached
 
     @property

@@ -7,6 +7,7 @@ and buckets at once.
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 import time
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.log.clock import Clock
     from penstock.replication.cluster_topics import ClusterTopics
 
+_logger = logging.getLogger("penstock.heartbeats")
 BEAT_MS = 500
 FORGET_AFTER_MS = 3_000
 """Time in ms after which a process without heartbeats is considered failed."""
@@ -61,6 +63,7 @@ class HeartbeatSender:
         self._holds: tuple[int, ...] = ()
         self._vts: dict[str, int] = {}
         self._leaves, self._ready = False, ready
+        self._reported = ""  # the last error in the service's log
         self._progressed = time.monotonic()
         self._due = threading.Event()  # set: the thread sends at once
         self._ended = threading.Event()
@@ -123,13 +126,16 @@ class HeartbeatSender:
 
     def _send_or_reopen(self) -> None:
         """Send a heartbeat. An error here does not stop the service. If the log remains unavailable, the service's loop
-        fails after `give_up_s`.
+        fails after `give_up_s`. A permanent error, such as a denied topic, is logged once.
         """
         try:
             self._send()
         except TransientError:
             return
-        except LogError:
+        except LogError as error:
+            if str(error) != self._reported:
+                self._reported = str(error)
+                _logger.warning("heartbeats are refused: %s", error)
             self._writer.close()
             self._writer = self._log.writer()
 

@@ -240,15 +240,15 @@ def test_an_engine_that_has_read_nothing_yet_is_not_ready_by_its_first_heartbeat
 
 
 class Refusing:
-    """A writer whose first append fails for good."""
+    """A writer whose first appends fail for good."""
 
-    def __init__(self) -> None:
-        self.tried = 0
+    def __init__(self, refused: int = 1) -> None:
+        self.tried, self.refused = 0, refused
         self.sent = Event()
 
     def append(self, _: object) -> None:
         self.tried += 1
-        if self.tried == 1:
+        if self.tried <= self.refused:
             raise LogError("a record was refused")
         self.sent.set()
 
@@ -259,14 +259,15 @@ class Refusing:
         return self
 
 
-def test_a_heartbeat_that_cannot_be_written_ends_no_service(cluster):
-    log = Refusing()
+def test_a_heartbeat_that_cannot_be_written_ends_no_service_and_is_logged_once(cluster, caplog):
+    log = Refusing(3)
     heartbeat_sender = HeartbeatSender(log, cluster.topics, cluster.clock, "store", "a")  # type: ignore[arg-type]
     heartbeat_sender.start()
     try:
         assert log.sent.wait(10)
     finally:
         heartbeat_sender.close()
+    assert caplog.messages.count("heartbeats are refused: a record was refused") == 1
 
 
 def test_a_loop_that_stands_still_is_not_said_to_live(cluster, monkeypatch):
