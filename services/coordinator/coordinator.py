@@ -66,7 +66,8 @@ class Coordinator:
         self._log = log
         self.terms = terms
         self._election = Election(log, topics, "coordinator")
-        self._heartbeat_sender = HeartbeatSender(log, topics, clock, "coordinator", instance)
+        self._heartbeat_sender = HeartbeatSender(log, topics, clock, "coordinator", instance, ready=False)
+        self._instance = instance
         self._failure_detector = FailureDetector(log, topics, clock)
         self._status = StatusView(log, topics.names)
         self._requests: Requests | None = None
@@ -79,6 +80,18 @@ class Coordinator:
         """Whether this instance is active."""
         return self._active is not None
 
+    def answer_at(self, url: str) -> None:
+        """Set the address that heartbeats contain. Standby instances send requests there while this one is active."""
+        self._heartbeat_sender.url = url
+
+    @property
+    def other_active(self) -> str | None:
+        """The address of the active instance, or None if it is this one or unknown."""
+        if self.active:
+            return None
+        beats = self._failure_detector.alive("coordinator").items()
+        return next((beat.url for name, beat in beats if beat.ready and name != self._instance), None)
+
     @property
     def ignored(self) -> int:
         """The number of unreadable records in the heartbeats topic."""
@@ -88,7 +101,7 @@ class Coordinator:
         """Follow the election, reassign shards and buckets, and process requests by topic. Returns whether anything
         changed.
         """
-        self._heartbeat_sender.beat()
+        self._heartbeat_sender.beat(ready=self.active)
         self._failure_detector.listen()
         try:
             if not self._election.leads(timeout_s):

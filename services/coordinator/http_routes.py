@@ -1,4 +1,5 @@
-"""The coordinator's requests over HTTP. A standby instance responds 503.
+"""The coordinator's requests over HTTP. A standby instance sends them on to the active instance; it responds 503 if it
+knows none.
 
 - PUT, GET, DELETE /streams/NAME: JSON with `iri` and settings. POST /streams: several, by name
 - PUT, GET, DELETE /queries/NAME: the query's text; ?base=, ?topic=, ?max_catch_up=; ?wait= maximum seconds to wait for
@@ -24,6 +25,7 @@ from starlette.routing import Route
 from penstock.engine.intake.declaration import warnings_of
 from penstock.errors import DataError, NotYetError, UnknownStreamError
 from penstock.http.error_responses import body_of, errors_as_json, no_query
+from penstock.http.forwarding import Forwarding
 from penstock.http.web_limits import READ_AT_ONCE
 from penstock.rdf.formats import Format
 from penstock.replication.load_files import Manifest
@@ -31,8 +33,9 @@ from penstock.services.coordinator.insertion import Insertion
 from penstock.services.coordinator.topic_requests import catch_up_of, declaration_of_json, declarations_of_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
     from typing import Any
 
     from starlette.requests import Request
@@ -52,22 +55,31 @@ _LOOK_S = 0.02
 
 
 def routes(
-    coordinator: Coordinator, lock: AbstractContextManager[object], dictionaries: Sequence[str] = ()
+    coordinator: Coordinator,
+    lock: AbstractContextManager[object],
+    dictionaries: Sequence[str] = (),
+    certificate: Path | None = None,
 ) -> list[BaseRoute]:
     """Return the routes. `lock` excludes that a request and a step of the service run at the same time. `dictionaries`:
-    addresses of the dictionary's instances, which clients need to prepare bulk loads.
+    addresses of the dictionary's instances, which clients need to prepare bulk loads. `certificate`: certificate chain
+    of this instance, for HTTPS.
     """
     handler = _Handler(coordinator, lock, dictionaries)
+    forwarding = Forwarding(handler.other_active, certificate)
+
+    def route(path: str, endpoint: Callable[[Request], Awaitable[Response]], *methods: str) -> Route:
+        return Route(path, errors_as_json(forwarding.around(endpoint)), methods=[*methods])
+
     return [
-        Route("/streams", errors_as_json(handler.streams)),
-        Route("/streams", errors_as_json(handler.declare), methods=["POST"]),
-        Route("/streams/{name:path}", errors_as_json(handler.stream), methods=["PUT", "GET", "DELETE"]),
-        Route("/queries", errors_as_json(handler.queries)),
-        Route("/queries/{name:path}", errors_as_json(handler.query), methods=["PUT", "GET", "DELETE"]),
+        route("/streams", handler.streams, "GET"),
+        route("/streams", handler.declare, "POST"),
+        route("/streams/{name:path}", handler.stream, "PUT", "GET", "DELETE"),
+        route("/queries", handler.queries, "GET"),
+        route("/queries/{name:path}", handler.query, "PUT", "GET", "DELETE"),
         Route("/engines", errors_as_json(handler.engines)),
-        Route("/update", errors_as_json(handler.update), methods=["POST"]),
-        Route("/data", errors_as_json(handler.data), methods=["POST"]),
-        Route("/loads", errors_as_json(handler.loads), methods=["GET", "POST"]),
+        route("/update", handler.update, "POST"),
+        route("/data", handler.data, "POST"),
+        route("/loads", handler.loads, "GET", "POST"),
     ]
 
 
@@ -86,6 +98,13 @@ class _Handler:
                 return verb(self._coordinator)
 
         return await run_in_threadpool(locked)
+
+    async def other_active(self) -> str | None:
+        """Return the URL of the active instance, or None if it is this one or unknown."""
+        if self._coordinator.active:
+            return None
+        found: str | None = await self._do(lambda c: c.other_active)
+        return found
 
     # ---- streams
     async def streams(self, _: Request) -> Response:

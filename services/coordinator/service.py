@@ -68,7 +68,8 @@ def open_coordinator(context: Context[CoordinatorSettings]) -> LockedCoordinator
         _discard_after_ms(settings),
         settings.max_catch_up,
     )
-    context.routes.extend(routes(coordinator, lock, dictionaries))
+    context.routes.extend(routes(coordinator, lock, dictionaries, settings.http_certificate))
+    context.listening.append(coordinator.answer_at)
     ignored = Tally(context.metrics.ignored)
     context.observers.append(lambda: ignored.reach(coordinator.ignored))
     context.observers.append(lambda: _observe(coordinator, context.metrics))

@@ -182,6 +182,7 @@ def open_store(context: Context[StoreSettings]) -> ServedStore:
     """Open the store. It has no shards until the coordinator assigns some."""
     made = ServedStore(context)
     context.observers.append(StoreGauges(made.store, context.metrics, context).observe)
+    context.health.check("shards", lambda: made.store.unready)
     context.health.check("checkpoint", lambda: made.unsaved)
     context.logger.info("leases", address=str(made.leases.address), data_port=made.leases.data_port)
     return made

@@ -71,6 +71,7 @@ class Store:
         self.leases = Leases() if leases is None else leases
         self.last_error: str | None = None  # why the last step made no progress
         self.leaving = False
+        self.unready: str | None = "no shards are assigned yet"  # why the store is not ready; it stays ready then
         self._log, self._terms, self._server, self._directory = log, terms, server, directory
         self._instance = instance
         self._checkpoints = checkpoints
@@ -98,10 +99,12 @@ class Store:
             if self._commitments.learn():
                 for follower in self._followers:
                     follower.apply_retention_floor(self._commitments)
-            return self._follow(timeout_s) or moved
+            moved |= self._follow(timeout_s)
+            self._look_ready()
         except TransientError as error:
             self.last_error = str(error)
             return False
+        return moved
 
     def _follow(self, timeout_s: float) -> bool:
         if not self._followers:
@@ -112,6 +115,19 @@ class Store:
             moved |= follower.read(self._commitments, 0.0, first.step)
         self._join()
         return moved
+
+    def _look_ready(self) -> None:
+        """Update `unready`. A store is ready when all its shards have been near the end of the log, or if there are
+        more stores than shards. It then stays ready: while it prepares further shards, it serves the earlier ones.
+        """
+        if self.unready is None:
+            return
+        mine = self._placement.shards_of(self._instance)
+        if not mine:
+            self.unready = None if self._placement.spread else "no shards are assigned yet"
+            return
+        missing = sorted(mine - set(self.prepared()))
+        self.unready = f"shards are being loaded: {', '.join(map(str, missing))}" if missing else None
 
     def _join(self) -> None:
         """Merge followers that have reached the same step."""

@@ -275,12 +275,68 @@ def test_alert_rules_link_to_the_runbook():
     assert len(boards) == 2
 
 
-def test_a_change_of_a_setting_rolls_the_pods():
-    def annotation(*arguments: str) -> str:
-        store = find(render(*TRIAL, *arguments), "StatefulSet", "test-penstock-store")
-        return store["spec"]["template"]["metadata"]["annotations"]["penstock/config"]
+def template(documents: list[dict[str, Any]], kind: str, component: str) -> dict[str, Any]:
+    return find(documents, kind, f"test-penstock-{component}")["spec"]["template"]
 
-    assert annotation() != annotation("--set", "log.level=debug")
+
+def config(documents: list[dict[str, Any]], kind: str, component: str) -> str:
+    return template(documents, kind, component)["metadata"]["annotations"]["penstock/config"]
+
+
+def test_a_change_of_a_setting_rolls_the_pods():
+    existing = (*TRIAL, "--set", "secret.existingSecret=mine")
+    before, same = render(*existing), render(*existing, "--set", "ingress.annotations.a=b")
+    after = render(*existing, "--set", "log.level=debug", "--set", "kafka.embedded.localPort=9095")
+    for kind, component in (("StatefulSet", "store"), ("StatefulSet", "kafka"), ("Deployment", "adaptor")):
+        assert template(before, kind, component) == template(same, kind, component)
+        assert template(before, kind, component) != template(after, kind, component)
+    assert config(before, "StatefulSet", "kafka") != config(after, "StatefulSet", "kafka")
+
+
+def test_pods_restart_with_the_secret_that_they_read_at_the_start():
+    first, second = (render(*TRIAL, "--set", f"secret.key={key}") for key in ("one", "two"))  # each makes a secret
+    for component in ("store", "query-engine"):
+        assert config(first, "StatefulSet", component) != config(second, "StatefulSet", component)
+    assert template(first, "Deployment", "adaptor") == template(second, "Deployment", "adaptor")
+    stores, engines = (config(first, "StatefulSet", component) for component in ("store", "query-engine"))
+    assert stores == engines
+
+
+def test_there_is_one_dispatcher_also_during_an_upgrade():
+    dispatcher = find(render(*TRIAL), "Deployment", "test-penstock-dispatcher")["spec"]
+    assert (dispatcher["replicas"], dispatcher["strategy"]) == (1, {"type": "Recreate"})
+    reason = refusal(*TRIAL, "--set", "dispatcher.replicas=2", "--skip-schema-validation")
+    assert "dispatcher.replicas is 2: a cluster has one dispatcher" in reason
+
+
+def test_the_broker_of_a_trial_tells_clients_of_a_forwarded_port_to_use_it():
+    documents = render(*TRIAL, "--set", "kafka.embedded.localPort=19094")
+    text = find(documents, "ConfigMap", "test-penstock-kafka")["data"]["server.properties"]
+    properties = dict(line.split("=", 1) for line in text.splitlines())
+    assert "FORWARDED://127.0.0.1:19094" in properties["listeners"].split(",")  # no other pod reaches it
+    assert "FORWARDED://localhost:19094" in properties["advertised.listeners"].split(",")
+    assert "INSIDE://test-penstock-kafka:9092" in properties["advertised.listeners"].split(",")
+
+
+def test_a_trial_fits_on_a_small_node():
+    requests = [
+        container["resources"]["requests"] for spec in pods(example("trial")) for container in spec["containers"]
+    ]
+    assert sum(int(request["cpu"].removesuffix("m")) for request in requests) <= 500
+    assert sum(int(request["memory"].removesuffix("Mi")) for request in requests) <= 2048
+
+
+def test_a_standby_coordinator_reaches_the_active_one_where_clients_are_restricted():
+    documents = render(*TRIAL, "--set-json", 'networkPolicy.clients=[{"ipBlock":{"cidr":"192.0.2.0/24"}}]')
+    [container] = pod(documents, "test-penstock-coordinator")["containers"]
+    [address] = [e for e in container["env"] if e["name"] == "PENSTOCK_ADVERTISED_HOST"]
+    assert address["valueFrom"] == {"fieldRef": {"fieldPath": "status.podIP"}}
+    [rule] = find(documents, "NetworkPolicy", "test-penstock-coordinator-http")["spec"]["ingress"]
+    client, standby = rule["from"]
+    assert client == {"ipBlock": {"cidr": "192.0.2.0/24"}}
+    assert standby["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "coordinator"
+    [rule] = find(documents, "NetworkPolicy", "test-penstock-query-engine-http")["spec"]["ingress"]
+    assert rule["from"] == [client]
 
 
 MISTAKES = {
@@ -312,7 +368,10 @@ MISTAKES = {
     "a setting in capitals": (["settings.GIVE_UP_S=1"], "GIVE_UP_S"),
     "an interval": (["monitoring.podMonitor.interval=often"], "interval"),
     "a short grace period": (["store.terminationGracePeriodSeconds=1"], "terminationGracePeriodSeconds"),
+    "two dispatchers": (["dispatcher.replicas=2"], "dispatcher/replicas"),
+    "a privileged port": (["kafka.embedded.localPort=80"], "kafka/embedded/localPort"),
     # what only the templates can know
+    "a port of the broker": (["kafka.embedded.localPort=9092"], "kafka.embedded.localPort is 9092"),
     "no broker": (["kafka.embedded.enabled=false"], "kafka.bootstrapServers is empty"),
     "two kinds of broker": (["kafka.bootstrapServers=a:1"], "exclude each other"),
     "more stores than shards": (["store.replicas=5"], "store.replicas is 5 but cluster.shards is 4"),

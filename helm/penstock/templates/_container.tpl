@@ -194,6 +194,8 @@
 
 {{- define "penstock.env.coordinator" -}}
 {{ include "penstock.env.dictionaries" . }}
+- name: PENSTOCK_ADVERTISED_HOST  # where standby coordinators send requests while this one is active
+  valueFrom: {fieldRef: {fieldPath: status.podIP}}
 {{- end }}
 
 {{- define "penstock.env.store" -}}

@@ -49,6 +49,19 @@ imagePullSecrets:
 {{- .Values.secret.existingSecret | default (printf "%s-secret" (include "penstock.fullname" .)) -}}
 {{- end }}
 
+{{/*
+The secret of stores and query engines in base64: that of the Secret in the cluster, else a new one. A new one is kept in
+the values, so that the Secret and the pods' annotation get the same. Empty if an existing Secret cannot be read.
+*/}}
+{{- define "penstock.secretData" -}}
+{{- if not (hasKey .Values.secret "made") -}}
+{{- $data := (lookup "v1" "Secret" .Release.Namespace (include "penstock.secretName" .)).data | default dict -}}
+{{- $new := empty .Values.secret.existingSecret | ternary (randAlphaNum 48 | b64enc) "" -}}
+{{- $_ := set .Values.secret "made" (get $data .Values.secret.key | default $new) -}}
+{{- end -}}
+{{- .Values.secret.made -}}
+{{- end }}
+
 {{- define "penstock.tokensSecret" -}}
 {{- .Values.http.auth.existingSecret | default (printf "%s-tokens" (include "penstock.fullname" .)) -}}
 {{- end }}

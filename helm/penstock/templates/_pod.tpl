@@ -12,7 +12,7 @@ metadata:
     app.kubernetes.io/component: {{ .component }}
     {{- with .block.podLabels }}{{ toYaml . | nindent 4 }}{{ end }}
   annotations:
-    penstock/config: {{ include "penstock.commonEnv" $root | sha256sum | trunc 16 }}
+    penstock/config: {{ include "penstock.filesRead" . | sha256sum | trunc 16 }}  # pods restart if a file changes
     {{- if and $root.Values.rdma.enabled $root.Values.rdma.networks (has .component (list "store" "query-engine")) }}
     k8s.v1.cni.cncf.io/networks: {{ $root.Values.rdma.networks | quote }}
     {{- end }}
@@ -56,6 +56,20 @@ spec:
       emptyDir: {medium: HugePages-{{ $root.Values.rdma.hugepages.size }}}
     {{- end }}
     {{- with .block.extraVolumes }}{{ toYaml . | nindent 4 }}{{ end }}
+{{- end }}
+
+{{/*
+Contents of the Secrets that a component reads only when it starts. Tokens and certificates of HTTP are not among them:
+services read them again. Without a cluster (`helm template`), the contents of existing Secrets are unknown.
+*/}}
+{{- define "penstock.filesRead" -}}
+{{- $root := .root -}}
+{{- range list $root.Values.kafka.existingSecret $root.Values.kafka.caSecret.name -}}
+{{- if . }}{{ . }} {{ toJson ((lookup "v1" "Secret" $root.Release.Namespace .).data) }} {{ end -}}
+{{- end -}}
+{{- if or (has "store" .containers) (has "query-engine" .containers) -}}
+{{- $root.Values.secret.key }} {{ include "penstock.secretData" $root }}
+{{- end -}}
 {{- end }}
 
 {{- define "penstock.podSecurity" -}}

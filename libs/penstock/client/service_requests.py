@@ -41,6 +41,7 @@ _ERRORS: dict[str, type[PenstockError]] = {
     "UnknownStreamError": UnknownStreamError,
 }
 _REFUSED = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN, httpx.codes.TOO_MANY_REQUESTS)
+_LOST = (httpx.codes.BAD_GATEWAY, httpx.codes.GATEWAY_TIMEOUT)  # a server between lost the response
 _QUERY_ERRORS: dict[str, type[QueryError]] = {"QueryError": QueryError, "QueryLimitError": QueryLimitError}
 
 
@@ -119,7 +120,8 @@ class ServiceClient:
                         return response.content
                     if lost and request.method == "DELETE" and response.status_code == httpx.codes.NOT_FOUND:
                         return b""  # an earlier attempt has deleted it, but the response was lost
-                    if response.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                    lost = lost or response.status_code in _LOST
+                    if response.status_code not in (httpx.codes.SERVICE_UNAVAILABLE, *_LOST):
                         raise error_of(response.content, response.status_code)
                     failed = response.text
             time.sleep(_PAUSE_S)

@@ -70,6 +70,14 @@ class PlacementView:
             return None
         return _held(placement.shards, instance) | _held(placement.preparing, instance)
 
+    @property
+    def spread(self) -> bool:
+        """Whether each shard has a store of its own, so that further stores get none. False before the first
+        placement.
+        """
+        placement = self.refresh()
+        return placement is not None and 0 < len(placement.shards) == len(set(placement.shards.values()))
+
     def replaced(self, instance: str) -> bool:
         """Return whether the placement has another store prepare each shard that store `instance` serves. Also true if
         it serves none. False before the first placement.

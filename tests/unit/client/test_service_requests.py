@@ -44,7 +44,9 @@ def test_a_truncated_response_is_retried(status):
 
 def test_a_delete_whose_response_was_lost_succeeds_on_retry():
     gone = b'HTTP/1.1 404 Not Found\r\ncontent-length: 39\r\n\r\n{"error": "NotFound", "message": "none"}'
+    gateway = b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n"
     assert asked(ServiceRequest("DELETE", "/queries/q"), b"", gone) == b""
+    assert asked(ServiceRequest("DELETE", "/queries/q"), gateway, gone) == b""
     with pytest.raises(PenstockError):
         asked(ServiceRequest("DELETE", "/queries/q"), gone)
     with pytest.raises(PenstockError):

@@ -103,6 +103,31 @@ def test_stores_hold_what_the_log_says_each_its_shards(cluster: SmallCluster, tm
     assert all(store.caught_up() for store in cluster.stores.values())
 
 
+def test_a_store_is_ready_when_its_shards_are_loaded_and_stays_ready(cluster: SmallCluster, tmp_path: Path):
+    feed(cluster, 0, 10)
+    store = cluster.start_store("s0", tmp_path)
+    assert store.unready == "no shards are assigned yet"
+    reasons = []
+    for _ in range(40):
+        cluster.run(1)
+        reasons.append(store.unready)
+        assert (store.unready is None) == (store.prepared() == (0, 1, 2, 3)), reasons
+    assert reasons[-1] is None
+    cluster.start_store("s1", tmp_path)
+    for _ in range(40):
+        cluster.run(1)
+        assert store.unready is None
+    assert cluster.stores["s1"].unready is None
+
+
+def test_a_store_without_shards_is_ready_only_if_there_are_enough_stores(cluster: SmallCluster, tmp_path: Path):
+    names = [f"s{i}" for i in range(SHARDS + 1)]
+    stores = [cluster.start_store(name, tmp_path) for name in names]
+    cluster.run()
+    assert sorted(len(store.shards) for store in stores) == [0, 1, 1, 1, 1]
+    assert [store.unready for store in stores] == [None] * len(stores)
+
+
 def test_a_store_that_starts_late_reads_the_log_from_its_beginning(cluster: SmallCluster, tmp_path: Path):
     expected = feed(cluster, 0, 10)
     cluster.start_store("s0", tmp_path, keeps=False)

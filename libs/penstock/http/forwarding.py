@@ -1,0 +1,82 @@
+"""Sends requests that reach a standby instance on to the active instance of the service."""
+
+from __future__ import annotations
+
+import ssl
+from functools import wraps
+from typing import TYPE_CHECKING, Final
+
+import httpx
+from starlette.responses import JSONResponse, Response
+
+from penstock.errors import NotActiveError
+from penstock.http.error_responses import body_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from starlette.requests import Request
+
+    Endpoint = Callable[[Request], Awaitable[Response]]
+
+_MARK: Final = "penstock-forwarded"
+"""Header of a forwarded request. The instance that receives it answers it itself."""
+_SENT: Final = ("accept", "authorization", "content-type", "cookie", "host", "idempotency-key")
+_RETURNED: Final = ("content-type", "retry-after", "www-authenticate")
+_RESPONSE_S: Final = 140.0  # longer than any response of a service takes
+_CONNECT_S: Final = 5.0
+
+
+class Forwarding:
+    """Sends requests to the instance that `active` names: its base URL, or None if this instance answers itself.
+
+    `certificate`: the certificate chain of this instance, for HTTPS. The active instance must have the same one.
+    """
+
+    def __init__(self, active: Callable[[], Awaitable[str | None]], certificate: Path | None = None) -> None:
+        self._active, self._certificate = active, certificate
+
+    def around(self, endpoint: Endpoint) -> Endpoint:
+        """Wrap an endpoint. NotActiveError if the active instance cannot be reached. Status 502 if its response is
+        lost: the request may have taken effect.
+        """
+
+        @wraps(endpoint)
+        async def wrapped(request: Request) -> Response:
+            base = None if _MARK in request.headers else await self._active()
+            return await endpoint(request) if base is None else await self._send(base, request)
+
+        return wrapped
+
+    async def _send(self, base: str, request: Request) -> Response:
+        url = httpx.URL(base).copy_with(raw_path=_target(request))
+        headers = {name: request.headers[name] for name in _SENT if name in request.headers} | {_MARK: "1"}
+        body = await body_of(request)
+        timeout = httpx.Timeout(_RESPONSE_S, connect=_CONNECT_S)
+        try:
+            async with httpx.AsyncClient(verify=self._trust(), timeout=timeout, trust_env=False) as client:
+                found = await client.request(request.method, url, content=body, headers=headers)
+        except (httpx.ConnectError, httpx.ConnectTimeout, OSError) as error:
+            raise NotActiveError(f"the active instance at {base} cannot be reached: {error!r}") from error
+        except httpx.TransportError as error:
+            return JSONResponse({"error": "BadGateway", "message": f"no response from {base}: {error!r}"}, 502)
+        returned = {name: found.headers[name] for name in _RETURNED if name in found.headers}
+        return Response(found.content, found.status_code, returned)
+
+    def _trust(self) -> ssl.SSLContext:
+        """Return a context that accepts exactly the certificate of this instance."""
+        made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        made.minimum_version = ssl.TLSVersion.TLSv1_2
+        made.check_hostname = False  # the active instance has another name, but the same certificate
+        made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        if self._certificate is not None:
+            made.load_verify_locations(self._certificate)
+        return made
+
+
+def _target(request: Request) -> bytes:
+    """Return path and query string as the client sent them."""
+    path: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
+    query: bytes = request.scope["query_string"]
+    return path.partition(b"?")[0] + (b"?" + query if query else b"")
