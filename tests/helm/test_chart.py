@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import runpy
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import yaml
 from tools.docs.reference import SETTINGS
 
+import penstock
 from penstock.http.security import Role, TokenFile
 from penstock.log.topics import TopicNames
 from penstock.replication.cluster_topics import ClusterTopics
@@ -324,6 +326,17 @@ def test_a_trial_fits_on_a_small_node():
     ]
     assert sum(int(request["cpu"].removesuffix("m")) for request in requests) <= 500
     assert sum(int(request["memory"].removesuffix("Mi")) for request in requests) <= 2048
+
+
+def test_the_test_of_a_release_reads_an_answer_as_clients_get_it():
+    script = runpy.run_path(str(CHART / "tests" / "answer.py"))
+    with penstock.Engine() as engine:
+        engine.declare_stream("http://x/s", batch_ms=100, timing="all")
+        window = "FROM STREAM <http://x/s> [RANGE 1s STEP 1s]"
+        query = engine.register(f"REGISTER QUERY q AS SELECT (COUNT(*) AS ?n) {window} WHERE {{ ?s ?p ?o }}")
+        engine.push("http://x/s", "<urn:a> <urn:p> <urn:o> .", 500)
+        engine.advance("http://x/s", 2000)
+        assert [(e.time, script["number"](e.answer)) for e in query.poll()] == [(1000, 1), (2000, 0)]
 
 
 def test_a_standby_coordinator_reaches_the_active_one_where_clients_are_restricted():

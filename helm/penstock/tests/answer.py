@@ -6,8 +6,12 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from penstock import Client
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 TIMEOUT_S = 120.0
 
@@ -24,6 +28,12 @@ def properties() -> dict[str, str]:
     for file in files:
         given[file.name] = file.read_text(encoding="utf-8").strip()
     return given
+
+
+def number(answer: Iterable[Mapping[str, Any]]) -> int:
+    """Return ?n of an answer with one row."""
+    [row] = answer
+    return int(row["n"].value)
 
 
 def main() -> int:
@@ -53,7 +63,7 @@ def main() -> int:
         while len(got) < len(expected) and time.monotonic() < deadline:
             for evaluation in query.poll(timeout_s=1):
                 if evaluation.time in expected:
-                    got[evaluation.time] = int(str(next(iter(evaluation.answer))[0]))
+                    got[evaluation.time] = number(evaluation.answer)
         client.stop(name)
         client.drop_stream(iri)
     sys.stdout.write(f"expected {expected}\nanswered {got}\n")
