@@ -1,7 +1,8 @@
-"""Jars from locked lists (`jars.lock`: coordinates and SHA-256), downloaded once by Maven into a cache outside of the
-checkout.
+"""Downloads jars from locked lists (`jars.lock`: coordinates and SHA-256). Maven downloads each jar once, into a cache
+outside of the checkout.
 
-Maven's own settings define the repositories. The list is complete: Maven resolves no transitive dependencies.
+Maven's own settings define the repositories. A list contains all jars that are needed, so Maven resolves no transitive
+dependencies.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def kafka_jars() -> Path:
 
 
 def kafka_jars_here() -> bool:
-    """Return whether `kafka_jars` works without a download."""
+    """Return whether all of Kafka's jars are on this machine, so that `kafka_jars` downloads nothing."""
     return bool(os.environ.get("PENSTOCK_KAFKA_LIBS")) or _complete(locked(), _kafka_directory(locked()))
 
 
@@ -90,7 +91,7 @@ def _contents(jars: list[Jar]) -> str:
 
 
 def fetched(jars: list[Jar], name: str) -> Path:
-    """Return the cache directory of that name with those jars. Downloads them if necessary.
+    """Return the cache directory `name`, which then contains `jars`. Downloads missing ones.
 
     StorageError if the jars are unavailable or do not match the lock.
     """

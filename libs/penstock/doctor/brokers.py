@@ -78,7 +78,7 @@ def describe(log: KafkaLog, names: list[str]) -> dict[str, TopicState]:
 
 
 def topics(topics_: ClusterTopics, states: Mapping[str, TopicState]) -> Iterator[Finding]:
-    """Check the cluster's topics against what services need."""
+    """Check that the cluster's topics exist, with the partitions and settings that services need."""
     wrong = False
     for topic in topics_.all():
         state = states.get(topic.name)

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from penstock.doctor.findings import Finding
 
 LEAST_FILES: Final = 4_096
-"""Open files below which connections of many clients and region files may not fit."""
+"""Recommended limit of open files. A lower one may be too small for the connections of many clients and for region
+files.
+"""
 LEAST_SHARED_BYTES: Final = 256 << 20
-"""Free shared memory below which the shards of a store cannot grow."""
+"""Recommended free shared memory. With less, the shards of a store cannot grow."""
 _LEAST_DISK_SHARE: Final = 0.05
 _PACKAGES: Final = ("confluent-kafka", "pydantic-settings", "structlog", "pyarrow", "uvicorn", "starlette")
 _TIME_ERROR: Final = 5  # of ntp_adjtime: the kernel's clock is not synchronized
@@ -72,7 +74,7 @@ def open_files() -> Iterator[Finding]:
 
 
 def shared_memory(folder: Path) -> Iterator[Finding]:
-    """Check that regions of shards have room in the memory file system."""
+    """Check that the shared-memory file system has space for the regions of shards."""
     try:
         space = os.statvfs(folder)
     except OSError as error:
@@ -94,7 +96,9 @@ def shared_memory(folder: Path) -> Iterator[Finding]:
 
 
 def rdma(device: str, *, required: bool) -> Iterator[Finding]:
-    """Check what serving regions over RDMA needs. Without `required`, services fall back to TCP."""
+    """Check whether this machine can serve regions over RDMA. If it cannot and RDMA is not `required`, services use
+    TCP.
+    """
     wrong = missing(device)
     if not wrong:
         yield ok("rdma", "a device can be used")

@@ -1,4 +1,4 @@
-"""Checks of a running cluster: clocks by heartbeats, dictionaries."""
+"""Checks of a running cluster: the clocks of its services, and its dictionaries."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 _PROBE: Final = (1, "urn:penstock:doctor", "", "")  # an IRI that no dictionary knows
 LISTEN_S: Final = 3.0
 MAX_SKEW_MS: Final = 500
-"""Difference of clocks above which lateness and idle sources are judged differently by different services."""
+"""Maximum tolerated difference of clocks. With a larger one, services differ in which events are too far ahead and
+which sources are idle.
+"""
 
 
 def clocks(log: Log, heartbeats: str, clock: Clock) -> Iterator[Finding]:
-    """Compare this machine's clock with those of the services, by their heartbeats of the next seconds."""
+    """Compare this machine's clock with those of the services, which send heartbeats within the next seconds."""
     if heartbeats not in log.topics():
         yield skipped("services", "no cluster runs: there is no topic of heartbeats")
         return

@@ -1,8 +1,8 @@
 """HTTP/1.1 connections that enforce `WebLimits`. uvicorn itself has no such deadlines and does not limit bodies.
 
 A connection is *incomplete* from its opening, or from the last response, until a request has arrived completely. Only
-incomplete connections have deadlines and are closed in favour of new ones. Endpoints limit their own response times.
-Everything runs on the server's event loop.
+incomplete connections have deadlines, and only they are closed to make room for new ones. Endpoints limit their own
+response times. All code here runs on the server's event loop.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from penstock.http.web_limits import WebLimits
 
 _LINGER_S: Final = 2.0
-"""Seconds during which a refused client may keep sending. Closing earlier resets the connection and loses the
-response.
+"""Seconds during which a refused client may continue to send. If the server closed the connection earlier, a reset
+could reach the client before the response.
 """
 _ERRORS: Final = {400: "DataError", 503: "UnavailableError"}  # by status; other statuses are limits
 
@@ -42,7 +42,7 @@ class Connections:
 
 
 class _Refused(h11.RemoteProtocolError):
-    """A request exceeds a limit. The error's hint is the response status."""
+    """A request exceeds a limit. The attribute `error_status_hint` is the status of the response."""
 
 
 class _ObservedConnection(h11.Connection):
@@ -178,7 +178,9 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def _answers(self) -> bool:
-        """Whether the response to the current request has started, or finished before its body did."""
+        """Whether the response to the current request has started. Also true for a complete response whose request has
+        not arrived completely.
+        """
         cycle = self.cycle
         return cycle is not None and cycle.response_started and self.conn.our_state is not h11.IDLE
 

@@ -64,9 +64,9 @@ def application(
 ) -> Starlette:
     """Return the ASGI application. It subscribes to all of the engine's queries, to fill their feeds.
 
-    `access`: the browser requests that are allowed. None: those addressed to local host names. `feeds`: those of the
-    engine's queries; closing them ends the live streams before the server stops. `identities`: the tokens that requests
-    need. None: requests are not authenticated.
+    `access`: which browser requests are allowed; None: requests to local host names. `feeds`: the feeds of the engine's
+    queries; closing them ends the live streams before the server stops. `identities`: the tokens that requests need;
+    None: requests are not authenticated.
     """
     middleware = [*(access or Access()).middleware(), *authentication(identities)]
     handler = _Handler(engine, Feeds(engine.queries.values()) if feeds is None else feeds)
@@ -152,8 +152,8 @@ class _Handler:
         return JSONResponse({"events": 1, **asdict(report), **_warning(unit_warning(iri, [time_ms]))}, 202)
 
     async def _read(self, syntax: str, verb: Callable[..., T], *what: Any) -> T:
-        """Call `verb`, which parses documents, in a thread. At most READ_AT_ONCE calls run at a time for formats whose
-        parsing may take seconds, so that other requests find free threads.
+        """Call `verb`, which parses documents, in a thread. For formats whose parsing may take seconds, at most
+        READ_AT_ONCE calls run at a time, so that threads stay free for other requests.
         """
         if Format.named(syntax).is_native:
             return await run_in_threadpool(verb, *what)
@@ -251,8 +251,8 @@ class _Handler:
 
 # ---- request parsing
 def _content_type(request: Request) -> str:
-    """Return the content type of an RDF body. The default is N-Triples, also for form types: `curl -d` labels every
-    body as a form.
+    """Return the content type of an RDF body. Without a type, or with the type of a form, it is N-Triples: `curl -d`
+    labels every body as a form.
     """
     found = request.headers.get("content-type", _FORM).partition(";")[0].strip().lower()
     return "application/n-triples" if found == _FORM else found

@@ -42,7 +42,9 @@ _STATUSES: list[tuple[type[Exception], int]] = [
 
 
 async def body_of(request: Request) -> bytes:
-    """Return the request's body. LimitError above MAX_BODY_BYTES; `WebLimits` has the server's limits and deadlines."""
+    """Return the request's body. LimitError if it exceeds MAX_BODY_BYTES. The server additionally enforces
+    `WebLimits`.
+    """
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)

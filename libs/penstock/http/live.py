@@ -1,10 +1,11 @@
 """Live evaluations over HTTP, as server-sent events.
 
-A feed retains the latest evaluations of its query. Each listener reads at its own speed; a listener that falls behind
-the feed's bound is notified of the number of evaluations it missed. Evaluations are only serialised for listeners.
+A feed retains the latest evaluations of its query. Each listener reads at its own speed. If a listener is so slow that
+the feed has dropped evaluations, it receives the number of those that it missed. Evaluations are serialised only when a
+listener reads them.
 
-The framing is written here, because sse-starlette replaces a method of uvicorn's `Server` for the whole process. The
-embedding application may run servers of its own.
+This module writes the framing of the events itself, because the library sse-starlette replaces a method of uvicorn's
+`Server` for the whole process. An application that embeds Penstock may run servers of its own.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Feed:
         self._wake()
 
     def close(self) -> None:
-        """Disconnect the listeners because the server stops. They get no end event: the query goes on."""
+        """Disconnect the listeners because the server stops. They get no end event, because the query continues."""
         self._unsubscribe()
         self.closed = True
         self._wake()
@@ -97,8 +98,8 @@ class Feed:
         return max(self._count - 1, 0)
 
     def since(self, position: int) -> tuple[list[Evaluation], int, int]:
-        """Return the retained evaluations from a position on, the number of those that were dropped, and the next
-        position.
+        """Return the retained evaluations from a position on, the number of dropped evaluations from there on, and the
+        next position.
         """
         with self._lock:
             fresh = [(n, e) for n, e in self._retained if n >= position]

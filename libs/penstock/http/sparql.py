@@ -57,8 +57,8 @@ class Ask(Protocol):
 def routes(ask: Ask, limits: Limits, update: Callable[[str], object] | None = None) -> list[BaseRoute]:
     """Return the route /sparql. `ask` and `update` run in worker threads.
 
-    In addition to the protocol's parameters, a query may have `base`, and `timeout_s` and `memory_mb`, at most those of
-    `limits`.
+    In addition to the protocol's parameters, a query may have `base`, `timeout_s` and `memory_mb`. If one of the last
+    two exceeds the value in `limits`, the latter applies.
     """
 
     async def sparql(request: Request) -> Response:

@@ -38,7 +38,7 @@ class Access:
     """The hosts and origins that a service accepts. `hosts`: allowed names in the Host header; None allows every name.
 
     `origins`: origins (scheme://host[:port]) allowed in addition to the service's own; "*" allows every origin.
-    `addresses`: whether a Host that is an IP address is allowed; IP addresses are not subject to DNS rebinding.
+    `addresses`: whether every Host that is an IP address is allowed; DNS rebinding does not work with IP addresses.
     """
 
     hosts: frozenset[str] | None = LOCAL_HOSTS
@@ -57,7 +57,7 @@ class Access:
 
     @classmethod
     def inside(cls, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> Access:
-        """Return the access of a cluster service: every host name is allowed, unless `hosts` are given."""
+        """Return the access of a cluster service. If `hosts` is empty, every host name is allowed."""
         named = frozenset(name.lower().strip("[]") for name in hosts)
         return cls(named if named and ANY not in named else None, _origins(origins), addresses=True)
 

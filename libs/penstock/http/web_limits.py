@@ -7,7 +7,9 @@ from dataclasses import dataclass
 MAX_BODY_BYTES = 64 << 20
 """Upper bound of a request body in bytes, independent of settings."""
 READ_AT_ONCE = 4
-"""Maximum number of documents and updates that are parsed at the same time. Others wait without a thread."""
+"""Maximum number of documents and updates that are parsed at the same time. Further ones wait without occupying a
+thread.
+"""
 
 
 @dataclass(frozen=True, slots=True)

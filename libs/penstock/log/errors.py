@@ -24,14 +24,16 @@ class FencedError(LogError):
 
 
 class RebalancedError(LogError):
-    """The reader no longer owns these partitions. Drop the work read from them: another member reads them."""
+    """The reader no longer owns these partitions; another member reads them. The caller must drop what it has read from
+    them and not yet committed.
+    """
 
 
 class RecordRefusedError(LogError):
     """A topic refuses a record permanently, because of a limit, a policy or an access list.
 
-    The call had no effect, and the same call fails again. `topic` is empty if unknown. `over`: the writer must be
-    reopened.
+    The call had no effect, and the same call would fail again. `topic`: empty if unknown. `over`: whether the writer is
+    unusable, so that the caller must open a new one.
     """
 
     def __init__(self, message: str, topic: str = "", *, over: bool = False) -> None:

@@ -1,8 +1,8 @@
 """The contract of the log. tests/contract/test_log.py runs against every back end.
 
-A topic has numbered partitions; a partition is a sequence of records with increasing offsets. Offsets may have gaps
-(compaction removes records, transactions leave markers), so callers ask the reader for its next offset (`positions`)
-and never compute it. Readers see only committed records.
+A topic has numbered partitions; a partition is a sequence of records with increasing offsets. Offsets may have gaps,
+because compaction removes records and transactions leave markers. Callers therefore never compute the next offset, but
+read it from the reader (`positions`). Readers see only committed records.
 
 Objects of one log may be used from several threads; a reader or writer may be used by one thread at a time.
 """
@@ -81,7 +81,8 @@ class Span(NamedTuple):
 class Writer(Protocol):
     """Appends single records in order, exactly once despite connection failures, without transactions.
 
-    A writer's records of one partition keep their order. A crash loses a suffix of the records that are not flushed.
+    A writer's records of one partition keep their order. After a crash, the last of the records that are not flushed
+    may be missing, but none before a record that is present.
     """
 
     def submit(self, record: Record) -> None:
@@ -96,7 +97,7 @@ class Writer(Protocol):
         """Wait until all submitted records are durable.
 
         TransientError after the back end's timeout: all records are still in flight; flush again.
-        LogError if a record was refused permanently: a suffix of each partition's records is lost.
+        LogError if a record was refused permanently. Some last records of each partition are then lost.
         """
         ...
 
@@ -116,8 +117,9 @@ class Writer(Protocol):
 class TransactionalWriter(Protocol):
     """Appends records to any partitions, and consumed offsets, atomically.
 
-    At most one writer per transactional id is active. Opening another one fences this one, so that all its calls raise
-    FencedError, and settles its unfinished transaction before the opening call returns.
+    At most one writer per transactional id is active. Opening another writer with the id fences this one, so that all
+    calls of this one raise FencedError. Before the opening call returns, the unfinished transaction of this writer is
+    committed or aborted.
     """
 
     def commit(
@@ -127,8 +129,9 @@ class TransactionalWriter(Protocol):
 
         consumed: the next offset to read of each partition, stored as the group's progress (`Log.committed`).
         TransientError: the transaction was aborted and has no effect. RecordRefusedError: likewise, and the same
-        records would be refused again; the error names the topic. FencedError: a newer writer of this id exists, and
-        this one must stop. LogError: the outcome is unknown. Stop, reopen the id and read what is there.
+        records would be refused again; the error names the topic. FencedError: a newer writer with this id exists, and
+        this one must stop. LogError: the outcome is unknown. Stop, open a new writer with the id, and read from the
+        topics what was written.
         """
         ...
 
@@ -153,7 +156,9 @@ class Reader(Protocol):
         ...
 
     def pause(self, partitions: Iterable[Partition]) -> None:
-        """Pause partitions, for back-pressure on single inputs: polls return none of their records until `resume`."""
+        """Pause partitions: polls return none of their records until `resume`. This applies back-pressure to single
+        inputs.
+        """
         ...
 
     def resume(self, partitions: Iterable[Partition]) -> None:
@@ -165,8 +170,8 @@ class Reader(Protocol):
         ...
 
     def caught_up(self) -> bool:
-        """Return whether each partition has been polled up to its end. The ends may date from different moments after
-        the last `assign`.
+        """Return whether each partition has been polled up to its end. The reader may have determined the ends of the
+        partitions at different moments after the last `assign`.
         """
         ...
 

@@ -1,8 +1,9 @@
 """Topic names (docs/kafka.md).
 
-A stream's or query's name is used as a topic segment if it consists of letters, digits, `_` and `-`, does not start
-with `-` and is not too long. Otherwise the segment is `-` and the name's hash. Names with dots are hashed too: Kafka
-maps `a.b` and `a_b` to the same metric name and rejects the second one.
+A topic name consists of segments with dots between them. The name of a stream or query is itself the segment if it
+consists of letters, digits, `_` and `-`, does not start with `-` and is not too long. Otherwise the segment is `-` and
+the name's hash. Names with dots are hashed, too: Kafka maps `a.b` and `a_b` to the same metric name, and rejects the
+topic that is created second.
 """
 
 from __future__ import annotations

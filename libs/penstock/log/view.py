@@ -20,7 +20,7 @@ _NEAR = 1_000  # gaps up to this many records are read instead of skipped
 
 
 class CompactedView:
-    """The last record of each key of some partitions: the result of compaction, whether or not it has run.
+    """The last record of each key of some partitions. The view is the same before and after Kafka compacts the topic.
 
     Records without a key, and records rejected by `accepts`, are ignored. Memory is proportional to the live keys.
     """
@@ -91,9 +91,8 @@ class Lookup:
     ) -> dict[Partition, dict[int, Message]]:
         """Return the records at these offsets, without those that retention or compaction removed.
 
-        Partitions are fetched together: a client may take most of a second to find many topics that it has not read
-        before.
-        TransientError if the log does not respond in time.
+        All partitions are fetched together, because a client may take most of a second to find topics that it has not
+        read before. TransientError if the log does not respond in time.
         """
         spans = self._log.spans(requested)
         left = {
@@ -144,9 +143,10 @@ class Lookup:
 def _passed(
     left: dict[Partition, deque[int]], positions: Mapping[Partition, int], *, ended: bool
 ) -> tuple[list[Partition], dict[Partition, int]]:
-    """Drop offsets that the reader has passed: found or removed ones.
+    """Drop requested offsets that the reader has passed: their records were found, or do not exist any more.
 
-    Returns the finished partitions, and the offsets to jump to in others.
+    Returns the partitions without remaining offsets. Also returns the partitions whose next requested offset is far
+    ahead of the reader, with this offset, to which the reader should move.
     """
     done, far = [], {}
     for name, offsets in list(left.items()):

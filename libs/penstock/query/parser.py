@@ -1,4 +1,6 @@
-"""The parser: from a query's text to the checked IR, or a QueryError that locates the error."""
+"""The parser: from a query's text to the checked IR (`penstock.query.ir`), or a QueryError with the position of the
+error.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,10 @@ def parse(
 ) -> Statement:
     """Return the checked IR of a text in any dialect: a query or an update.
 
-    `base` resolves relative IRIs and bare names until the text has BASE. Unsupported functions are an error, unless
-    `any_function` is set: then they become calls of their IRI, which cannot be executed. QueryError for an invalid
-    text, QueryLimitError above `limits`. A text that was `accepted` before is not timed.
+    Relative IRIs and bare names are resolved against `base`, or against BASE of the text if that precedes them. An
+    unsupported function is an error. With `any_function`, it becomes a call of its IRI instead, which cannot be
+    executed. `accepted`: the text was accepted before, so parsing has no time limit. QueryError for an invalid text,
+    QueryLimitError above `limits`.
     """
     with planning(limits, text, accepted=accepted) as budget:
         syntax = parse_syntax(text, budget)
@@ -116,8 +119,8 @@ def _check_size(text: str, budget: Budget) -> None:
 
 
 def _look(budget: Budget, fed: int, token: Token, plain: PlainReader) -> int:
-    """Check the budget after the tokens so far. Returns the token count of the next check. Data have a limit of their
-    own, and are not timed.
+    """Check the budget after the tokens so far. Returns the token count of the next check. The triples of INSERT DATA
+    and DELETE DATA have a limit of their own and no time limit.
     """
     limits, at = budget.limits, token.start_pos or 0
     outside = plain.outside(fed)
@@ -135,7 +138,8 @@ def _look(budget: Budget, fed: int, token: Token, plain: PlainReader) -> int:
 def _accepted_after(source: Source, count: int) -> set[str]:
     """Return what the grammar accepts after the first `count` tokens.
 
-    The parser with the error cannot tell: it may have reduced on a lookahead that is valid in another context (LALR).
+    The parser that stopped at the error does not have this information: an LALR parser may have applied reductions for
+    which the wrong token is valid only in another context. This function therefore parses the tokens again.
     """
     parsing: Any = sparql().parse_interactive(source.parsed)
     state = parsing.parser_state

@@ -37,7 +37,7 @@ class Source:
 
     @classmethod
     def of(cls, source: str | os.PathLike[str] | bytes, format: str | None = None, base: str | None = None) -> Source:  # noqa: A002
-        """Create a source. Format and base IRI default to those implied by the file's name and location."""
+        """Create a source. By default, the format follows from the file's name and the base IRI from its location."""
         if isinstance(source, bytes):
             if format is None:
                 raise DataError("bytes need a format=…")
@@ -65,10 +65,11 @@ def read(
 ) -> Iterator[Quads]:
     """Yield a document's statements in parts. Blank node labels are scoped to the document.
 
-    `progress` receives the bytes read and the total bytes (compressed ones for `.gz`) before each part.
+    Before each part, `progress` receives the bytes read and the total bytes, both compressed for `.gz`.
 
-    Terms of parts yielded before an error stay interned: the caller decides whether to commit before the end.
-    DataError "file: line L, column C: reason" for invalid input; OSError if the file cannot be read.
+    If an error follows, the terms of the parts yielded before it stay in the dictionary. The caller decides whether to
+    commit these parts. DataError "file: line L, column C: reason" for invalid input; OSError if the file cannot be
+    read.
     """
     with ExitStack() as stack:
         stack.enter_context(_naming(source.name))

@@ -1,4 +1,4 @@
-"""Linear-time checks of a document's text that reject hostile input before and during parsing."""
+"""Checks of a document's text, before and during parsing, that reject hostile input. They take linear time."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _CLOSING = (np.frombuffer(bytes(range(256)), np.uint8)[:, None] == np.frombuffer
 def has_declarations(text: bytes) -> bool:
     """Return whether an XML text contains a document type or entity declaration.
 
-    Declarations in comments and CDATA sections count too: a scan that skipped them would have to agree with the parser
-    about where they end.
+    Declarations in comments and CDATA sections count, too. Otherwise the scan would have to find the end of each
+    comment exactly as the parser does.
     """
     return b"<!" in text and _DECLARATION.search(text) is not None
 

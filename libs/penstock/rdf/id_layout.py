@@ -11,6 +11,6 @@ PAYLOAD: Final = np.uint64((1 << 60) - 1)
 TAG_IRI: Final = np.uint64(0)
 TAG_BLANK: Final = np.uint64(1)
 TAG_LITERAL: Final = np.uint64(2)
-"""Tag of literals with an entry in the dictionary. Tags from 3 on are of inline literals and local terms."""
+"""Tag of literals with an entry in the dictionary. Higher tags belong to inline literals and local terms."""
 TAG_LOCAL: Final = np.uint64(11)
 """Tag of terms computed during an execution, which are valid only in its results."""

@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from penstock.rdf.parse_limits import ParseLimits
 
 PARSERS = 2
-"""Maximum number of idle parser processes, and of documents with `wait` that are parsed concurrently."""
+"""Maximum number of idle parser processes, and of concurrently parsed documents among those with `wait`."""
 _BLOCK_BYTES = 1 << 20
 _SMALL_BYTES = 64 << 10
 _RETIRE_BYTES = 64 << 20
 """Bytes of input and output after which a process is replaced, because its heap does not shrink."""
 _STALLED_S = 60.0
 _STALLED_FACTOR = 20.0
-"""Base seconds and multiple of the CPU limit after which a parser that neither requests input nor responds is
-considered stalled.
+"""A base time in seconds, and a multiple of the CPU limit. A parser that neither requests input nor responds for the
+sum of both is considered stalled.
 """
 _HEAD = struct.Struct(">cQ")
 _OUT_OF_MEMORY = (signal.SIGABRT,)  # Rust's allocator aborts when memory is exhausted
@@ -89,8 +89,8 @@ class ParserProcess:
     def parse(self, read: Callable[[int], bytes], fmt: Format, base: str | None) -> Iterator[bytes]:
         """Yield a document's statements as N-Quads, in parts. `read` returns the next bytes, empty at the end.
 
-        DataError if the document is invalid or exceeds a limit. A caller that does not exhaust the iterator must close
-        the process.
+        DataError if the document is invalid or exceeds a limit. A caller that stops before the end of the iterator must
+        close the process.
         """
         self._busy, size = True, 0
         kind, payload = b"R", b""
@@ -217,7 +217,7 @@ def memory_message(message: str) -> str:
 
 class ParserPool:
     """A pool of parser processes, which are reused. At most PARSERS documents are parsed concurrently, not counting
-    those with `wait` False.
+    documents with `wait` False.
     """
 
     def __init__(self) -> None:
@@ -232,8 +232,8 @@ class ParserPool:
     def parse(
         self, read: Callable[[int], bytes], fmt: Format, base: str | None, limits: ParseLimits, *, wait: bool
     ) -> Iterator[bytes]:
-        """Yield a document's statements like `ParserProcess.parse`. `wait`: whether the document waits for a free slot;
-        otherwise it needs none.
+        """Yield a document's statements like `ParserProcess.parse`. With `wait`, the document waits until fewer than
+        PARSERS documents are parsed; without it, the document is parsed at once.
         """
         with self._places if wait else contextlib.nullcontext():
             process = self._take(limits)

@@ -95,7 +95,9 @@ def parse(
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A document of pyoxigraph's formats as N-Quads. Converting takes most of the time, and needs no dictionary."""
+    """A document in one of pyoxigraph's formats, converted to N-Quads. The conversion takes most of the parsing time
+    and needs no dictionary.
+    """
 
     parts: list[bytes]
     check: DocumentCheck
@@ -108,7 +110,7 @@ class Converted:
         max_bytes: int,
         limits: ParseLimits = PARSE_LIMITS,
     ) -> Converted | None:
-        """Convert a message; None if it becomes more than `max_bytes` of N-Quads. DataError like `parse`."""
+        """Convert a message. None if its N-Quads exceed `max_bytes`. DataError like `parse`."""
         try:
             return cls._of(data, fmt, max_bytes, limits)
         except KilledError:
@@ -131,7 +133,7 @@ class Converted:
         return sum(map(len, self.parts))
 
     def quads(self, dictionary: Dictionary) -> Quads:
-        """Return the statements, in the order and with the terms that `parse` gives. DataError like `parse`."""
+        """Return the same statements, in the same order, as `parse` does. DataError like `parse`."""
         scope = BlankScope()
         quads = Quads.joined([Quads.of(parse_nquads(dictionary, text, scope=scope)) for text in self.parts])
         self.check.check_triples(len(quads))

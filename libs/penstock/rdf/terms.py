@@ -33,7 +33,8 @@ _ENTRIES = (0, 2)  # tags of IRIs and of literals that are not inline
 MAX_TERM_BYTES = 8 << 20
 """`max_term_bytes`: the maximum size of a cluster's term: lexical form, datatype and language tag together, as UTF-8.
 
-JSON escapes a control character with six bytes. Even so, a result line with one term of this size fits in a log record.
+JSON escapes a control character with six bytes. The limit is low enough that a result line with one term of this size,
+even if it consists of control characters, fits in a log record.
 """
 _SURELY_SMALL = MAX_TERM_BYTES // 4  # characters; UTF-8 needs at most four bytes each
 
@@ -101,8 +102,8 @@ def to_tuple(term: Node) -> TermTuple:
 def from_tuple(term: TermTuple) -> RdflibTerm:
     """Return the rdflib term with its lexical form unchanged.
 
-    Literals of type xsd:string get no datatype: rdflib treats the two forms as different terms, and its parsers and
-    users write the short form.
+    Literals of type xsd:string get no datatype. rdflib treats a literal with this datatype and one without as different
+    terms, and its parsers and users write literals without it.
     """
     return _cached_term(term) if len(term[1]) <= _CACHED_LENGTH else _new_term(term)
 

@@ -75,7 +75,9 @@ def topics_of(context: Context[S]) -> ClusterTopics:
 
 
 def _check_shape(context: Context[S], topics: ClusterTopics) -> None:
-    """Raise SettingsError if a topic's partition count differs from the settings. It can never change."""
+    """Raise SettingsError if a topic's partition count differs from the settings. The count of an existing cluster
+    never changes.
+    """
     there = context.log.topics()
     fixed = {topics.names.shards: ("SHARDS", topics.shards), topics.progress: ("BUCKETS", topics.buckets)}
     for name, (setting, count) in fixed.items():
@@ -84,7 +86,7 @@ def _check_shape(context: Context[S], topics: ClusterTopics) -> None:
 
 
 def read_secret(path: Path) -> bytes:
-    """Return a file's content, stripped. SettingsError if it is not a valid secret."""
+    """Return the secret in a file, without white space around it. SettingsError if it is not a valid secret."""
     try:
         secret = path.read_bytes().strip()
     except OSError as error:

@@ -1,4 +1,6 @@
-"""Health checks. Live: the service's loop made a recent iteration. Ready: live, and every check passes."""
+"""Health checks. A service is live if its loop has recently finished an iteration, and ready if it is live and every
+check passes.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 STALL_S = 300.0
-"""Seconds without progress after which a loop is not live. Services use their `give_up_s`."""
+"""Default of the seconds without progress after which a loop is not live. Services use their `give_up_s` instead."""
 
 
 class Health:
@@ -25,18 +27,20 @@ class Health:
         self._checks: dict[str, Callable[[], str | None]] = {}
 
     def check(self, name: str, probe: Callable[[], str | None]) -> None:
-        """Add a check. It returns None if all is well, else the reason, and may take a second. An exception counts as a
-        reason.
+        """Add a check. `probe` returns None if the check passes, else the reason, and may take a second. An exception
+        of `probe` counts as a reason.
         """
         self._checks[name] = probe
 
     def beat(self, last_error: str | None = None) -> None:
-        """Record an iteration of the loop. `last_error`: the transient error that it retries, or None."""
+        """Record an iteration of the loop. `last_error`: the transient error after which the loop will repeat the step,
+        or None.
+        """
         self._beat = self._now()
         self._last_error = last_error
 
     def progress(self) -> None:
-        """Record progress of a long step, so that it does not count as a stalled loop."""
+        """Record progress within a long step, so that the loop does not count as stalled."""
         self._beat = self._now()
 
     def alive(self) -> str | None:

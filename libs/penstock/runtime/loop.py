@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 5.0
 LEAVE_S = 5.0
-"""Seconds after the stop request within which a service hands over its work, unless its settings say otherwise."""
+"""Default of the seconds after the stop request within which a service hands over its work."""
 
 
 class OverdueError(Exception):
@@ -46,18 +46,18 @@ class Leaving(Protocol):
 
     @property
     def left(self) -> bool:
-        """Whether the handover is over: this instance serves nothing any more, or no other process can take over."""
+        """Whether the handover has ended: this instance serves nothing any more, or no other process can take over."""
 
     def leave(self) -> None:
         """Request the handover. Steps continue meanwhile."""
 
 
 class Stopping:
-    """The stop flag, set by SIGTERM or SIGINT: the current step finishes, then the service hands over its work and
-    shuts down.
+    """The stop flag, which SIGTERM and SIGINT set. Once it is set, the current step finishes, then the service hands
+    over its work and shuts down.
 
-    A long step ends early if the flag is set, and calls `check` between its parts. `leave_s`: seconds after the request
-    within which the service hands over its work.
+    A long step ends early if the flag is set, and calls `check` between its parts. `leave_s`: within this many seconds
+    after the stop request, the service hands over its work.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic, leave_s: float = LEAVE_S) -> None:
@@ -88,7 +88,7 @@ class Stopping:
         return bool(self) and self._now() >= self._asked_s + self.leave_s
 
     def check(self) -> None:
-        """Raise OverdueError if the stop is overdue. The interrupted step must not be continued."""
+        """Raise OverdueError if the stop is overdue. The step that the error interrupts must not be continued."""
         if self.overdue:
             raise OverdueError
 
@@ -96,7 +96,9 @@ class Stopping:
         return self._event.is_set()
 
     def wait(self, seconds: float) -> None:
-        """Sleep until the timeout or a stop request. If a stop was requested before, sleep at most `_FIRST_PAUSE_S`."""
+        """Sleep until the timeout or a stop request. If a stop is requested already, sleep for at most
+        `_FIRST_PAUSE_S`.
+        """
         if self:
             time.sleep(min(seconds, _FIRST_PAUSE_S))
         else:

@@ -54,7 +54,7 @@ class Metrics:
 
 
 class Tally:
-    """Keeps a counter equal to a total that another component counts."""
+    """Keeps a counter equal to a total that another component has counted."""
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter

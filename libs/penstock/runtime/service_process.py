@@ -34,8 +34,9 @@ S = TypeVar("S", bound=ServiceSettings)
 
 @dataclass(slots=True)
 class Context(Generic[S]):
-    """What a service core is opened with. `observers` update metrics on each scrape; `routes` adds HTTP routes.
-    `listening`: callbacks that receive the URL at which other processes reach the service, once it is served.
+    """The arguments with which a service core is opened. `observers`: callbacks that update metrics on each scrape.
+    `routes`: additional HTTP routes. `listening`: callbacks that receive the URL at which other processes reach the
+    service, once the web server runs.
     """
 
     settings: S

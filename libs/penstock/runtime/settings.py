@@ -1,8 +1,8 @@
 """Settings of a service: environment variables `PENSTOCK_*`, or a TOML file named by PENSTOCK_CONFIG. The former take
 precedence.
 
-librdkafka properties pass through: `PENSTOCK_KAFKA_SASL_PASSWORD` is `sasl.password` (in the file: table `kafka`). TLS
-and SASL therefore need no settings of their own.
+Every librdkafka property can be set: `PENSTOCK_KAFKA_SASL_PASSWORD` sets `sasl.password`, and so does the entry of this
+name in the file's table `kafka`. TLS and SASL therefore need no settings of their own.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ class ServiceSettings(BaseSettings):
         return (init_settings, env_settings, *toml)
 
     def http_url(self, port: int) -> str:
-        """Return the URL at which other processes reach this one over HTTP. It has the host's name if the process
-        listens on all addresses.
+        """Return the URL at which other processes reach this one over HTTP. If the process listens on all addresses,
+        the URL contains the host's name.
         """
         host = self.advertised_host or (socket.gethostname() if self.http_host in _EVERYWHERE else self.http_host)
         scheme = "http" if self.http_certificate is None else "https"
@@ -191,7 +191,9 @@ class ServiceSettings(BaseSettings):
 
 
 def _file_properties(folder: Path | None) -> dict[str, str]:
-    """Return the content of each file by its name. Hidden files are not properties: Kubernetes keeps its own there."""
+    """Return the content of each file by its name. Hidden files are not properties: in mounted folders, Kubernetes has
+    hidden files of its own.
+    """
     if folder is None:
         return {}
     try:

@@ -1,11 +1,13 @@
 """The bulk load: converts files to a folder of sorted edges that an engine loads as one commit
 (`penstock.engine.intake.bulk_intake`).
 
-It has four stages, for a cluster three (without `dictionary`). Each writes a folder, and an interrupted load resumes
-after the last complete stage: `parse` (text to statements in local ids), `terms` (distinct terms, numbered),
-`dictionary` (new terms with their ids, in id order) and `edges` (bins of the shards, sorted). For a cluster, its
-dictionary service numbers the terms, and the edge files remain for stores and engines to read. The counts of earlier
-stages determine the partition sizes of later ones, so that a task's memory stays bounded.
+A load has four stages: `parse` (text to statements in local ids), `terms` (distinct terms, numbered), `dictionary` (new
+terms with their ids, in id order) and `edges` (bins of the shards, sorted). Each stage writes a folder, and an
+interrupted load resumes after the last complete stage. The counts of earlier stages determine the partition sizes of
+later ones, so that a task's memory stays bounded.
+
+A load into a cluster has no stage `dictionary`: the cluster's dictionary service numbers the terms. Its edge files
+remain, because stores and query engines read them.
 """
 
 from __future__ import annotations
@@ -68,9 +70,10 @@ class LoadSettings:
 
 
 class BulkLoad:
-    """A bulk load. `staging` is a folder on any Hadoop file system; `begun` and `ended` are called for each stage.
+    """A bulk load. `staging`: a folder on any Hadoop file system. `begun`, `ended`: called at the start and end of each
+    stage.
 
-    `retained_folder`: the folder for the edges of loads for a cluster.
+    `retained_folder`: the folder that receives the edge files of loads into a cluster.
     """
 
     def __init__(
@@ -91,8 +94,8 @@ class BulkLoad:
         self._sources: list[SourceFile] = []
 
     def open(self) -> bool:
-        """List the files and open the remains of an earlier run of the same load. Returns whether there are any such
-        remains.
+        """List the files, and open the staging folder. Returns whether it contains complete stages of an earlier run of
+        the same load.
         """
         self._sources = list_sources(self._spark, self._settings.files, self._settings.format)
         settings = self._settings
@@ -275,7 +278,9 @@ class BulkLoad:
         return {"pieces": pieces, "shards": settings.shards}
 
     def _statements(self) -> DataFrame:
-        """Return rows grouped by part: first its map, then its triples."""
+        """Return the rows of the stages `terms` and `parse` that belong to a part together: first the part's map, then
+        its triples.
+        """
         maps = self._read("terms", numbering.NUMBERED_DDL).where("what = 'map'")
         triples = self._read("parse", statement_parsing.STAGED_DDL).where("what = 'triples'")
         nothing = [f"cast(null as binary) {name}" for name in "spog"]
@@ -287,7 +292,7 @@ class BulkLoad:
 
     # ---- for a cluster
     def manifest(self) -> Manifest:
-        """Return the manifest of the stages' results for the coordinator. From then on, `staging.remove` keeps the edge
+        """Return the manifest of the edge files, for the coordinator. After this call, `staging.remove` keeps the edge
         files.
         """
         found = manifest_of(self._files, self.staging.path("edges"), self._found("edges")["pieces"])

@@ -1,4 +1,4 @@
-"""The stage `edges`, in Spark tasks: translates statements to ids, assigns each edge to the bins of both ends, and
+"""The stage `edges`, in Spark tasks: translates statements to ids, assigns each edge to the bins of its two ends, and
 sorts the bins.
 
 A bin is a part of a shard (`native.bins`), small enough for a task's memory. Its file has one row per edge end, without
@@ -59,10 +59,11 @@ class DealSettings:
 
 
 def deal(settings: DealSettings, batches: Iterable[Any]) -> Iterator[Any]:
-    """Translate the statements of parts to packed edges. Input rows are (part, slots, codes), the ids of a part's
-    terms, and (part, s, p, o, g), its statements in local ids; the first kind comes first in each part.
+    """Translate the statements of parts to packed edges.
 
-    The first column of the output is direction times number of bins plus bin.
+    There are two kinds of input rows, and in each part those of the first kind come first: (part, slots, codes), the
+    codes of a part's terms; (part, s, p, o, g), the part's statements in local ids. The first column of the output is
+    direction times number of bins plus bin.
     """
     waiting: list[tuple[Ids, ...]] = []
     part, table = None, _Table()
@@ -134,8 +135,8 @@ def _dealt(settings: DealSettings, parts: list[tuple[Ids, ...]]) -> Iterator[Any
 
 
 def sort_bins(bins: int, batches: Iterable[Any]) -> Iterator[Any]:
-    """Sort the edges of one bin in one direction, and yield their columns. A task has the edges of one bin and
-    direction only, so its output is one file.
+    """Sort the edges of one bin in one direction, and yield their columns. A task receives only the edges of one bin
+    and direction, so its output is one file.
     """
     cells: list[list[Ids]] = [[], [], [], []]
     place = -1

@@ -149,7 +149,7 @@ class HadoopFiles:
 
 
 def _uri(status: Any) -> str:
-    """Return a file's canonical address: for local files Hadoop uses both `file:/` and `file:///`."""
+    """Return a file's canonical address. (Hadoop uses both `file:/` and `file:///` for local files.)"""
     uri: str = status.getPath().toUri().toString()
     return f"file://{uri.removeprefix('file:')}" if uri.startswith("file:/") and uri[6:7] != "/" else uri
 
@@ -183,7 +183,9 @@ def _naming(name: str) -> Iterator[None]:
 
 
 def _missing(message: str) -> str:
-    """Return a hint if Hadoop lacks code for a scheme: Spark's wheel has none for cloud file systems."""
+    """Return a hint if Hadoop has no code for the scheme of an address. Spark's wheel has no code for cloud file
+    systems.
+    """
     if not message.startswith("No FileSystem for scheme") and "ClassNotFoundException" not in message:
         return ""
     return ": the jars of that file system are missing (add them with --conf spark.jars=...)"

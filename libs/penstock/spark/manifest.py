@@ -1,4 +1,6 @@
-"""The edge files of a load as described to a cluster's coordinator: files, checksums, edge labels."""
+"""The manifest of a load into a cluster, for the coordinator: names and checksums of the edge files, and edge
+labels.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 def manifest_of(files: HadoopFiles, folder: str, pieces: int) -> Manifest:
     """Return the manifest of an edge folder. Reads every file once. `pieces`: number of bins per shard.
 
-    The number of triples is that of the edges sorted by subject.
+    The number of triples is the number of edges in the files sorted by subject.
     """
     address, found, triples = arrow_address(folder), [], 0
     labels: set[tuple[int, int]] = set()

@@ -1,9 +1,10 @@
 """The stage `terms`, in Spark tasks: finds the distinct terms and numbers the new ones.
 
-Terms, including those of the existing dictionary, are partitioned by lexical form, so that equal terms meet in one
-task. A task numbers its new terms from 0. The global offset of its numbers is known only when all tasks are done, so
-its output consists of *codes*: a known id, or (new, kind of id, task, number). Rows (`what`): `map`, a part's local ids
-and their codes, packed; `new`, new terms; `count`, their number.
+Terms, including those of the existing dictionary, are partitioned by lexical form, so that one task receives all
+occurrences of a term. A task numbers its new terms from 0. The offset that makes these numbers unique is known only
+when all tasks are done. The output therefore contains *codes*: a code is a known id, or (new, kind of id, task,
+number). Rows have three kinds (`what`): `map`, the local ids of a part and their codes, packed; `new`, new terms;
+`count`, the number of new terms.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ _TERMS_PER_REQUEST = 8_192
 
 
 def ids_of_codes(codes: Ids, first_entries: Ids, first_blanks: Ids) -> Ids:
-    """Return the ids for codes; `first_…` are the first numbers of each task."""
+    """Return the ids for codes. `first_entries`, `first_blanks`: for each task, the number of its first new entry of
+    the dictionary, and of its first new blank node.
+    """
     new = (codes & _NEW) != 0
     task = ((codes >> _TASK_SHIFT) & _TASK).astype(np.int64)
     tag = (codes >> TAG_SHIFT) & _TAG
@@ -78,8 +81,8 @@ def number_terms(batches: Iterable[Any]) -> Iterator[Any]:
 def encode_terms(dictionaries: tuple[str, ...], give_up_s: float, batches: Iterable[Any]) -> Iterator[Any]:
     """Like `number_terms`, but with ids from a cluster's dictionary service.
 
-    Each distinct term is requested once and is durable when the task is done. TransientError if no dictionary responds
-    for `give_up_s`.
+    The task requests each distinct term once. When it is done, the terms are durable. TransientError if no dictionary
+    responds for `give_up_s`.
     """
     numbering = _Numbering(task_number())
     for batch in batches:
@@ -111,7 +114,7 @@ class _Numbering:
         slots = native.intern_columns(self._dictionary, kinds, *texts) & PAYLOAD
         self._reach(native.next_slot(self._dictionary))
         self._tags[slots] = local >> TAG_SHIFT
-        known = part == KNOWN_PART  # their local ids are the ids
+        known = part == KNOWN_PART  # in this part, the local ids are the ids
         self._codes[slots[known]] = local[known]
         self._parts.append(part[~known])
         self._locals.append(local[~known])

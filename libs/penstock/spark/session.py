@@ -1,4 +1,4 @@
-"""Spark sessions, by default on all local cores.
+"""Opens Spark sessions, by default on all local cores.
 
 Tested together: pyspark 4.2.0 and 4.2.1, pandas 2.3, pyarrow 26, Java 17, the Kafka connector of jars.lock, broker
 4.4.0.
@@ -81,8 +81,8 @@ def connector_jars() -> list[Path]:
     """Return Spark's Kafka connector and its dependencies from the locked list. Maven downloads missing ones.
 
     PENSTOCK_SPARK_KAFKA_JARS names an existing directory, which is used unchanged. StorageError if they are
-    unavailable. (The token provider is one version older, because 4.2.0's is not published. Only delegation tokens use
-    it.)
+    unavailable. (The jar of the token provider is one version older, because version 4.2.0 of it is not published. Only
+    delegation tokens use it.)
     """
     given = os.environ.get("PENSTOCK_SPARK_KAFKA_JARS")
     if given:

@@ -1,4 +1,4 @@
-"""The input of a load: its files, how each is read, and frames of (file, start, text) rows."""
+"""The input of a load: its files, how each file is read, and data frames of (file, start, text) rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 """File name extensions of Hadoop's codecs. Spark, too, chooses the codec by the extension."""
 WHOLE_BYTES = 8 << 20
-"""A document up to this size in bytes on disk becomes one row. One task reads a larger one line by line."""
+"""A document up to this size in bytes on disk becomes one row. A larger document is read line by line, by one task."""
 COMPRESSED_WHOLE_BYTES = 1 << 20
 
 
@@ -64,7 +64,8 @@ def format_of(name: str) -> Format:
 def _numbers(spark: SparkSession, uris: list[str]) -> list[int]:
     """Return Spark's hash of each address, which identifies a row's file in eight bytes.
 
-    The hash is of the form `file:/…`, which rows contain. Hadoop lists local files as `file:///…`.
+    For a local file, the hash is that of the form `file:/…`, which Spark writes into rows. Hadoop lists such files as
+    `file:///…`.
     """
     from pyspark.sql import functions as fn  # noqa: PLC0415 - an extra
 
@@ -93,8 +94,8 @@ _UNCUT = {"spark.sql.files.maxPartitionBytes": str(1 << 60), "spark.sql.files.mi
 def readings(spark: SparkSession, files: Sequence[SourceFile], split_bytes: int) -> list[Reading]:
     """Return how to read the files.
 
-    Line-based formats are split and read in parallel. Of the others, a small file becomes one row, and one task reads a
-    large one line by line.
+    Files of line-based formats are split and read in parallel. In the other formats, a small file becomes one row, and
+    one task reads a large file line by line.
     """
     native = [literal(file.status.uri) for file in files if file.format.is_native]
     whole = [literal(file.status.uri) for file in files if not file.format.is_native and file.is_whole]

@@ -1,11 +1,12 @@
 """The stage `parse`, in Spark tasks: parses text into statements in *local* ids, and collects the local ids' terms.
 
-Each task has its own dictionary, so that tasks exchange nothing during parsing. A task's rows of the staging table have
-four kinds (`what`): `triples`, packed columns of local ids; `terms`, the terms of its local ids; `bad`, invalid lines;
-`lines`, the number of lines read of each split, from which line numbers of bad lines are computed.
+Each task has its own dictionary, so that tasks exchange nothing during parsing. A task writes rows of four kinds
+(`what`) to the staging table: `triples`, packed columns of local ids; `terms`, the terms of the local ids; `bad`,
+invalid lines; `lines`, the number of lines in each split. From these numbers, the driver computes the line numbers of
+bad lines.
 
-Blank nodes are terms too. Their names make a label the same node in all splits of a file and different nodes in
-different files.
+Blank nodes are terms, too. The name of a blank node contains its file, so that a label denotes the same node in all
+splits of a file, and different nodes in different files.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class ParseSettings:
 
 
 def parse_lines(settings: ParseSettings, batches: Iterable[Any]) -> Iterator[Any]:
-    """Parse rows (file, start, text) of N-Triples and N-Quads files. Each text is one line with its line end."""
+    """Parse rows (file, start, text) of N-Triples and N-Quads files. Each text is one line, including its line end."""
     part = _Part(settings)
     for file, start, text in _pieces(batches):
         yield from part.lines(file, start, text)
@@ -150,7 +151,7 @@ class _Part:
         return self._rows("triples", 1, s=s, p=p, o=o, g=g, line=[len(quads)])
 
     def ends(self) -> Iterator[Any]:
-        """Yield the rows that are complete only after all input."""
+        """Yield the rows that are known only after all input: the numbers of lines, and the terms."""
         if self._lines:
             files, starts = zip(*self._lines, strict=True)
             yield self._rows("lines", len(files), file=files, start=starts, line=list(self._lines.values()))
@@ -168,7 +169,8 @@ class _Part:
             ids, labels = native.blank_labels(scope)
             labelled[ids & PAYLOAD] = True
             yield self._blank_terms(ids, f"{file & (1 << 64) - 1:x}", co.strings(labels))
-        numbers = np.flatnonzero(~labelled).astype(np.uint64)  # a document belongs to one task, so numbers suffice
+        # one task parses a whole document, so a number identifies the node
+        numbers = np.flatnonzero(~labelled).astype(np.uint64)
         names = pa.array(numbers).cast(pa.string())
         yield self._blank_terms(numbers | (TAG_BLANK << TAG_SHIFT), f"part{self._number}", names)
 

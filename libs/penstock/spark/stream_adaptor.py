@@ -1,11 +1,11 @@
 """The stream adaptor on Spark: one streaming query from the events topics to the tuples topics (ADR 32).
 
-After a batch, its offsets become the progress of the adaptors' consumer group, where each run of the query starts. A
-plain adaptor can therefore continue where Spark stopped, and vice versa. A checkpoint of Spark is used by one run only.
-A batch that is repeated, or whose progress was not committed, is written again. Within a source partition, records are
-always in order and without gaps, so that the dispatcher can drop duplicates (ADR 22).
+After each batch, the driver commits its offsets as the progress of the adaptors' consumer group. A *run* of the
+streaming query starts at this progress. A plain adaptor can therefore continue where Spark stopped, and vice versa.
+Each run has a Spark checkpoint of its own. After a failure, a batch may be written again. Within a source partition,
+records are always in order and without gaps, so that the dispatcher can drop duplicates (ADR 22).
 
-A run uses one version of the predicate filter (ADR 45). A new version starts a new run after the committed progress.
+A run uses one version of the predicate filter (ADR 45). A new version of the filter starts a new run.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FAILURES = 5
 _EVENTS_PER_PARSE = 10_000
 _BYTES_PER_PARSE = 16 << 20
 _WRITING = {
-    # Never drop a record: the dispatcher would treat later records of the partition as evidence that it was processed.
+    # Never drop a record: from later records of the partition, the dispatcher would conclude that it was processed.
     "delivery.timeout.ms": str((1 << 31) - 1),
     "max.request.size": str(MAX_RECORD_BYTES),
     "buffer.memory": str(2 * MAX_RECORD_BYTES),
@@ -56,10 +56,9 @@ class StreamSettings:
     """Settings of the stream adaptor.
 
     `checkpoint`: a folder on any Hadoop file system for the checkpoints of this adaptor's runs. `trigger_ms`: 0 = start
-    the next micro-batch as soon as there is input. `max_events`: per micro-batch. `kafka`: properties of Kafka's Java
-    clients.
-    `checkpoint_ms`: 0 = each micro-batch waits until its offsets are in the checkpoint; otherwise the interval at which
-    they are written. A crash then repeats more records.
+    the next micro-batch as soon as there is input. `max_events`: maximum number of events per micro-batch. `kafka`:
+    properties of Kafka's Java clients. `checkpoint_ms`: interval at which offsets are written to the checkpoint; 0 = in
+    each micro-batch, which waits for it. With a longer interval, more records are repeated after a crash.
     """
 
     bootstrap_servers: str
@@ -74,8 +73,8 @@ class StreamSettings:
 
 
 class StreamAdaptor:
-    """The driver. `events`, `tuples` and `dead` count what its batches have written, `discarded` the tuples that they
-    have discarded. A repeated batch counts again.
+    """The driver. `events`, `tuples` and `dead` count the events, tuples and dead letters that its batches have
+    written, `discarded` the tuples that the predicate filter has dropped. A repeated batch counts again.
     """
 
     def __init__(self, spark: SparkSession, log: Log, names: TopicNames, settings: StreamSettings) -> None:
@@ -122,7 +121,9 @@ class StreamAdaptor:
 
     # ---- predicate filter
     def _mark(self, sources: list[Partition]) -> None:
-        """Announce the filter version in each partition. No query runs, so no record with an older version follows."""
+        """Write the filter version to each partition. No streaming query runs at this time, so no record with an older
+        version follows.
+        """
         cut = dict(zip(sorted(self._by_topic), self._versions, strict=True))
         records = []
         for source in sources:
@@ -134,8 +135,8 @@ class StreamAdaptor:
             self._writer.commit(records)
 
     def _outdated(self) -> bool:
-        """Return whether the query's filter version is outdated: the dispatcher may have skipped its records, so they
-        are not progress.
+        """Return whether the run's filter version is outdated. The dispatcher may then have skipped the run's records,
+        so their offsets must not be committed.
         """
         if not any(discards(stream, self._filters.get(stream.iri)) for stream in self._by_topic.values()):
             return False
@@ -168,8 +169,8 @@ class StreamAdaptor:
         return writer.trigger(processingTime=f"{self._settings.trigger_ms} milliseconds").start()
 
     def _make_room(self, counts: Mapping[str, int]) -> None:
-        """Extend tuples topics to the partition count of their events topics. Partitions that are added later end the
-        run.
+        """Extend tuples topics to the partition count of their events topics. If an events topic gets more partitions
+        later, the run ends.
         """
         for topic, stream in self._by_topic.items():
             tuples = self._names.tuples(stream.name)
@@ -177,7 +178,9 @@ class StreamAdaptor:
                 self._log.grow(tuples, counts[topic])
 
     def _records(self, sources: list[Partition]) -> DataFrame:
-        """Return the plan. A task reads and writes whole partitions, which avoids a shuffle and preserves the order."""
+        """Return the plan of the streaming query. A task reads and writes whole partitions, which avoids a shuffle and
+        preserves the order.
+        """
         starting: dict[str, dict[str, int]] = {topic: {} for topic in self._by_topic}
         for source in sources:
             starting[source.topic][str(source.number)] = self._written.get(source, START)
@@ -235,8 +238,8 @@ class StreamAdaptor:
 
     # ---- progress
     def _take_progress(self, query: StreamingQuery) -> bool:
-        """Count the batches that finished since the last call and commit their offsets: all their records are in the
-        log.
+        """Count the batches that finished since the last call, and commit their offsets. All records of these batches
+        are in the log.
         """
         fresh = [p for p in query.recentProgress if p["batchId"] > self._batch and p["sources"]]
         for progress in fresh:
@@ -252,7 +255,7 @@ class StreamAdaptor:
         return bool(fresh)
 
     def _tell(self, offsets: Mapping[Partition, int]) -> None:
-        """Commit offsets as the group's progress, unless it is already further because of a plain adaptor."""
+        """Commit offsets as the group's progress, except where a plain adaptor has committed greater ones."""
         moved = {name: at for name, at in offsets.items() if at > self._written.get(name, -1)}
         if moved and not self._outdated():
             self._writer.commit([], moved, self._settings.group)

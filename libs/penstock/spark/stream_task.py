@@ -1,7 +1,7 @@
 """The stream adaptor in Spark tasks: Arrow batches of messages to Arrow batches of records.
 
-`penstock.ingest.event_adapter` converts the events, as in the plain adaptor. A worker process outlives its tasks, as do
-its dictionary and its connection to the service.
+`penstock.ingest.event_adapter` converts the events, as in the plain adaptor. A worker process runs many tasks one after
+the other, and keeps its dictionary and its connection to the dictionary service between them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class TaskSettings:
 
 
 _adapting: dict[tuple[TopicNames, tuple[str, ...]], EventAdapter] = {}
-"""The adapters of this worker process: one, unless a test runs several clusters in one session."""
+"""The event adapters of this worker process. There is one, unless a test runs several clusters in one session."""
 
 
 def adapt(settings: TaskSettings, batches: Iterable[Any]) -> Iterator[Any]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _STREAMS = ("traffic", "parking")
 _SETTINGS: dict[str, Any] = {"batch_ms": 60_000, "timing": "all", "max_ahead_ms": 1 << 52, "idle_timeout_ms": 3_600_000}
-# time without any result: a failed group member is detected after its session timeout, and restarts need CPU
+# give up after this time without a result: brokers detect a failed group member only after its session timeout
 _PATIENCE_S = 180.0
 _QUIET_S = 3.0  # wait after the last expected result, to detect duplicates
 _BLANK = re.compile(r'"bnode", "value": "[^"]*"|_:\w+')
@@ -136,8 +136,8 @@ def demo_cluster(
 ) -> Verdict:
     """Replay `hours` of the day while killing `kills` processes. Returns the verdict.
 
-    `seed` determines which processes are killed when (None: random), out of `victims` (None: all). It does not
-    determine what a process is doing at that moment.
+    `seed` determines which of the `victims` (None: all processes) are killed, and when; None: random. It does not
+    determine what a process is doing when it is killed.
     """
     console = Console(highlight=False)
     until_ms = MORNING + int(hours * 3_600_000)
@@ -197,7 +197,7 @@ def _replay(
 
 
 def _collect(client: Client, cluster: LocalCluster, verdict: Verdict) -> None:
-    """Read the results until all have arrived, and a little longer."""
+    """Read the results until all have arrived, and then for `_QUIET_S` longer, to detect duplicates."""
     last = time.monotonic()
     for answered in client.watch():
         if answered is not None:

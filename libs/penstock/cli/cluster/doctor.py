@@ -45,7 +45,7 @@ def doctor(
 
 
 def findings(service: str) -> Iterator[Finding]:
-    """Yield the findings of all checks. A check that cannot run because an earlier one failed is left out."""
+    """Yield the findings of all checks. Omits a check that cannot run because an earlier one failed."""
     from penstock.doctor import files, machine  # noqa: PLC0415
     from penstock.doctor.findings import failure  # noqa: PLC0415
     from penstock.runtime.settings import SettingsError, load  # noqa: PLC0415

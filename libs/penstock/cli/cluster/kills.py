@@ -25,8 +25,8 @@ class Kill(NamedTuple):
 def schedule(seed: int, instances: Iterable[str], events: int, kills: int) -> list[Kill]:
     """Return kills in order, at random points among the events. Instances are named like `engine-0`.
 
-    Every service (the part before the number) is killed equally often, plus or minus one, and so are the instances of a
-    service.
+    The numbers of kills of two services (a service is the part of a name before the number) differ by at most one. The
+    same holds for two instances of a service.
     """
     rng = random.Random(seed)  # noqa: S311 - nothing is secret here
     services: dict[str, list[str]] = {}
@@ -47,6 +47,6 @@ def service_of(instance: str) -> str:
 
 
 def _evenly(rng: random.Random, names: list[str]) -> Iterator[str]:
-    """Yield all items in random order, then again in another."""
+    """Yield all names in random order, again and again, each time in a new order."""
     while True:
         yield from rng.sample(names, len(names))

@@ -115,7 +115,9 @@ class LocalCluster:
         return self.directory / "secret"
 
     def _of_graph(self) -> dict[str, str]:
-        """Return the settings of the engines: they read from stores if there are any, else they hold the graph."""
+        """Return the settings of the query engines. They read the stored graph from stores if the cluster has any;
+        otherwise each holds the whole graph.
+        """
         if not self.stores:
             return {"PENSTOCK_GRAPH": "engine"}
         how = {"PENSTOCK_TRANSPORT": self.transport, "PENSTOCK_EXECUTION": self.execution}

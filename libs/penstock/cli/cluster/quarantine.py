@@ -23,7 +23,9 @@ def quarantine(
     *,
     show: Annotated[bool, typer.Option("--list", help="List the records in quarantine.")] = False,
 ) -> None:
-    """Put an unreadable record of an internal topic into quarantine: services skip it from their next start on."""
+    """Put an unreadable record of an internal topic into quarantine. Services skip the record from their next start
+    on.
+    """
     from penstock.log.kafka.kafka_log import KafkaLog  # noqa: PLC0415 - the cluster extra
     from penstock.log.topics import TopicNames  # noqa: PLC0415
     from penstock.runtime.settings import ServiceSettings, load  # noqa: PLC0415

@@ -1,4 +1,6 @@
-"""Shared-memory folders for the regions of stores, removed with their cluster or by the next start of any cluster."""
+"""Shared-memory folders for the regions of stores. A cluster removes its folder at its end; otherwise the next cluster
+that starts does.
+"""
 
 from __future__ import annotations
 

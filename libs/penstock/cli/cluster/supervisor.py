@@ -1,8 +1,8 @@
 """A supervisor of service processes: starts them, restarts those that end, and reports repeated failures.
 
-A service restarts at once after its first failure, and after a pause that doubles up to RESTART_MAX_S after further
-consecutive ones. From the third consecutive failure on, the last line of its log is reported. An unchanged line is
-reported again only when the number of failures has doubled.
+A service restarts at once after its first failure. After each further consecutive failure it restarts after a pause,
+which doubles up to RESTART_MAX_S. From the third consecutive failure on, the supervisor reports the last line of the
+service's log. It reports an unchanged line again only when the number of failures has doubled.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RESTART_FIRST_S, RESTART_MAX_S = 0.5, 30.0
 RESTART_RESET_S = 60.0
 """A service that runs this long has recovered: its failure count is reset."""
 REPORTED_FAILURES = 3
-"""Number of consecutive failures from which on they are reported."""
+"""From this number of consecutive failures on, the supervisor reports them."""
 _STOP_S = 10.0
 _TAIL_BYTES = 1 << 18
 

@@ -59,7 +59,7 @@ def demo(
         live = not plain and console.is_terminal
         screen = LiveScreen(texts, console) if live else PlainScreen(texts, console)
         deadline = time.monotonic() + seconds if seconds > 0 else float("inf")
-        with screen, suppress(KeyboardInterrupt):  # Ctrl-C is the regular way to end it
+        with screen, suppress(KeyboardInterrupt):  # Ctrl-C ends the demo
             replay(
                 engine,
                 recordings,

@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from penstock.engine import Engine, Evaluation, Query
 
 MAX_STEPS = 100_000
-"""Maximum number of advances after the last event. A reader of a derived stream may need one for each instant of its
-publisher.
+"""Maximum number of advances after the last event. A query that reads a derived stream may need one advance for each
+instant of the query that publishes the stream.
 """
 
 
 def finish(engine: Engine, queries: Iterable[Query], show: Callable[[Evaluation], None]) -> None:
     """Advance all streams until each query has reported the window that contains the last event.
 
-    A query with time windows stops then, because instants of other queries may be much later. Queries with count
-    windows and queries that publish a stream continue.
+    Once it has, a query with time windows is stopped, so that it does not report later instants that only other
+    queries need. Queries with count windows and queries that publish a stream continue.
     """
     last = _last_event(engine)
     if last is None:
@@ -76,5 +76,5 @@ def _still_needed(engine: Engine, live: list[Query], last: int) -> list[Query]:
 
 
 def _waits(state: dict[str, Any], last: int) -> bool:
-    """Return whether a query has a next instant, but none yet at or after the last event."""
+    """Return whether a query waits for another instant, and has not evaluated one at or after the last event."""
     return state["next"] is not None and state["last"] < last

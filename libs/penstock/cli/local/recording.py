@@ -83,10 +83,10 @@ def replay(
 ) -> int:
     """Push all events in time order, at `speed` seconds of event time per second; None = as fast as possible.
 
-    `after_step(t)` is called whenever events up to t are pushed; it ends the replay by returning False. Events before
-    `start_ms` are skipped. All streams advance together, so that an idle one does not hold back the others. Until the
-    end, they stay `lateness_ms` behind the events, so that a file may be out of order by this much. Returns the number
-    of events pushed.
+    `after_step(t)` is called each time that all events up to t are pushed; if it returns False, the replay ends. Events
+    before `start_ms` are skipped. All streams advance together, so that an idle stream does not hold back the others.
+    Until the end, their watermarks stay `lateness_ms` behind the events, because the events of a file may be out of
+    order by this much. Returns the number of events pushed.
     """
     player = _Player(engine, [recording.stream for recording in recordings], speed, lateness_ms, after_step)
     for moment, stream, data in heapq.merge(*map(_named, recordings), key=lambda event: event[0]):
@@ -100,7 +100,7 @@ def replay(
 
 
 class _Player:
-    """Buffers events for an engine, to push many at once and none before its time."""
+    """Buffers events for an engine. Pushes many events at once, but no event before its time."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class _Player:
         return True
 
     def end(self) -> None:
-        """Push the remaining events. No later ones follow."""
+        """Push the remaining events, at the end of the replay."""
         if self._last is not None:
             self._push(self._last, 0)
 

@@ -129,14 +129,16 @@ def run(
 
 
 def warn_of_storage(iri: str, timing: Sequence[str] | None, graphs: Mapping[str, str]) -> None:
-    """Warn about streams without --timing, whose events are stored, unless --absorb requests it."""
+    """Warn about a stream without --timing, because its events are stored, unless --absorb requests this."""
     stated = timing is not None and any(option == ALL or option.startswith(f"{iri}=") for option in timing)
     if not stated and iri not in graphs:
         print(f"warning: stream <{iri}> has no --timing: every event is stored as well", file=sys.stderr)
 
 
 def register_all(engine: Engine, paths: Sequence[Path], base: str | None) -> list[Query]:
-    """Register files in any order: a query that reads a derived stream is registered after its publisher."""
+    """Register the files' queries. A query that reads a derived stream is registered after the query that publishes it,
+    whatever the order of the files.
+    """
     found: dict[Path, Query] = {}
     waiting = list(dict.fromkeys(paths))
     while waiting:
@@ -155,7 +157,7 @@ def register_all(engine: Engine, paths: Sequence[Path], base: str | None) -> lis
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """Print the file name before a query's error."""
+    """Print the name of the query's file before an error of the query."""
     try:
         yield
     except QueryError:

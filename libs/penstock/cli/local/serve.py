@@ -118,7 +118,9 @@ def _keep(engine: Engine, stopping: threading.Event, checkpoint_s: float | None)
 
 
 def _state(engine: Engine) -> dict[str, Any]:
-    """Return statistics that differ after a change of the engine."""
+    """Return the engine's statistics without those of the write-ahead log. Unlike a checkpoint, a change of the
+    engine's data changes them.
+    """
     return {name: value for name, value in engine.stats().items() if name != "log"}
 
 

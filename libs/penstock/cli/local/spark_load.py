@@ -1,6 +1,7 @@
-"""`penstock load --spark`: displays the stages of a load, writes bad lines, and resumes or removes staging folders.
+"""`penstock load --spark`: runs a load and displays its stages, writes bad lines, and resumes or removes staging
+folders.
 
-Loads into an engine's data directory, or (`load_cluster`) into a cluster.
+`load` loads into an engine's data directory, `load_cluster` into a cluster.
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ def _removed_if_refused(bulk: BulkLoad, options: SparkOptions, stages: Stages) -
 
 @contextmanager
 def _scratch(folder: Path) -> Iterator[Path]:
-    """Create an empty scratch folder of this engine. Removes the remains of a killed load first."""
+    """Create an empty scratch folder for the engine's load. Removes the remains of a killed load first."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     try:
@@ -224,7 +225,7 @@ class Stages:
             self._status.update(f"{title}{self._progress()}")
 
     def _progress(self) -> str:
-        """Return the tasks of Spark's current stage, and lines per second while it reads files."""
+        """Return text: the tasks of Spark's current stage, and the lines per second while it reads files."""
         stages = self._store.activeStages()
         if stages.isEmpty():
             return ""

@@ -32,14 +32,16 @@ _audit = logging.getLogger("penstock.audit")
 
 @dataclass(slots=True)
 class Grant:
-    """The owner of a request's token, and the role that the request needs, as far as it is known."""
+    """The owner of a request's token, and the role that the request needs, as far as known from the checks so far."""
 
     identity: Identity
     needed: Role
 
 
 def need(scope: MutableMapping[str, Any], role: Role) -> None:
-    """Check that a request may do what its body asks for. AccessError (403) if its token has a lower role."""
+    """Check that the token of a request has the role that the request's body needs. AccessError (403) if its role is
+    lower.
+    """
     grant: Grant | None = scope.get(_GRANT)
     if grant is None:
         return  # requests are not authenticated

@@ -19,8 +19,8 @@ CHECK_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """Files of a server's certificate chain and key (PEM). `client_ca`: CA of clients' certificates, which are then
-    required.
+    """Files of a server's certificate chain and key (PEM). `client_ca`: the CA of clients' certificates; if given,
+    clients need a certificate.
     """
 
     certificate: Path

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 class RequestRates:
-    """Token buckets by name. A burst of one second's requests, at least one, is allowed."""
+    """Token buckets by name of the token's owner. A burst may have as many requests as the rate allows in a second, but
+    at least one.
+    """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -21,7 +23,7 @@ class RequestRates:
         self._levels: dict[str, tuple[float, float]] = {}  # by name: requests left, when
 
     def wait_s(self, identity: Identity) -> float:
-        """Count a request. Returns 0 if it is allowed, else the seconds after which one will be."""
+        """Count a request. Returns 0 if it is allowed, else the seconds until the next request is allowed."""
         rate = identity.rate
         if rate is None:
             return 0.0

@@ -43,10 +43,10 @@ def new_token(name: str, role: Role) -> tuple[str, str]:
 
 
 class TokenFile:
-    """The tokens of a file. When a token is checked, the file is read again if it has changed, at most once in
+    """The tokens of a file. When a token is checked and the file has changed, the file is read again, at most once in
     `CHECK_S`.
 
-    A change that is malformed is not applied: the former tokens stay valid, and `last_error` gives the reason.
+    If the new content is malformed, it is not applied: the former tokens stay valid, and `last_error` gives the reason.
     """
 
     def __init__(self, path: Path, now: Callable[[], float] = time.monotonic) -> None:

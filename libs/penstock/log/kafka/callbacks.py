@@ -1,4 +1,4 @@
-"""Exceptions of librdkafka's callbacks, as the caller of the client should see them."""
+"""Passes exceptions of librdkafka's callbacks on to the caller of the client."""
 
 from __future__ import annotations
 

@@ -58,8 +58,8 @@ class Client(Protocol):
 class KafkaConnection:
     """A Kafka cluster as the log's readers and writers see it. May be used from any thread.
 
-    `give_up_s`: how long a transaction may take while no broker answers. `interrupt` is called while a transaction
-    waits; an exception that it raises ends the transaction, with an unknown outcome.
+    `give_up_s`: how long a transaction waits while no broker answers. `interrupt` is called while a transaction waits.
+    If it raises an exception, the wait ends and the outcome of the transaction is unknown.
     """
 
     interrupt: Callable[[], None] = staticmethod(lambda: None)
@@ -81,8 +81,8 @@ class KafkaConnection:
         self._lock = Lock()
         self._opened: list[Client] = []
         self.small_topics: dict[str, int] = {}
-        """Topics whose limit a batch of records may exceed, with their maximum record sizes, as last returned by
-        `limits`.
+        """Topics whose maximum record size is so low that a batch of records may exceed it, with this size, as of the
+        last call of `limits`.
         """
 
     def _on_error(self, error: KafkaError) -> None:
@@ -118,8 +118,8 @@ class KafkaConnection:
         self._wait_for({topic: partitions})
 
     def _wait_for(self, requested: Mapping[str, int]) -> None:
-        """Wait until topics have the given numbers of partitions. Metadata spreads among brokers without an event to
-        wait for.
+        """Wait until topics have the given numbers of partitions, by repeated requests. Brokers do not report when all
+        of them have the new metadata.
         """
         deadline = time.monotonic() + _ANSWER_S
         while requested:
@@ -149,7 +149,9 @@ class KafkaConnection:
         return None
 
     def _why(self, exception: KafkaException) -> str:
-        """Return the cause of a failure: the exception only reports a timeout, an error event has the cause."""
+        """Return the text of an exception and of the last error event. The exception may report only a timeout, and the
+        event its cause.
+        """
         self._admin.poll(0)
         return " ".join(filter(None, [exception.args[0].str(), self._last_error]))
 
@@ -210,7 +212,8 @@ class KafkaConnection:
         return self._answered(ask) or {}
 
     def _answered(self, ask: Callable[[], T], harmless: int | None = None) -> T | None:
-        """Return a request's result, or None if it failed harmlessly. Retries while brokers elect leaders.
+        """Return a request's result, or None if it failed with the error code `harmless`. Retries while brokers elect
+        leaders.
 
         TransientError after the timeout; UnknownTopicError for a topic or partition that does not exist; LogError for a
         permanent error.

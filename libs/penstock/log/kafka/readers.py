@@ -89,8 +89,8 @@ class KafkaReader:
         self._restart()
 
     def _discover(self, topics: set[str]) -> None:
-        """Request the leaders of new topics. By itself, the client finds each within a second, all of them in parallel;
-        a request for one topic takes milliseconds.
+        """Request the leaders of new topics, if there are few: this takes milliseconds for one topic. Without a
+        request, the client finds the leaders of all topics within a second.
         """
         if len(topics) <= _DISCOVERED_AT_ONCE:
             with suppress(KafkaException):  # the client then finds the topic by itself
@@ -105,8 +105,8 @@ class KafkaReader:
         self._restart()
 
     def _restart(self) -> None:
-        """Reassign the partitions that are not paused, from their positions. The client fetches prefetched records
-        again.
+        """Reassign the partitions that are not paused, from their positions. The client drops the records that it has
+        prefetched and fetches them again.
         """
         self._at_end.clear()
         active = {name: at for name, at in self._positions.items() if name not in self._paused}

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _CONNECT_S: Final = 2.0  # wait for the first connection of a client
-_OPEN_S: Final = 0.1  # wait for the opening, which takes .01 s if nothing hinders it
+_OPEN_S: Final = 0.1  # wait for the opening, which normally takes .01 s
 _OPEN_TRIES: Final = 4  # after which each wait is twice as long as the one before
 
 
 def open_client(settings: Mapping[str, Any], give_up_at: float) -> Producer:
-    """Return a client that has fenced the previous client with its transactional id. KafkaException if that does not
-    succeed by `give_up_at` (monotonic clock).
+    """Return a client that has fenced the previous client with the same transactional id. KafkaException if this does
+    not succeed by `give_up_at` (monotonic clock).
 
-    The brokers refuse this while they abort the open transaction of the previous client. librdkafka 2.16 retries such a
-    refusal, and a missing connection, after 500 ms. During this time, no client may be able to commit. A new client
-    retries at once.
+    The brokers refuse the request of a client while they abort the open transaction of the previous one. After such a
+    refusal, or without a connection, librdkafka 2.16 waits 500 ms before it retries. Meanwhile no client could commit.
+    This function therefore retries at once, with a new client.
     """
     for tries in count():
         left_s = give_up_at - time.monotonic()

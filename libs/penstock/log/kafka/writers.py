@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.log.kafka.connection import KafkaConnection
 
 _FLUSH_S: Final = 30.0
-_REASON_S: Final = 1.0  # wait for the delivery reports of a client that has failed
+_REASON_S: Final = 1.0  # maximum wait for the delivery reports of a failed client
 _TRANSACTION_S: Final = 60.0  # after this the brokers abort a transaction whose writer failed
 _LEAST_S: Final = 1.0  # minimum duration of a call that settles a transaction
 _IN_FLIGHT_KBYTES: Final = 262_144
@@ -57,7 +57,7 @@ _WRITING: Final = {
     "enable.idempotence": True,
     "compression.type": "lz4",
     "linger.ms": 1,
-    # a transaction directly after another one is retried; the default of 100 ms would add to its latency
+    # the start of a transaction right after another is retried after this time; the default of 100 ms adds to latency
     "retry.backoff.ms": 2,
     "retry.backoff.max.ms": 1000,
     "delivery.timeout.ms": 0,  # unlimited: the caller bounds the wait
@@ -84,7 +84,9 @@ class KafkaWriter:
 
     @property
     def _reason(self) -> KafkaError | None:
-        """The error of the first refused record. The client may report records that it has purged before it."""
+        """The error of the first refused record. (Before it, the client may report records that it has purged because
+        of it.)
+        """
         return None if self._failure is None or self._failure.code() in _PURGED else self._failure
 
     def submit(self, record: Record) -> None:
@@ -100,8 +102,8 @@ class KafkaWriter:
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
-        """Raise LogError with the reason of the first refused record if the client fails. The writer is not usable
-        then.
+        """If the client fails, raise LogError with the reason of the first refused record. The writer is then
+        unusable.
         """
         try:
             with unmasked():
@@ -168,8 +170,8 @@ class KafkaTransactionalWriter:
     def commit(
         self, records: Sequence[Record], consumed: Mapping[Partition, int] | None = None, group: str = ""
     ) -> list[int]:
-        """Write all records or none. Blocks while no broker answers, for at most the log's `give_up_s`: the outcome of
-        a transaction that was interrupted is unknown until a broker answers.
+        """Write all records or none. While no broker answers, the call blocks for at most the log's `give_up_s`,
+        because the outcome of an interrupted transaction is unknown until a broker answers.
         """
         assert not consumed or group, "progress is stored for a group"
         if self._over is not None:
@@ -210,8 +212,8 @@ class KafkaTransactionalWriter:
     def _send(self, records: Sequence[Record]) -> None:
         """Begin a transaction with these records.
 
-        Records of topics with a lower size limit go in small batches, because the brokers compare whole batches with
-        the limit.
+        Records of topics with a lower size limit are sent in small batches, because the brokers compare the size of a
+        whole batch with the limit.
         """
         self._offsets.clear()
         self._refused = None
@@ -227,9 +229,8 @@ class KafkaTransactionalWriter:
             self._produce(i, record)
 
     def _await_delivery(self, records: Sequence[Record]) -> None:
-        """Wait until the records are written. Fails early if a topic was deleted meanwhile.
-
-        librdkafka would wait for such a topic until the transaction times out.
+        """Wait until the records are written. Fails soon after a topic is deleted; librdkafka would wait for the topic
+        until the transaction times out.
         """
         deadline = time.monotonic() + _TRANSACTION_S
         while (left := self._producer.flush(_LOOK_S)) and self._refused is None:
@@ -269,7 +270,8 @@ class KafkaTransactionalWriter:
     def _refusal(self, records: Sequence[Record], error: KafkaError, *, over: bool) -> RecordRefusedError:
         """Return the error of a refused transaction. It names the topic that refused a record.
 
-        Brokers that refuse to add a partition do not name it. In this case, each topic is tested separately.
+        If the brokers refuse to add a partition to the transaction, they do not name the partition. In this case, this
+        method tests each topic separately.
         """
         if self._refused is None:
             topics = sorted({record.topic for record in records})

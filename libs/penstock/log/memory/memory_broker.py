@@ -204,7 +204,7 @@ class MemoryBroker:
 
     # ---- consumer groups
     def next_member(self) -> int:
-        """Return a number for a new member of some group."""
+        """Return the number of a new member. Members of different groups have different numbers, too."""
         return next(self._members)
 
     def group(self, name: str) -> Group:

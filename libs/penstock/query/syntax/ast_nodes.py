@@ -1,7 +1,8 @@
 """The syntax tree, before names are resolved.
 
 Leaves are tokens of the lexer: a text with a type (`VAR`, `IRIREF`, `PNAME_LN`, `NAME`, `INTEGER` …) and a position.
-`at` is the offset of a node's first token in the parsed text, or -1 if the node has none. Equality ignores `at`.
+`at` is the offset of a node's first token in the parsed text, or -1 if the node has no token. Comparison of nodes
+ignores `at`.
 """
 
 from __future__ import annotations

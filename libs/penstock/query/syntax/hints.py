@@ -1,6 +1,6 @@
 """Hints for syntax errors: misspelt keywords, SQL, Turtle, operators of other languages.
 
-A hint is a short text. It has a position of its own if the error is not at the token where the parser stopped.
+A hint is a short text. If the mistake is before the token at which the parser stopped, the hint also has its position.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A hint for an error message. `back`: characters from the start of the error to where the parser stopped. `word`:
-    the text at the error.
+    """A hint for an error message. `back`: number of characters from the mistake to the point where the parser stopped.
+    `word`: the text of the mistake.
     """
 
     text: str

@@ -50,7 +50,7 @@ class Source:
     written: str
     parsed: str
     ends: tuple[int, ...] = ()  # offsets in `parsed` just after each replaced escape
-    shifts: tuple[int, ...] = ()  # by how much the original text is longer up to there
+    shifts: tuple[int, ...] = ()  # by how many characters the original text is longer up to that end
 
     def offset(self, parsed_offset: int) -> int:
         """Return the offset in the original text for an offset in the parsed text."""

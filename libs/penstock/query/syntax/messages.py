@@ -31,7 +31,7 @@ _OPERATORS = _SIGNED | {
 
 _UPDATES = frozenset({"INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH"})
 
-# Sets of tokens with one common name, largest first. A name is used if all tokens of its set are accepted.
+# Sets of tokens with one common name, largest first. A message uses the name if all tokens of its set are accepted.
 _FAMILIES: tuple[tuple[str, frozenset[str]], ...] = (
     ("an expression", _EXPRESSION),
     ("a pattern", _PATTERNS),

@@ -1,6 +1,8 @@
-"""Fast reading of the plain triples of INSERT DATA and DELETE DATA: names, numbers and strings without escapes.
+"""Fast reading of the *plain* triples of INSERT DATA and DELETE DATA, which consist of names, numbers and strings without
+escapes.
 
-The grammar reads all other triples. A pattern here matches only where the lexer reads the same tokens.
+The grammar's parser reads all other triples. A pattern in this module matches a text only if the lexer would read the
+same tokens.
 """
 
 from __future__ import annotations
@@ -22,15 +24,15 @@ _VERB_OBJECT = re.compile(rf"{_WS}*({_IRI}|a)(?={_WS}){_OBJECT}")
 _NEXT_OBJECT = re.compile(rf"(){_OBJECT}")
 
 VERB, NODE, NUMBER, STRING, LANG, DATATYPE, _SEPARATOR = range(1, 8)
-"""Groups of a match: the verb (empty after a comma); an IRI or a label, a number, or a quoted string with the language
-tag or the name of the datatype.
+"""Groups of a match: the verb (empty after a comma), then the object. The object is an IRI or a blank node label, a
+number, or a quoted string with its language tag or the name of its datatype.
 """
 
 PlainTriple: TypeAlias = tuple[str, int, str, int, "re.Match[str]"]
-"""Subject and its offset in the text, verb and its offset, and the match that has the object."""
+"""Subject and its offset in the text, verb and its offset, and the regular expression's match with the object."""
 
 PlainRun: TypeAlias = tuple["Token | None", tuple[PlainTriple, ...]]
-"""The name of a graph (None: the default graph), and triples of it."""
+"""The name of a graph (None: the default graph), and triples of this graph."""
 
 
 class PlainReader:
@@ -95,7 +97,7 @@ class PlainReader:
 
 
 def _statement(text: str, at: int, most: int) -> tuple[int, int, list[PlainTriple]] | None:
-    """Read the triples of one subject, up to the point. None if one of them is not plain."""
+    """Read the triples of one subject, up to the full stop. None if one of them is not plain."""
     start = _SUBJECT.match(text, at)
     if start is None:
         return None
