@@ -1,5 +1,5 @@
-"""Fast reading of the *plain* triples of INSERT DATA and DELETE DATA, which consist of names, numbers and strings without
-escapes.
+"""Fast reading of the *plain* triples of INSERT DATA and DELETE DATA. They consist of names, numbers and strings
+without escapes.
 
 The grammar's parser reads all other triples. A pattern in this module matches a text only if the lexer would read the
 same tokens.
