@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from penstock.engine import Engine, Query
     from penstock.engine.intake.declaration import Declaration
     from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
-    from penstock.http.security.authentication import Identities
+    from penstock.http.security.identities import Identities
 
 T = TypeVar("T")
 _LINES, _FORM = "application/x-ndjson", "application/x-www-form-urlencoded"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from penstock.errors import PenstockError
 from penstock.http.security.authentication import authentication
+from penstock.http.security.identities import identities_of
 from penstock.http.web_server import WebServer
 from penstock.log.clock import SystemClock
 from penstock.log.kafka import KafkaLog
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     from starlette.routing import BaseRoute
     from structlog.typing import FilteringBoundLogger
+
+    from penstock.http.security.issuer import Issuer, IssuerSettings
 
 FINE, FAILED, USAGE = 0, 1, 2
 S = TypeVar("S", bound=ServiceSettings)
@@ -102,7 +105,7 @@ def _serve(
     logger: FilteringBoundLogger,
     stopping: Stopping,
 ) -> None:
-    tokens, certificates = settings.tokens(), settings.certificates()
+    tokens, issuer_settings, certificates = settings.tokens(), settings.issuer(), settings.certificates()
     log = KafkaLog(settings.bootstrap_servers, settings.kafka_properties(), settings.give_up_s)
     log.interrupt = stopping.check
     metrics, health = Metrics(service), Health(settings.give_up_s)
@@ -114,9 +117,13 @@ def _serve(
     log.topics()  # fail at once if the broker is unreachable or refuses the client
     web: WebServer | None = None
     core: ServiceCore | None = None
+    issuer: Issuer | None = None
     try:
+        if issuer_settings is not None:
+            issuer = _issuer(issuer_settings)
+            health.check("issuer", issuer.last_error)
         core = open_core(context)
-        middleware = [*settings.access().middleware(), *authentication(tokens)]
+        middleware = [*settings.access().middleware(), *authentication(identities_of(tokens, issuer))]
         app = application(health, metrics, context.observe, context.routes, middleware)
         web = WebServer(app, settings.http_host, settings.http_port, settings.web_limits(), certificates)
         logger.info("started", http_port=web.port)
@@ -126,6 +133,14 @@ def _serve(
     finally:
         if web is not None:
             web.stop()
+        if issuer is not None:
+            issuer.close()
         if core is not None:
             core.close()
         log.close()
+
+
+def _issuer(settings: IssuerSettings) -> Issuer:
+    from penstock.http.security.issuer import Issuer  # noqa: PLC0415 - loads cryptography
+
+    return Issuer(settings)

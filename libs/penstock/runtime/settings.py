@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import socket
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 from pydantic_settings import (
@@ -29,6 +29,9 @@ from penstock.http.security.certificates import Certificates
 from penstock.http.web_access import Access, is_loopback
 from penstock.http.web_limits import WebLimits
 from penstock.runtime.loop import LEAVE_S
+
+if TYPE_CHECKING:
+    from penstock.http.security.issuer import IssuerSettings
 
 _PREFIX = "PENSTOCK_"
 _KAFKA = f"{_PREFIX}KAFKA_"
@@ -78,6 +81,25 @@ class ServiceSettings(BaseSettings):
     http_max_body_mb: int = Field(64, ge=1, le=64, description="largest body of a request, MiB (`max_body_bytes`)")
     http_tokens_file: Path | None = Field(
         None, description="file of the tokens that HTTP requests need (`penstock token`); none = no authentication"
+    )
+    http_oidc_issuer: str | None = Field(
+        None, min_length=1, description="URL of an OpenID Connect issuer whose JWTs HTTP requests may carry (ADR 67)"
+    )
+    http_oidc_audience: str = Field("", description="audience (`aud`) that the issuer's tokens must have")
+    http_oidc_roles: str = Field(
+        "", description="roles by values of the claim, separated by commas: `ops=admin,apps=write,staff=read`"
+    )
+    http_oidc_role_claim: str = Field(
+        "roles",
+        min_length=1,
+        description="claim with the values that give a role; inside another one: `realm_access.roles`",
+    )
+    http_oidc_jwks: str | None = Field(
+        None, min_length=1, description="file or URL of the issuer's key set (JWKS); none = by discovery"
+    )
+    http_oidc_ca: Path | None = Field(None, description="CA (PEM) of the issuer's certificate; none = the system's CAs")
+    http_oidc_leeway_s: float = Field(
+        30.0, ge=0, le=300, description="tolerated difference between the issuer's clock and this one"
     )
     http_certificate: Path | None = Field(
         None, description="certificate chain (PEM) of the HTTP interface, which is then HTTPS; may change while it runs"
@@ -147,7 +169,7 @@ class ServiceSettings(BaseSettings):
         used, or if other machines could reach an interface without authentication.
         """
         if self.http_tokens_file is None:
-            if not self.http_insecure and not is_loopback(self.http_host):
+            if self.http_oidc_issuer is None and not self.http_insecure and not is_loopback(self.http_host):
                 raise SettingsError(
                     f"{_PREFIX}HTTP_HOST is {self.http_host}, but requests are not authenticated: set"
                     f" {_PREFIX}HTTP_TOKENS_FILE, or {_PREFIX}HTTP_INSECURE=true to accept all requests"
@@ -157,6 +179,30 @@ class ServiceSettings(BaseSettings):
             return TokenFile(self.http_tokens_file)
         except TokenError as error:
             raise SettingsError(f"{_PREFIX}HTTP_TOKENS_FILE: {error}") from error
+
+    def issuer(self) -> IssuerSettings | None:
+        """Return the issuer of JWTs; None without one. SettingsError if a setting is missing or a file unusable."""
+        if self.http_oidc_issuer is None:
+            if self.http_oidc_audience or self.http_oidc_roles or self.http_oidc_jwks:
+                raise SettingsError(f"{_PREFIX}HTTP_OIDC_ISSUER is missing, but other settings of an issuer are given")
+            return None
+        from penstock.http.security.issuer import IssuerSettings, roles_of  # noqa: PLC0415 - loads cryptography
+        from penstock.http.security.key_sets import IssuerError  # noqa: PLC0415
+
+        try:
+            found = IssuerSettings(
+                self.http_oidc_issuer,
+                self.http_oidc_audience,
+                roles_of(_by_comma(self.http_oidc_roles)),
+                self.http_oidc_role_claim,
+                self.http_oidc_jwks,
+                self.http_oidc_ca,
+                self.http_oidc_leeway_s,
+            )
+            found.check()
+        except IssuerError as error:
+            raise SettingsError(f"{_PREFIX}HTTP_OIDC_ISSUER and its settings: {error}") from error
+        return found
 
     def certificates(self) -> Certificates | None:
         """Return the files of HTTPS; None for HTTP. SettingsError if a part is missing."""

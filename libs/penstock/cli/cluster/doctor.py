@@ -57,6 +57,7 @@ def findings(service: str) -> Iterator[Finding]:
     try:
         settings = load(kinds[service])
         settings.tokens()
+        issuer = settings.issuer()
         certificates = settings.certificates()
     except SettingsError as error:
         for line in str(error).splitlines():
@@ -69,6 +70,10 @@ def findings(service: str) -> Iterator[Finding]:
     yield from _storage(settings)
     if settings.http_tokens_file is not None:
         yield from files.tokens(settings.http_tokens_file)
+    if issuer is not None:
+        from penstock.doctor import issuer_keys  # noqa: PLC0415 - loads cryptography
+
+        yield from issuer_keys.keys(issuer)
     if certificates is not None:
         yield from files.certificate(certificates)
     yield from _cluster(settings)

@@ -8,12 +8,18 @@ import threading
 import time
 from enum import StrEnum
 from pathlib import Path  # noqa: TC003 - typer reads it
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.engine import Engine
 from penstock.errors import PenstockError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.http.security import TokenFile
+    from penstock.http.security.issuer import Issuer
 
 LOOK_S = 0.25
 """Interval in seconds between checks for idle streams."""
@@ -47,6 +53,19 @@ def serve(
     tokens: Annotated[
         Path | None, typer.Option(help="File of the tokens that requests need (`penstock token`).")
     ] = None,
+    oidc_issuer: Annotated[
+        str | None, typer.Option(help="URL of an OpenID Connect issuer whose JWTs are accepted.")
+    ] = None,
+    oidc_audience: Annotated[str, typer.Option(help="Audience (`aud`) that the issuer's tokens must have.")] = "",
+    oidc_role: Annotated[
+        list[str] | None, typer.Option(help="VALUE=ROLE: role (read, write, admin) by a value of the claim.")
+    ] = None,
+    oidc_role_claim: Annotated[str, typer.Option(help="Claim with these values; a path with dots.")] = "roles",
+    oidc_jwks: Annotated[
+        str | None, typer.Option(help="File or URL of the issuer's key set (JWKS); default: by discovery.")
+    ] = None,
+    oidc_ca: Annotated[Path | None, typer.Option(help="CA (PEM) of the issuer; default: the system's.")] = None,
+    oidc_leeway_s: Annotated[float, typer.Option(help="Tolerated difference of clocks.", min=0, max=300)] = 30.0,
     certificate: Annotated[Path | None, typer.Option(help="Certificate chain (PEM): serve HTTPS.")] = None,
     key: Annotated[Path | None, typer.Option(help="Private key (PEM) of the certificate.")] = None,
     client_ca: Annotated[Path | None, typer.Option(help="CA (PEM) of the certificates that clients need.")] = None,
@@ -63,23 +82,27 @@ def serve(
     # Importing Starlette and uvicorn here saves a sixth of the start-up time of the other commands.
     from penstock.http.embedded import application  # noqa: PLC0415
     from penstock.http.live import Feeds  # noqa: PLC0415
-    from penstock.http.security import TokenError, TokenFile  # noqa: PLC0415
     from penstock.http.security.audit import write_to  # noqa: PLC0415
     from penstock.http.security.certificates import Certificates  # noqa: PLC0415
+    from penstock.http.security.identities import identities_of  # noqa: PLC0415
     from penstock.http.web_access import Access, is_loopback  # noqa: PLC0415
     from penstock.http.web_limits import WebLimits  # noqa: PLC0415
     from penstock.http.web_server import WebServer  # noqa: PLC0415
 
-    if tokens is None and not insecure and not is_loopback(host):
+    if tokens is None and oidc_issuer is None and not insecure and not is_loopback(host):
         raise typer.BadParameter(
             f"requests of other machines would not be authenticated at {host}: give --tokens FILE, or --insecure"
         )
     if (certificate is None) != (key is None):
         raise typer.BadParameter("--certificate and --key are needed together")
-    try:
-        identities = None if tokens is None else TokenFile(tokens)
-    except TokenError as error:
-        raise typer.BadParameter(str(error)) from error
+    token_file = None if tokens is None else _token_file(tokens)
+    issuer = None
+    if oidc_issuer is not None:
+        issuer = _issuer(
+            oidc_issuer, oidc_audience, oidc_role or (), oidc_role_claim, oidc_jwks, oidc_ca, oidc_leeway_s
+        )
+    elif oidc_audience or oidc_role or oidc_jwks:
+        raise typer.BadParameter("--oidc-issuer is missing, but other options of an issuer are given")
     certificates = None if certificate is None or key is None else Certificates(certificate, key, client_ca)
     if audit_log is not None:
         write_to(audit_log)
@@ -91,7 +114,7 @@ def serve(
         access = Access.listening_on(host, allow_host or (), allow_origin or ())
         limits = WebLimits(max_connections, header_s, body_s, max_body_bytes=max_body_mb << 20)
         feeds = Feeds(engine.queries.values())
-        app = application(engine, access, feeds, identities)
+        app = application(engine, access, feeds, identities_of(token_file, issuer))
         server = WebServer(app, host, port, limits, certificates)
         scheme = "http" if certificates is None else "https"
         print(f"Penstock at {scheme}://{_address(host)}:{server.port}/", flush=True)
@@ -100,6 +123,35 @@ def serve(
         finally:
             feeds.close()
             server.stop()
+            if issuer is not None:
+                issuer.close()
+
+
+def _token_file(path: Path) -> TokenFile:
+    from penstock.http.security import TokenError, TokenFile  # noqa: PLC0415
+
+    try:
+        return TokenFile(path)
+    except TokenError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _issuer(
+    url: str,
+    audience: str,
+    roles: Iterable[str],
+    role_claim: str,
+    jwks: str | None,
+    ca: Path | None,
+    leeway_s: float,
+) -> Issuer:
+    from penstock.http.security.issuer import Issuer, IssuerSettings, roles_of  # noqa: PLC0415 - loads cryptography
+    from penstock.http.security.key_sets import IssuerError  # noqa: PLC0415
+
+    try:
+        return Issuer(IssuerSettings(url, audience, roles_of(roles), role_claim, jwks, ca, leeway_s))
+    except IssuerError as error:
+        raise typer.BadParameter(f"--oidc-issuer and its options: {error}") from error
 
 
 def _keep(engine: Engine, stopping: threading.Event, checkpoint_s: float | None) -> None:

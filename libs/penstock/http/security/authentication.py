@@ -6,13 +6,14 @@ import logging
 import math
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, Response
 
-from penstock.errors import AccessError, LimitError
+from penstock.errors import AccessError, LimitError, UnavailableError
+from penstock.http.security.identities import NoRoleError, RefusedTokenError
 from penstock.http.security.request_rate import RequestRates
 from penstock.http.security.roles import Identity, Role, role_of
 
@@ -21,11 +22,15 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from penstock.http.security.identities import Identities
+
 _GRANT = "penstock.grant"  # key of the ASGI scope
 COOKIE = "penstock_token"
 """Name of the cookie in which a browser keeps the token after the login."""
 _LOGIN = "/login"
-_MAX_LOGIN_BYTES = 4096
+_MAX_LOGIN_BYTES = 64 << 10
+_MAX_COOKIE_BYTES = 4000  # browsers drop a cookie of more than 4096 bytes, with its name and attributes
+_RETRY_S = 10
 _SUCCESS = range(200, 300)
 _audit = logging.getLogger("penstock.audit")
 
@@ -50,20 +55,22 @@ def need(scope: MutableMapping[str, Any], role: Role) -> None:
         raise AccessError(_lacks(grant.identity, role))
 
 
-class Identities(Protocol):
-    """Finds the owner of a token."""
-
-    def identify(self, token: str) -> Identity | None:
-        """Return the owner of a valid token, or None. May be called from any thread."""
-
-
 def authentication(identities: Identities | None) -> list[Middleware]:
     """Return the middleware that checks tokens; none if requests are not authenticated."""
     return [] if identities is None else [Middleware(AuthenticationMiddleware, identities=identities)]
 
 
+class _RefusedError(Exception):
+    """A request is refused with a response. `name`: the owner of its token, if known."""
+
+    def __init__(self, response: Response, name: str = "") -> None:
+        super().__init__(response.status_code)
+        self.response, self.name = response, name
+
+
 class AuthenticationMiddleware:
-    """Responds with 401 without a valid token, 403 without the role, 429 beyond the token's rate.
+    """Responds with 401 without a valid token, 403 without the role, 429 beyond the token's rate, 503 while tokens
+    cannot be checked.
 
     `POST /login` with a token as body sets the cookie that a browser sends from then on.
     """
@@ -86,22 +93,41 @@ class AuthenticationMiddleware:
         if needed is None:
             await self._app(scope, receive, send)
             return
-        token = _token_of(Headers(scope=scope))
-        identity = None if token is None else self._identities.identify(token)
-        if identity is None:
-            response = _refusal(401, "a bearer token is needed" if token is None else "the token is not valid")
-            response.headers["www-authenticate"] = 'Bearer realm="penstock"'
-        elif identity.role < needed:
-            response = _refusal(403, _lacks(identity, needed))
-        elif (wait_s := self._rates.wait_s(identity)) > 0:
-            response = _refusal(429, f"{identity.name} may send {identity.rate:g} requests per second (`rate`)")
-            response.headers["retry-after"] = str(math.ceil(wait_s))
+        try:
+            identity = await self._admitted(Headers(scope=scope), needed)
+        except _RefusedError as refused:
+            if needed > Role.READ:
+                _record(scope, refused.name, refused.response.status_code)
+            await refused.response(scope, receive, send)
         else:
             await self._pass_on(identity, needed, scope, receive, send)
-            return
-        if needed > Role.READ:
-            _record(scope, "" if identity is None else identity.name, response.status_code)
-        await response(scope, receive, send)
+
+    async def _admitted(self, headers: Headers, needed: Role) -> Identity:
+        """Return the owner of a request's token, who may send it now. _RefusedError otherwise."""
+        token = _token_of(headers)
+        if token is None:
+            raise _RefusedError(_unauthorized("a bearer token is needed"))
+        identity = await self._owner(token)
+        if identity.role < needed:
+            raise _RefusedError(_refusal(403, _lacks(identity, needed)), identity.name)
+        if (wait_s := self._rates.wait_s(identity)) > 0:
+            response = _refusal(429, f"{identity.name} may send {identity.rate:g} requests per second (`rate`)")
+            response.headers["retry-after"] = str(math.ceil(wait_s))
+            raise _RefusedError(response, identity.name)
+        return identity
+
+    async def _owner(self, token: str) -> Identity:
+        """Return the owner of a token. _RefusedError if there is none with a role, or the token cannot be checked."""
+        try:
+            return await self._identities.owner(token)
+        except RefusedTokenError as error:
+            raise _RefusedError(_unauthorized(str(error), error="invalid_token")) from error
+        except NoRoleError as error:
+            raise _RefusedError(_refusal(403, str(error)), error.name) from error
+        except UnavailableError as error:
+            response = _refusal(503, str(error))
+            response.headers["retry-after"] = str(_RETRY_S)
+            raise _RefusedError(response) from error
 
     async def _pass_on(self, identity: Identity, needed: Role, scope: Scope, receive: Receive, send: Send) -> None:
         status = 500
@@ -139,9 +165,12 @@ class AuthenticationMiddleware:
             if len(body) > _MAX_LOGIN_BYTES or not message.get("more_body"):
                 break
         token = body[:_MAX_LOGIN_BYTES].decode("utf-8", "replace").strip()
-        identity = self._identities.identify(token) if token else None
-        if token and identity is None:
-            return _refusal(401, "the token is not valid")
+        if len(token) > _MAX_COOKIE_BYTES:
+            return _refusal(413, f"the token has more than {_MAX_COOKIE_BYTES} characters: no cookie can contain it")
+        try:
+            identity = await self._owner(token) if token else None
+        except _RefusedError as refused:
+            return refused.response
         response = JSONResponse({} if identity is None else {"name": identity.name, "role": _name(identity.role)})
         if identity is None:
             response.delete_cookie(COOKIE)
@@ -163,8 +192,22 @@ def _token_of(headers: Headers) -> str | None:
     return None if found is None else found.value
 
 
+def _unauthorized(message: str, **parameters: str) -> JSONResponse:
+    response = _refusal(401, message)
+    named = "".join(f', {name}="{value}"' for name, value in parameters.items())
+    response.headers["www-authenticate"] = f'Bearer realm="penstock"{named}'
+    return response
+
+
 def _refusal(status: int, message: str) -> JSONResponse:
-    names = {401: "Unauthorized", 403: "Forbidden", 405: "MethodNotAllowed", 429: "TooManyRequests"}
+    names = {
+        401: "Unauthorized",
+        403: "Forbidden",
+        405: "MethodNotAllowed",
+        413: "LimitError",
+        429: "TooManyRequests",
+        503: "UnavailableError",
+    }
     return JSONResponse({"error": names[status], "message": message}, status)
 
 

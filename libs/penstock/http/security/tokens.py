@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import PenstockError
+from penstock.http.security.identities import RefusedTokenError
 from penstock.http.security.roles import Identity, Role
 
 if TYPE_CHECKING:
@@ -62,6 +63,13 @@ class TokenFile:
         """Return the owner of a token, or None. May be called from any thread."""
         self._reload()
         return self._identities.get(_digest(token))
+
+    async def owner(self, token: str) -> Identity:
+        """Return the owner of a token, see `Identities`."""
+        found = self.identify(token)
+        if found is None:
+            raise RefusedTokenError("the token is not valid")
+        return found
 
     def _reload(self) -> None:
         if self._now() - self._checked < CHECK_S:

@@ -1,0 +1,54 @@
+"""Who sends a request: the interface that finds the owner of a token, and its errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.errors import AccessError, PenstockError
+
+if TYPE_CHECKING:
+    from penstock.http.security.issuer import Issuer
+    from penstock.http.security.roles import Identity
+    from penstock.http.security.tokens import TokenFile
+
+_DOTS_OF_A_JWT = 2
+
+
+class RefusedTokenError(PenstockError):
+    """A token is not valid. The message gives the reason, and contains no part of the token."""
+
+
+class NoRoleError(AccessError):
+    """The owner of a valid token has no role. `name`: the owner's."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+class Identities(Protocol):
+    """Finds the owner of a token."""
+
+    async def owner(self, token: str) -> Identity:
+        """Return the owner of a token. RefusedTokenError for an invalid token, NoRoleError for an owner without a
+        role, UnavailableError if the token cannot be checked now.
+        """
+
+
+class TokenKinds:
+    """Accepts the static tokens of a file, and the JWTs of an issuer. A static token contains no dot."""
+
+    def __init__(self, file: TokenFile, issuer: Issuer) -> None:
+        self._file, self._issuer = file, issuer
+
+    async def owner(self, token: str) -> Identity:
+        """Return the owner of a token, see `Identities`."""
+        kind: Identities = self._issuer if token.count(".") == _DOTS_OF_A_JWT else self._file
+        return await kind.owner(token)
+
+
+def identities_of(file: TokenFile | None, issuer: Issuer | None) -> Identities | None:
+    """Return what checks the tokens of requests; None if requests are not authenticated."""
+    if file is None or issuer is None:
+        return issuer if file is None else file
+    return TokenKinds(file, issuer)
