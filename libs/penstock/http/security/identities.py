@@ -36,15 +36,19 @@ class Identities(Protocol):
 
 
 class TokenKinds:
-    """Accepts the static tokens of a file, and the JWTs of an issuer. A static token contains no dot."""
+    """Accepts the static tokens of a file, and the JWTs of an issuer."""
 
     def __init__(self, file: TokenFile, issuer: Issuer) -> None:
         self._file, self._issuer = file, issuer
 
     async def owner(self, token: str) -> Identity:
         """Return the owner of a token, see `Identities`."""
-        kind: Identities = self._issuer if token.count(".") == _DOTS_OF_A_JWT else self._file
-        return await kind.owner(token)
+        static = self._file.identify(token)
+        if static is not None:
+            return static
+        if token.count(".") != _DOTS_OF_A_JWT:
+            raise RefusedTokenError("the token is not valid")
+        return await self._issuer.owner(token)
 
 
 def identities_of(file: TokenFile | None, issuer: Issuer | None) -> Identities | None:
