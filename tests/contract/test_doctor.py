@@ -27,15 +27,17 @@ from confluent_kafka.admin import (
 )
 
 from penstock.cli.cluster import doctor as command
-from penstock.doctor import Level, brokers, files, machine, running_cluster
+from penstock.doctor import Level, brokers, files, issuer_keys, machine, running_cluster
 from penstock.http.security import Role, new_token
 from penstock.http.security.certificates import Certificates
+from penstock.http.security.issuer import IssuerSettings
 from penstock.log import Record, Topic
 from penstock.log.clock import SystemClock
 from penstock.log.kafka import KafkaLog
 from penstock.log.topics import TopicNames
 from penstock.replication.cluster_topics import ClusterTopics
 from penstock.wire import Heartbeat, encode
+from support.oidc import AUDIENCE, LocalIssuer, SigningKey
 
 pytestmark = pytest.mark.xdist_group("broker")
 
@@ -237,6 +239,13 @@ def test_malformed_tokens_are_found(tmp_path):
     path.write_text(new_token("ann", Role.READ)[1])
     path.chmod(0o600)
     assert faults(files.tokens(path)) == []
+
+
+def test_an_issuer_that_cannot_be_reached_is_found():
+    with LocalIssuer(SigningKey("k")) as local:
+        settings = IssuerSettings(local.url, AUDIENCE, {"ops": Role.ADMIN})
+        assert faults(issuer_keys.keys(settings)) == []
+    assert local.url in one_fault(issuer_keys.keys(settings))
 
 
 def test_a_certificate_that_expires_or_does_not_fit_is_found(tmp_path):

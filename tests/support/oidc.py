@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -78,7 +78,7 @@ class LocalIssuer:
         self._server.shutdown()
         self._server.server_close()
 
-    def __enter__(self) -> LocalIssuer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from penstock.errors import PenstockError
 from penstock.http.security.authentication import authentication
-from penstock.http.security.identities import identities_of
+from penstock.http.security.token_kinds import identities_of
 from penstock.http.web_server import WebServer
 from penstock.log.clock import SystemClock
 from penstock.log.kafka import KafkaLog

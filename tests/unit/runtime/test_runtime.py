@@ -76,6 +76,36 @@ def test_other_machines_need_tokens_unless_all_are_admitted(environment, tmp_pat
     assert load(ServiceSettings).tokens().identify(token).name == "ann"
 
 
+def test_an_issuer_requires_an_audience_and_roles(environment):
+    def issuer(**values: str):
+        for name, value in values.items():
+            environment.setenv(f"PENSTOCK_HTTP_OIDC_{name}", value)
+        return load(ServiceSettings).issuer()
+
+    environment.setenv("PENSTOCK_BOOTSTRAP_SERVERS", "a:1")
+    assert issuer() is None
+    with pytest.raises(SettingsError, match="PENSTOCK_HTTP_OIDC_ISSUER is missing"):
+        issuer(AUDIENCE="penstock")
+    with pytest.raises(SettingsError, match="no role"):
+        issuer(ISSUER="https://issuer.example")
+    with pytest.raises(SettingsError, match="'ops' is not VALUE=ROLE"):
+        issuer(ROLES="ops")
+    found = issuer(ROLES="ops=admin, staff=read", ROLE_CLAIM="groups", LEEWAY_S="5")
+    assert (found.url, found.audience, found.role_claim) == ("https://issuer.example", "penstock", "groups")
+    assert (found.roles, found.leeway_s) == ({"ops": Role.ADMIN, "staff": Role.READ}, 5.0)
+    with pytest.raises(SettingsError, match="/nowhere"):
+        issuer(JWKS="/nowhere")
+    with pytest.raises(SettingsError, match="PENSTOCK_HTTP_OIDC_LEEWAY_S"):
+        issuer(LEEWAY_S="-1")
+
+
+def test_an_issuer_authenticates_other_machines(environment):
+    values = {"BOOTSTRAP_SERVERS": "a:1", "HTTP_HOST": "0.0.0.0", "HTTP_OIDC_ISSUER": "https://issuer.example"}
+    for name, value in values.items():
+        environment.setenv(f"PENSTOCK_{name}", value)
+    assert load(ServiceSettings).tokens() is None
+
+
 def test_https_requires_a_certificate_and_its_key(environment):
     environment.setenv("PENSTOCK_BOOTSTRAP_SERVERS", "a:1")
     settings = load(ServiceSettings)

@@ -84,7 +84,7 @@ def serve(
     from penstock.http.live import Feeds  # noqa: PLC0415
     from penstock.http.security.audit import write_to  # noqa: PLC0415
     from penstock.http.security.certificates import Certificates  # noqa: PLC0415
-    from penstock.http.security.identities import identities_of  # noqa: PLC0415
+    from penstock.http.security.token_kinds import identities_of  # noqa: PLC0415
     from penstock.http.web_access import Access, is_loopback  # noqa: PLC0415
     from penstock.http.web_limits import WebLimits  # noqa: PLC0415
     from penstock.http.web_server import WebServer  # noqa: PLC0415

@@ -87,12 +87,17 @@ class KeyUrl:
 
     def fetch(self) -> KeySet:
         """Request the key set. IssuerError if it cannot be used."""
-        url = self._url or self._discovered()
-        return parsed(self._get(url), url)
+        try:
+            context = ssl.create_default_context(cafile=self._ca)
+        except (OSError, ssl.SSLError) as error:
+            raise IssuerError(f"{self._ca}: {error}") from error
+        with httpx.Client(verify=context, timeout=_TIMEOUT_S) as client:
+            url = self._url or self._discovered(client)
+            return parsed(_get(client, url), url)
 
-    def _discovered(self) -> str:
+    def _discovered(self, client: httpx.Client) -> str:
         url = self._issuer.rstrip("/") + _DISCOVERY
-        found = _json(self._get(url), url)
+        found = _json(_get(client, url), url)
         if found.get("issuer") != self._issuer:
             raise IssuerError(f"{url} is of the issuer {found.get('issuer')!r:.200}, not {self._issuer!r}")
         keys = found.get("jwks_uri")
@@ -102,26 +107,6 @@ class KeyUrl:
             raise IssuerError(f"{url}: `jwks_uri` must begin with https://")
         check_url(keys)
         return keys
-
-    def _get(self, url: str) -> bytes:
-        """Return the body of a response. Redirects are not followed."""
-        content, began = b"", time.monotonic()
-        headers = {"accept": "application/json", "accept-encoding": "identity"}
-        try:
-            context = ssl.create_default_context(cafile=self._ca)
-            with (
-                httpx.Client(verify=context, timeout=_TIMEOUT_S) as client,
-                client.stream("GET", url, headers=headers) as response,
-            ):
-                if response.status_code != httpx.codes.OK:
-                    raise IssuerError(f"{url} answers with status {response.status_code}")
-                for part in response.iter_raw():
-                    content += part
-                    if len(content) > _MAX_BYTES or time.monotonic() - began > 2 * _TIMEOUT_S:
-                        raise IssuerError(f"{url} is longer than {_MAX_BYTES} bytes, or too slow")
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, ssl.SSLError) as error:
-            raise IssuerError(f"{url}: {error or type(error).__name__}") from error
-        return content
 
 
 def check_url(url: str) -> None:
@@ -176,6 +161,23 @@ def _key(entry: Any) -> Key | None:
     if kind == "RSA" and public.key_size < LEAST_RSA_BITS:
         return None
     return Key(public, algorithms)
+
+
+def _get(client: httpx.Client, url: str) -> bytes:
+    """Return the body of a response. Redirects are not followed."""
+    content, began = b"", time.monotonic()
+    headers = {"accept": "application/json", "accept-encoding": "identity"}
+    try:
+        with client.stream("GET", url, headers=headers) as response:
+            if response.status_code != httpx.codes.OK:
+                raise IssuerError(f"{url} answers with status {response.status_code}")
+            for part in response.iter_raw():
+                content += part
+                if len(content) > _MAX_BYTES or time.monotonic() - began > 2 * _TIMEOUT_S:
+                    raise IssuerError(f"{url} is longer than {_MAX_BYTES} bytes, or too slow")
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ssl.SSLError) as error:
+        raise IssuerError(f"{url}: {error or type(error).__name__}") from error
+    return content
 
 
 def _json(content: bytes, place: str) -> dict[str, Any]:
