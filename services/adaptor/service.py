@@ -11,7 +11,6 @@ from penstock.runtime import Context, run
 from penstock.runtime.cluster_settings import ClientSettings, GroupSettings, topics_of
 from penstock.runtime.metrics import Tally
 from penstock.services.adaptor.adaptor import Adaptor
-from penstock.term_ids.flight_terms import FlightTerms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,7 +52,7 @@ def gauges(adaptor: Counting, lag: Callable[[], Mapping[str, int]], metrics: Met
 def open_adaptor(context: Context[AdaptorSettings]) -> Adaptor:
     """Open the adaptor as a member of the adaptors' group."""
     topics_of(context)
-    terms = FlightTerms(context.settings.dictionaries.split(","))
+    terms = context.settings.terms()
     adaptor = Adaptor(context.log, context.names, terms, context.settings.group)
     context.observers.append(gauges(adaptor.adapting, adaptor.lag, context.metrics))
     return adaptor

@@ -51,7 +51,7 @@ class SparkAdaptor:
         context.stopping.listen()  # pyspark has replaced the SIGINT handler
         given = StreamSettings(
             bootstrap_servers=settings.bootstrap_servers,
-            dictionaries=tuple(settings.dictionaries.split(",")),
+            dictionaries=settings.locations(),
             checkpoint=settings.checkpoint,
             group=settings.group,
             trigger_ms=settings.trigger_ms,
@@ -59,6 +59,7 @@ class SparkAdaptor:
             checkpoint_ms=settings.checkpoint_ms,
             give_up_s=settings.give_up_s,
             kafka=java_kafka_properties(),
+            certificates=settings.peer_certificates(serves=False),
         )
         self._adaptor = StreamAdaptor(self._spark, context.log, context.names, given)
         context.observers.append(gauges(self._adaptor, self._adaptor.lag, context.metrics))

@@ -15,7 +15,6 @@ from penstock.runtime.metrics import Tally
 from penstock.services.coordinator.coordinator import Coordinator
 from penstock.services.coordinator.fair_lock import FairLock
 from penstock.services.coordinator.http_routes import routes
-from penstock.term_ids.flight_terms import FlightTerms
 
 if TYPE_CHECKING:
     from penstock.runtime.metrics import Metrics
@@ -57,8 +56,7 @@ class LockedCoordinator:
 def open_coordinator(context: Context[CoordinatorSettings]) -> LockedCoordinator:
     """Open the coordinator, on standby until it is elected."""
     settings, lock = context.settings, FairLock()
-    dictionaries = settings.dictionaries.split(",")
-    terms = FlightTerms(dictionaries)
+    terms = settings.terms()
     coordinator = Coordinator(
         context.log,
         topics_of(context),
@@ -68,7 +66,7 @@ def open_coordinator(context: Context[CoordinatorSettings]) -> LockedCoordinator
         _discard_after_ms(settings),
         settings.max_catch_up,
     )
-    context.routes.extend(routes(coordinator, lock, dictionaries, settings.http_certificate))
+    context.routes.extend(routes(coordinator, lock, settings.locations(), settings.http_certificate))
     context.listening.append(coordinator.answer_at)
     ignored = Tally(context.metrics.ignored)
     context.observers.append(lambda: ignored.reach(coordinator.ignored))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.log.clock import Clock
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.services.dictionary.flight_gate import GateLimits
+    from penstock.term_ids.peer_certificates import PeerCertificates
 
 
 _log = logging.getLogger("penstock.dictionary")
@@ -32,7 +33,8 @@ class DictionaryNode:
     """One instance. `location`: its address, `grpc://host:port`; with port 0, `port` returns the port that was chosen.
 
     `directory`: folder of snapshots; None: every start reads the whole topic. `every_s`: seconds between snapshots;
-    without new terms, no snapshot is written. `limits`: limits of clients' requests.
+    without new terms, no snapshot is written. `limits`: limits of clients' requests. `certificates`: see
+    `DictionaryServer`.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class DictionaryNode:
         every_s: float = 60.0,
         now: Callable[[], float] = time.monotonic,
         limits: GateLimits | None = None,
+        certificates: PeerCertificates | None = None,
     ) -> None:
         self._log = log
         self._topics = topics
@@ -58,7 +61,7 @@ class DictionaryNode:
         self._known = self._open()
         self._saved = self._known.position
         self._service: DictionaryService | None = None
-        self._server = DictionaryServer(location, lambda: self._service, limits)
+        self._server = DictionaryServer(location, lambda: self._service, limits, certificates)
         self._heartbeat_sender = HeartbeatSender(log, topics, clock, "dictionary", instance)
         self.last_error: str | None = None  # why this instance last stepped down, or failed to become active
 

@@ -5,11 +5,15 @@ messages of up to 2 GiB before it calls a handler. The Flight server therefore l
 this gate listens on the network. The gate parses only the frame headers of HTTP/2 (RFC 9113 §4.1), which are neither
 compressed nor encrypted. A frame header contains the size of the frame, and identifies the request to which the frame
 belongs. If a request exceeds a limit, the gate closes the connection and does not forward the bytes.
+
+With a TLS context, a connection begins with a handshake, in which the client presents its certificate (ADR 71). Only
+then the gate connects to the Flight server. The handshake counts towards the limits on connections and their preface.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections import OrderedDict
@@ -19,13 +23,17 @@ from typing import TYPE_CHECKING, Final
 from penstock.errors import StorageError
 
 if TYPE_CHECKING:
+    import ssl
     from pathlib import Path
 
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _HEAD_BYTES: Final = 9
 _DATA, _HEADERS, _RST_STREAM, _END_STREAM = 0, 1, 3, 1
 _START_S: Final = 10.0
+_LOG_S: Final = 1.0  # minimum interval between two log lines about refused clients
 _LOOK_S: Final = 0.1  # minimum interval between two checks of a connection's requests
+
+_log = logging.getLogger("penstock.dictionary")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +66,19 @@ class GateLimits:
 
 class FlightGate:
     """A thread that forwards connections from `host:port` to a Unix socket. With port 0, `port` returns the port that
-    was chosen. StorageError if the gate cannot listen there.
+    was chosen. StorageError if the gate cannot listen there. `tls`: context of the handshakes; None: no TLS.
     """
 
-    def __init__(self, host: str, port: int, target: Path, limits: GateLimits | None = None) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        target: Path,
+        limits: GateLimits | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.tls = tls
+        self._logged = float("-inf")
         self.limits = limits or GateLimits()
         self.target = str(target)
         self.held_bytes = 0
@@ -99,6 +116,12 @@ class FlightGate:
                 return
             if connection.holds:
                 connection.cut()
+
+    def refused(self, peer: object, error: OSError) -> None:
+        """Log that a client's handshake failed, at most once per `_LOG_S`."""
+        if time.monotonic() - self._logged >= _LOG_S:
+            self._logged = time.monotonic()
+            _log.warning("the TLS handshake with %s failed: %s", peer, error)
 
     def close(self) -> None:
         """Close all connections and stop the thread. Idempotent."""
@@ -226,6 +249,7 @@ class _Incoming(asyncio.Protocol):
         self._frames = _Frames(gate)
         self._target: asyncio.Transport | None = None
         self._opening: asyncio.Task[None] | None = None
+        self._early = b""  # what arrived before the connection to the Flight server
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -238,6 +262,8 @@ class _Incoming(asyncio.Protocol):
         self._opening = loop.create_task(self._open(loop))
 
     async def _open(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._gate.tls is not None and not await self._secured(loop, self._gate.tls):
+            return
         try:
             self._target, _ = await loop.create_unix_connection(lambda: _Outgoing(self), self._gate.target)
         except OSError:
@@ -245,8 +271,29 @@ class _Incoming(asyncio.Protocol):
             return
         if self.transport.is_closing():
             self._target.abort()
-        else:
+            return
+        early, self._early = self._early, b""
+        if early:
+            self.data_received(early)
+        if not self.transport.is_closing():
             self.transport.resume_reading()
+
+    async def _secured(self, loop: asyncio.AbstractEventLoop, context: ssl.SSLContext) -> bool:
+        """Perform the TLS handshake, and pause reading again. Returns False if it failed."""
+        raw, limit_s = self.transport, self._gate.limits.preface_s
+        try:
+            secured = await loop.start_tls(raw, self, context, server_side=True, ssl_handshake_timeout=limit_s)
+        except OSError as error:
+            if self in self._gate.connections:  # not closed by the gate
+                self._gate.refused(raw.get_extra_info("peername"), error)
+            secured = None
+        if secured is None or self not in self._gate.connections:
+            raw.abort()
+            self.connection_lost(None)  # asyncio does not call it for a failed handshake
+            return False
+        self.transport = secured
+        secured.pause_reading()
+        return True
 
     def _look_at_preface(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._frames.begun:
@@ -273,7 +320,10 @@ class _Incoming(asyncio.Protocol):
         if self.transport.is_closing():
             return
         self._gate.connections.move_to_end(self)
-        if self._target is None or not self._frames.check(data):
+        if self._target is None:
+            self._early += data  # at most what one TLS read gives: the next step after the handshake pauses reading
+            return
+        if not self._frames.check(data):
             self.cut()
             return
         self._gate.make_room()

@@ -1,13 +1,14 @@
 """The dictionary's Flight server: serves batched, columnar look-ups.
 
 A request is one exchange: the client writes a table (`term_tables`), and the server responds with a table. The client
-raises a DataError or LimitError of the server as an error of the same class. Requests are not authenticated, so the
-port must be reachable only in the cluster's network. The server validates a request while it reads it
-(`flight_requests`); the gate limits its bytes before that (`flight_gate`).
+raises a DataError or LimitError of the server as an error of the same class. The server validates a request while it
+reads it (`flight_requests`); the gate limits its bytes before that, and authenticates its client if there are
+certificates (`flight_gate`).
 """
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
@@ -19,6 +20,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from penstock.errors import DataError, LimitError, PenstockError
+from penstock.http.security.certificates import Renewal
 from penstock.log import TransientError
 from penstock.services.dictionary.flight_gate import FlightGate
 from penstock.services.dictionary.flight_requests import Requests
@@ -29,8 +31,10 @@ if TYPE_CHECKING:
 
     from penstock.services.dictionary.dictionary import DictionaryService
     from penstock.services.dictionary.flight_gate import GateLimits
+    from penstock.term_ids.peer_certificates import PeerCertificates
 
 _VERB_BYTES = 16
+_log = logging.getLogger("penstock.dictionary")
 
 
 class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
@@ -38,17 +42,26 @@ class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
     unavailable. It executes one request at a time, because the dictionary has one writer.
 
     `location`: `grpc://host:port`; port 0: any free port. Clients connect to a gate, which limits their requests.
+    `certificates`: clients must connect by TLS with a certificate of the CA; None: any client may connect, without TLS.
     `broken`: the error after which the server rejects all requests, or None.
     """
 
     def __init__(
-        self, location: str, active: Callable[[], DictionaryService | None], limits: GateLimits | None = None
+        self,
+        location: str,
+        active: Callable[[], DictionaryService | None],
+        limits: GateLimits | None = None,
+        certificates: PeerCertificates | None = None,
     ) -> None:
+        context = None if certificates is None else certificates.server_context()
         where = urlsplit(location)
         self._folder = TemporaryDirectory(prefix="penstock-flight-")  # accessible to the owner only
         inside = Path(self._folder.name) / "socket"
         super().__init__(f"grpc+unix://{inside}")
-        self._gate = FlightGate(where.hostname or "127.0.0.1", where.port or 0, inside, limits)
+        self._gate = FlightGate(where.hostname or "127.0.0.1", where.port or 0, inside, limits, context)
+        self._renewal = None
+        if certificates is not None and context is not None:
+            self._renewal = Renewal(certificates.served, context, _log)
         self._active = active
         self._requests = Requests()
         self.lock = Lock()
@@ -61,6 +74,8 @@ class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def shutdown(self) -> None:
         """Stop serving."""
+        if self._renewal is not None:
+            self._renewal.stop()
         self._gate.close()
         super().shutdown()
         self._folder.cleanup()

@@ -4,23 +4,46 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path  # noqa: TC003 - pydantic reads it
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from penstock.engine.checkpoint.data_directory import DataDirectory
+from penstock.http.web_access import is_loopback
 from penstock.runtime import Context, run
-from penstock.runtime.cluster_settings import ClusterSettings, topics_of
+from penstock.runtime.cluster_settings import PeerSettings, topics_of
+from penstock.runtime.settings import SettingsError
 from penstock.services.dictionary.dictionary_instance import DictionaryNode
 from penstock.services.dictionary.flight_gate import GateLimits
 
+if TYPE_CHECKING:
+    from penstock.term_ids.peer_certificates import PeerCertificates
 
-class DictionarySettings(ClusterSettings):
+
+class DictionarySettings(PeerSettings):
     """Settings of a dictionary."""
 
     data_dir: Path | None = Field(None, description="folder of the snapshots; none = each start reads the topic")
     checkpoint_s: float = Field(60.0, gt=0, description="seconds between snapshots")
     listen: str = Field("127.0.0.1:0", description="host:port that answers look-ups; port 0 = any free port")
     max_message_mb: int = Field(96, ge=72, le=2_047, description="MiB of one request (`max_message_bytes`)")
+    flight_insecure: bool = Field(
+        False, description="answer look-ups on other addresses than the loopback interface without TLS"
+    )
+
+    def served_certificates(self) -> PeerCertificates | None:
+        """Return the certificates of the server for look-ups; None without TLS. SettingsError if they cannot be used,
+        or if other machines could reach a server that does not authenticate them.
+        """
+        certificates = self.peer_certificates(serves=True)
+        host = urlsplit(f"grpc://{self.listen}").hostname or ""
+        if certificates is None and not self.flight_insecure and not is_loopback(host):
+            raise SettingsError(
+                f"PENSTOCK_LISTEN is {self.listen}, but clients are not authenticated: set PENSTOCK_TLS_CA,"
+                " PENSTOCK_TLS_CERTIFICATE and PENSTOCK_TLS_KEY, or PENSTOCK_FLIGHT_INSECURE=true to answer all clients"
+            )
+        return certificates
 
 
 class SnapshotDictionary:
@@ -28,6 +51,7 @@ class SnapshotDictionary:
 
     def __init__(self, context: Context[DictionarySettings]) -> None:
         settings, topics = context.settings, topics_of(context)
+        certificates = settings.served_certificates()
         location = f"grpc://{settings.listen}"
         self._directory = None if settings.data_dir is None else DataDirectory(settings.data_dir, read_only=False)
         self.node = DictionaryNode(
@@ -39,6 +63,7 @@ class SnapshotDictionary:
             self._directory,
             settings.checkpoint_s,
             limits=GateLimits.of_messages(settings.max_message_mb << 20),
+            certificates=certificates,
         )
 
     def step(self, timeout_s: float) -> bool:

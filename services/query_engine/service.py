@@ -27,7 +27,6 @@ from penstock.runtime.metrics import Tally
 from penstock.runtime.settings import SettingsError
 from penstock.services.query_engine.query_engine import QueryEngine
 from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
-from penstock.term_ids.flight_terms import FlightTerms
 
 if TYPE_CHECKING:
     from penstock.engine.runtime import Runtime
@@ -88,7 +87,7 @@ class CheckpointedEngine:
         settings = context.settings
         topics = topics_of(context)
         self._directory = None if settings.data_dir is None else DataDirectory(settings.data_dir, read_only=False)
-        terms = FlightTerms(settings.dictionaries.split(","))
+        terms = settings.terms()
         rng = random.Random()  # noqa: S311 - RAND and UUID
         clock, patience_s = context.clock, settings.wait_ms / 1000
         self._factory = ReplicaFactory(

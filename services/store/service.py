@@ -23,7 +23,6 @@ from penstock.services.store.leases import Leases, LeaseServer
 from penstock.services.store.shard_checkpoints import ShardCheckpoints
 from penstock.services.store.shard_openings import loading_thread
 from penstock.services.store.store import Store
-from penstock.term_ids.flight_terms import FlightTerms
 
 if TYPE_CHECKING:
     from penstock.runtime.metrics import Metrics
@@ -73,7 +72,7 @@ class ServedStore:
         root = settings.data_dir
         checkpoints = None if root is None else ShardCheckpoints(root, settings.instance, topics.shards)
         regions = settings.regions_dir / f"{settings.prefix}-{settings.instance}"
-        terms = FlightTerms(settings.dictionaries.split(","))
+        terms = settings.terms()
         self.store = Store(
             context.log,
             topics,

@@ -175,6 +175,25 @@ def test_https_reaches_probes_scrapers_and_the_test():
     assert test["CA"] == "/run/secrets/tls/ca.crt"
 
 
+def test_dictionaries_and_their_clients_authenticate_by_tls():
+    plain = environment(pod(render(*TRIAL), "test-penstock-dictionary")["containers"][0])
+    assert plain["PENSTOCK_FLIGHT_INSECURE"] == "true"
+    assert "PENSTOCK_TLS_CA" not in plain
+    documents = example("flight-tls")
+    address = "grpc+tls://test-penstock-dictionary-0.test-penstock-dictionary.ns.svc:7879"
+    for name in ("dictionary", "adaptor", "coordinator", "store", "query-engine"):
+        spec = pod(documents, f"test-penstock-{name}")
+        [volume] = [volume for volume in spec["volumes"] if volume["name"] == "flight-tls"]
+        assert volume["secret"]["secretName"] == "penstock-flight"
+        given = environment(spec["containers"][0])
+        assert given["PENSTOCK_TLS_KEY"] == "/run/secrets/flight-tls/tls.key"
+        assert "PENSTOCK_FLIGHT_INSECURE" not in given
+        assert name == "dictionary" or given["PENSTOCK_DICTIONARIES"].startswith(address)
+    spark = ["--values", str(CHART / "examples" / "spark-kubernetes.yaml"), "--set", "flight.tls.existingSecret=mine"]
+    arguments = pod(render(*spark), "test-penstock-adaptor")["containers"][0]["args"]
+    assert "--conf=spark.kubernetes.executor.secrets.mine=/run/secrets/flight-tls" in arguments
+
+
 def test_passwords_of_the_brokers_are_files():
     documents = example("production")
     for spec in pods(documents):

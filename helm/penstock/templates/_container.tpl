@@ -161,6 +161,18 @@
 {{- define "penstock.env.dictionaries" -}}
 - name: PENSTOCK_DICTIONARIES
   value: {{ include "penstock.dictionaries" . | quote }}
+{{- include "penstock.env.flightTls" . }}
+{{- end }}
+
+{{- define "penstock.env.flightTls" -}}
+{{- if .Values.flight.tls.existingSecret }}
+- name: PENSTOCK_TLS_CA
+  value: /run/secrets/flight-tls/ca.crt
+- name: PENSTOCK_TLS_CERTIFICATE
+  value: /run/secrets/flight-tls/tls.crt
+- name: PENSTOCK_TLS_KEY
+  value: /run/secrets/flight-tls/tls.key
+{{- end }}
 {{- end }}
 
 {{- define "penstock.env.address" -}}
@@ -173,6 +185,11 @@
 {{- define "penstock.env.dictionary" -}}
 - name: PENSTOCK_LISTEN
   value: 0.0.0.0:7879
+{{- include "penstock.env.flightTls" . }}
+{{- if not .Values.flight.tls.existingSecret }}
+- name: PENSTOCK_FLIGHT_INSECURE
+  value: "true"
+{{- end }}
 - name: PENSTOCK_DATA_DIR
   value: /data
 {{- end }}
@@ -249,6 +266,9 @@
   "spark.kubernetes.container.image.pullPolicy" .image.pullPolicy
   "spark.kubernetes.authenticate.driver.serviceAccountName" (include "penstock.serviceAccountName" (dict "root" $ "component" "adaptor"))
   "spark.driver.host" "$(POD_IP)" -}}
+{{- with $.Values.flight.tls.existingSecret -}}
+{{- $_ := set $conf (printf "spark.kubernetes.executor.secrets.%s" .) "/run/secrets/flight-tls" -}}
+{{- end -}}
 {{- end -}}
 {{- toYaml (mergeOverwrite $conf .conf) -}}
 {{- end -}}

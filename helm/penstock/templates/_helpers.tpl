@@ -85,6 +85,10 @@ the values, so that the Secret and the pods' annotation get the same. Empty if a
 - name: tls
   secret: {secretName: {{ . }}, defaultMode: 0440}
 {{- end }}
+{{- with .Values.flight.tls.existingSecret }}
+- name: flight-tls
+  secret: {secretName: {{ . }}, defaultMode: 0440}
+{{- end }}
 {{- with .Values.kafka.existingSecret }}
 - name: kafka
   secret: {secretName: {{ . }}, defaultMode: 0440}
@@ -104,6 +108,9 @@ the values, so that the Secret and the pods' annotation get the same. Empty if a
 {{- if include "penstock.tlsSecret" . }}
 - {name: tls, mountPath: /run/secrets/tls, readOnly: true}
 {{- end }}
+{{- if .Values.flight.tls.existingSecret }}
+- {name: flight-tls, mountPath: /run/secrets/flight-tls, readOnly: true}
+{{- end }}
 {{- if .Values.kafka.existingSecret }}
 - {name: kafka, mountPath: /run/secrets/kafka, readOnly: true}
 {{- end }}
@@ -120,9 +127,15 @@ the values, so that the Secret and the pods' annotation get the same. Empty if a
 
 {{- define "penstock.dictionaries" -}}
 {{- $full := include "penstock.fullname" . -}}
+{{- $scheme := "grpc" -}}
+{{- $domain := "" -}}
+{{- if .Values.flight.tls.existingSecret -}}
+{{- $scheme = "grpc+tls" -}}
+{{- $domain = printf ".%s.svc" .Release.Namespace -}}{{/* gRPC accepts no wildcard of two labels */}}
+{{- end -}}
 {{- $list := list -}}
 {{- range $i := until (int .Values.dictionary.replicas) -}}
-{{- $list = append $list (printf "grpc://%s-dictionary-%d.%s-dictionary:7879" $full $i $full) -}}
+{{- $list = append $list (printf "%s://%s-dictionary-%d.%s-dictionary%s:7879" $scheme $full $i $full $domain) -}}
 {{- end -}}
 {{- join "," $list -}}
 {{- end }}

@@ -46,12 +46,14 @@ def tokens(path: Path) -> Iterator[Finding]:
     yield from _private("tokens", path, "readable")
 
 
-def certificate(files: Certificates) -> Iterator[Finding]:
-    """Check that a certificate and its key belong together, and when the certificate expires."""
+def certificate(files: Certificates, settings: str = "PENSTOCK_HTTP") -> Iterator[Finding]:
+    """Check that a certificate and its key belong together, and when the certificate expires. `settings`: first part of
+    the names of their settings.
+    """
     try:
         files.context()
     except StorageError as error:
-        yield failure("certificate", str(error), "PENSTOCK_HTTP_CERTIFICATE and _KEY: PEM files that belong together")
+        yield failure("certificate", str(error), f"{settings}_CERTIFICATE and _KEY: PEM files that belong together")
         return
     found = ssl._ssl._test_decode_cert(str(files.certificate))  # type: ignore[attr-defined] # noqa: SLF001 - no public parser
     left_s = ssl.cert_time_to_seconds(str(found["notAfter"])) - time.time()

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from penstock.doctor.findings import failure, ok, skipped, warning
+from penstock.errors import StorageError
 from penstock.log import END, LogError, Partition
 from penstock.term_ids.flight_terms import FlightTerms
 from penstock.wire import Heartbeat, WireError, decode
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.doctor.findings import Finding
     from penstock.log import Log
     from penstock.log.clock import Clock
+    from penstock.term_ids.peer_certificates import PeerCertificates
 
 _PROBE: Final = (1, "urn:penstock:doctor", "", "")  # an IRI that no dictionary knows
 LISTEN_S: Final = 3.0
@@ -62,10 +64,14 @@ def clocks(log: Log, heartbeats: str, clock: Clock) -> Iterator[Finding]:
         yield ok("clock skew", f"at most {max(map(abs, skews.values()))} ms")
 
 
-def dictionaries(locations: Sequence[str]) -> Iterator[Finding]:
+def dictionaries(locations: Sequence[str], certificates: PeerCertificates | None = None) -> Iterator[Finding]:
     """Check that a dictionary answers."""
     for location in locations:
-        terms = FlightTerms([location])
+        try:
+            terms = FlightTerms([location], certificates)
+        except StorageError as error:
+            yield failure("dictionary", str(error), "set PENSTOCK_TLS_* and PENSTOCK_DICTIONARIES together (ADR 71)")
+            continue
         try:
             terms.find([_PROBE])
         except LogError as error:

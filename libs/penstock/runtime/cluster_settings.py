@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path  # noqa: TC003 - pydantic reads it
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from penstock.errors import StorageError
 from penstock.log import TransientError
 from penstock.log.topics import TopicNames
 from penstock.replication.cluster_topics import ClusterTopics
 from penstock.runtime import Context, ServiceSettings
 from penstock.runtime.settings import SettingsError
+from penstock.term_ids.flight_terms import FlightTerms
+from penstock.term_ids.peer_certificates import PeerCertificates
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import TypeVar
 
     S = TypeVar("S", bound="ClusterSettings")
@@ -49,12 +52,48 @@ class GroupSettings(ServiceSettings):
         return self.adaptor_group or TopicNames(self.prefix).adaptor_group
 
 
-class ClientSettings(ClusterSettings):
+class PeerSettings(ClusterSettings):
+    """Settings of services that authenticate to each other by certificates: dictionaries and their clients."""
+
+    tls_ca: Path | None = Field(
+        None, description="CA (PEM) of the certificates of dictionaries and their clients; none = look-ups without TLS"
+    )
+    tls_certificate: Path | None = Field(
+        None, description="certificate chain (PEM) of this process for look-ups by TLS; may change while it runs"
+    )
+    tls_key: Path | None = Field(None, description="private key (PEM) of that certificate")
+
+    def peer_certificates(self, *, serves: bool) -> PeerCertificates | None:
+        """Return the certificates of this process, as a server or as a client; None without TLS. SettingsError if they
+        cannot be used.
+        """
+        try:
+            found = PeerCertificates.of(self.tls_ca, self.tls_certificate, self.tls_key)
+            if found is not None:
+                found.check(serves=serves)
+        except StorageError as error:
+            raise SettingsError(str(error)) from error
+        return found
+
+
+class ClientSettings(PeerSettings):
     """Settings of services that use the dictionary."""
 
     dictionaries: str = Field(
-        min_length=1, description="addresses of the dictionaries: grpc://host:port, separated by commas"
+        min_length=1,
+        description="addresses of the dictionaries, separated by commas: grpc://host:port, with TLS grpc+tls://host:port",
     )
+
+    def locations(self) -> tuple[str, ...]:
+        """Return the addresses of the dictionaries."""
+        return tuple(self.dictionaries.split(","))
+
+    def terms(self) -> FlightTerms:
+        """Return a client of the dictionaries. SettingsError if its certificates or addresses cannot be used."""
+        try:
+            return FlightTerms(self.locations(), self.peer_certificates(serves=False))
+        except StorageError as error:
+            raise SettingsError(str(error)) from error
 
 
 def topics_of(context: Context[S]) -> ClusterTopics:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from penstock.engine.intake.bulk_intake import KnownTerms
     from penstock.replication.load_files import Manifest
+    from penstock.term_ids.peer_certificates import PeerCertificates
 
 TERMS_PER_TASK = 2_000_000
 EDGES_PER_BIN = 4_000_000
@@ -55,7 +56,8 @@ class LoadSettings:
     max_bad: number of bad lines that are skipped; one more fails the load. shards: of the target store. split_bytes:
     size of splits that are read in parallel. edges_per_bin, terms_per_task: bound a task's memory.
     dictionaries: addresses of the target cluster's dictionary service, which assigns the ids; none = the target is an
-    engine, whose terms are in `KnownTerms`.
+    engine, whose terms are in `KnownTerms`. certificates: for these dictionaries; the files must exist where Spark's
+    tasks run.
     """
 
     files: tuple[str, ...]
@@ -67,6 +69,7 @@ class LoadSettings:
     edges_per_bin: int = EDGES_PER_BIN
     terms_per_task: int = TERMS_PER_TASK
     dictionaries: tuple[str, ...] = ()
+    certificates: PeerCertificates | None = None
 
 
 class BulkLoad:
@@ -225,7 +228,12 @@ class BulkLoad:
         self._configure(65_536)
         number: Callable[..., Any] = numbering.number_terms
         if self._settings.dictionaries:
-            number = partial(numbering.encode_terms, self._settings.dictionaries, DICTIONARY_GIVE_UP_S)
+            number = partial(
+                numbering.encode_terms,
+                self._settings.dictionaries,
+                self._settings.certificates,
+                DICTIONARY_GIVE_UP_S,
+            )
         numbered = rows.repartition(tasks, "lexical").mapInArrow(number, numbering.NUMBERED_DDL)
         numbered.write.partitionBy("what").parquet(folder)
         self._files.delete(self.staging.path("terms-known.parquet"))

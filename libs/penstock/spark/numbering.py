@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from penstock.core._native import Ids
+    from penstock.term_ids.peer_certificates import PeerCertificates
 
 NUMBERED = pa.schema(
     [
@@ -78,7 +79,9 @@ def number_terms(batches: Iterable[Any]) -> Iterator[Any]:
     yield from numbering.rows()
 
 
-def encode_terms(dictionaries: tuple[str, ...], give_up_s: float, batches: Iterable[Any]) -> Iterator[Any]:
+def encode_terms(
+    dictionaries: tuple[str, ...], certificates: PeerCertificates | None, give_up_s: float, batches: Iterable[Any]
+) -> Iterator[Any]:
     """Like `number_terms`, but with ids from a cluster's dictionary service.
 
     The task requests each distinct term once. When it is done, the terms are durable. TransientError if no dictionary
@@ -87,7 +90,7 @@ def encode_terms(dictionaries: tuple[str, ...], give_up_s: float, batches: Itera
     numbering = _Numbering(task_number())
     for batch in batches:
         numbering.take(batch)
-    service = FlightTerms(dictionaries)
+    service = FlightTerms(dictionaries, certificates)
     try:
         yield from numbering.rows_by(service, give_up_s)
     finally:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from penstock.log import Log
     from penstock.log.topics import TopicNames
+    from penstock.term_ids.peer_certificates import PeerCertificates
     from penstock.wire import StreamDeclaration, StreamPredicates
 
 _NAME = "penstock adaptor"
@@ -59,6 +60,7 @@ class StreamSettings:
     the next micro-batch as soon as there is input. `max_events`: maximum number of events per micro-batch. `kafka`:
     properties of Kafka's Java clients. `checkpoint_ms`: interval at which offsets are written to the checkpoint; 0 = in
     each micro-batch, which waits for it. With a longer interval, more records are repeated after a crash.
+    `certificates`: for the dictionaries; the files must exist where Spark's tasks run.
     """
 
     bootstrap_servers: str
@@ -70,6 +72,7 @@ class StreamSettings:
     checkpoint_ms: int = 1_000
     give_up_s: float = 300.0
     kafka: Mapping[str, str] = field(default_factory=dict)
+    certificates: PeerCertificates | None = None
 
 
 class StreamAdaptor:
@@ -201,6 +204,7 @@ class StreamAdaptor:
             {source: self._written[source] for source in sources if source in self._written},
             self._settings.give_up_s,
             self._filters,
+            self._settings.certificates,
         )
         tasks = self._spark.sparkContext.defaultParallelism
         return messages.coalesce(tasks).mapInArrow(partial(adapt, settings), RECORDS_DDL)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from penstock.log import Record
     from penstock.log.topics import TopicNames
+    from penstock.term_ids.peer_certificates import PeerCertificates
     from penstock.wire import StreamDeclaration, StreamPredicates
 
 READ = ("topic", "partition", "offset", "time_ms", "value", "headers")
@@ -64,6 +65,7 @@ class TaskSettings:
     written: Mapping[Partition, int]
     give_up_s: float
     filters: Mapping[str, StreamPredicates] = field(default_factory=dict)
+    certificates: PeerCertificates | None = None
 
 
 _adapting: dict[tuple[TopicNames, tuple[str, ...]], EventAdapter] = {}
@@ -76,7 +78,7 @@ def adapt(settings: TaskSettings, batches: Iterable[Any]) -> Iterator[Any]:
     """
     key = settings.names, settings.dictionaries
     if key not in _adapting:
-        _adapting[key] = EventAdapter(settings.names, FlightTerms(settings.dictionaries))
+        _adapting[key] = EventAdapter(settings.names, FlightTerms(settings.dictionaries, settings.certificates))
     adapting = _adapting[key]
     adapting.follow(settings.declared, settings.filters)
     for batch in batches:

@@ -1,7 +1,8 @@
 """The network client of the dictionary service: batched, columnar look-ups by Arrow Flight.
 
 A request is one exchange: the client writes a table (`term_tables`), and the server responds with a table. The client
-raises a DataError or LimitError of the server as an error of the same class.
+raises a DataError or LimitError of the server as an error of the same class. With certificates, both sides
+authenticate by TLS (ADR 71).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import flight
 
 from penstock.core import _native as native
-from penstock.errors import DataError, LimitError, PenstockError
+from penstock.errors import DataError, LimitError, PenstockError, StorageError
 from penstock.log import TransientError
 from penstock.rdf.terms import BLANK
 from penstock.term_ids.term_tables import DECODE, ENCODE, FIND, IDS, MAX_TERMS, TERMS, table_terms, terms_table
@@ -24,21 +25,30 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from penstock.core._native import Ids, TermTuple
+    from penstock.term_ids.peer_certificates import PeerCertificates
 
 _ANSWER_S = 10.0
 _ASKED_BYTES = 16 << 20
 """Maximum size of the terms of a request, in bytes, unless a single term is larger."""
 _MAX_CACHED, _MAX_CACHED_BYTES = 1_000_000, 256 << 20
+_PLAIN, _TLS = "grpc://", "grpc+tls://"
 _ERRORS: dict[str, type[PenstockError]] = {"DataError": DataError, "LimitError": LimitError}
 
 
 class FlightTerms:
     """A client of the dictionary service at the addresses `locations`, one per instance. It tries the instances in turn
     until the active one responds; TransientError if none does. Methods may be called from any thread.
+
+    `certificates`: of this process; it then connects by TLS, to `grpc+tls://` addresses only. Changed files are used
+    after a request has failed. StorageError if the certificates cannot be used.
     """
 
-    def __init__(self, locations: Sequence[str]) -> None:
-        self._clients = {location: flight.FlightClient(location) for location in locations}
+    def __init__(self, locations: Sequence[str], certificates: PeerCertificates | None = None) -> None:
+        _check_scheme(locations, certificates)
+        self._certificates = certificates
+        self._stamp = None if certificates is None else certificates.stamp()
+        self._options = {} if certificates is None else certificates.client_options()
+        self._clients = {location: flight.FlightClient(location, **self._options) for location in locations}
         self._order = list(locations)
         self._cache = _Cache()
         self._lock = Lock()
@@ -107,7 +117,22 @@ class FlightTerms:
             except (flight.FlightUnavailableError, flight.FlightTimedOutError, pa.ArrowException) as error:
                 failed = f"{location}: {error}"
                 self._order = [*self._order[1:], self._order[0]]
-        raise TransientError(f"no dictionary responds: {failed}")
+        self._renew()
+        hint = "" if self._certificates is None else " (if it refuses this process's certificate, its log says why)"
+        raise TransientError(f"no dictionary responds{hint}: {failed}")
+
+    def _renew(self) -> None:
+        """Connect with the certificate of changed files, if they can be used."""
+        if self._certificates is None or (stamp := self._certificates.stamp()) in ((), self._stamp):
+            return
+        try:
+            self._options = self._certificates.client_options()
+        except StorageError:
+            return  # half written: the next failure tries again
+        self._stamp = stamp
+        for location, client in list(self._clients.items()):
+            client.close()
+            self._clients[location] = flight.FlightClient(location, **self._options)
 
     def _exchange(self, location: str, verb: str, table: pa.Table) -> pa.Table:
         options = flight.FlightCallOptions(timeout=_ANSWER_S)
@@ -123,6 +148,15 @@ class FlightTerms:
         """Close the connections."""
         for client in self._clients.values():
             client.close()
+
+
+def _check_scheme(locations: Sequence[str], certificates: PeerCertificates | None) -> None:
+    needed, given = (_PLAIN, "without") if certificates is None else (_TLS, "with")
+    for location in locations:
+        if location.startswith((_PLAIN, _TLS)) and not location.startswith(needed):
+            raise StorageError(
+                f"{location}: {given} PENSTOCK_TLS_CERTIFICATE, a dictionary's address is {needed}host:port"
+            )
 
 
 def _size(term: TermTuple) -> int:

@@ -24,7 +24,7 @@ HOSTILE = [
 
 
 class Terms:
-    def __init__(self, _locations) -> None:
+    def __init__(self, _locations, _certificates=None) -> None:
         self.dictionary = native.Dictionary()
 
     def encode(self, terms):

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.cli.cluster.certificate_files import certificates
 from penstock.cli.cluster.doctor import doctor
 from penstock.cli.cluster.local_cluster import AdaptorKind
 from penstock.cli.cluster.prerequisites import check_broker, check_extra
@@ -23,6 +24,7 @@ def add_commands(app: typer.Typer) -> None:
     app.command("up", rich_help_panel=PANEL)(up)
     app.command("demo-cluster", rich_help_panel=PANEL)(demo_cluster)
     app.command("quarantine", rich_help_panel=PANEL)(quarantine)
+    app.command("certificates", rich_help_panel=PANEL)(certificates)
     app.command("doctor", rich_help_panel=PANEL)(doctor)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.doctor import Finding
     from penstock.runtime.settings import ServiceSettings
+    from penstock.term_ids.peer_certificates import PeerCertificates
 
 _MARKS = {"ok": "ok      ", "skipped": "skipped ", "warning": "WARNING ", "failure": "FAILURE "}
 
@@ -58,7 +59,7 @@ def findings(service: str) -> Iterator[Finding]:
         settings = load(kinds[service])
         settings.tokens()
         issuer = settings.issuer()
-        certificates = settings.certificates()
+        certificates, own = settings.certificates(), _peer_certificates(settings)
     except SettingsError as error:
         for line in str(error).splitlines():
             yield failure(
@@ -76,6 +77,8 @@ def findings(service: str) -> Iterator[Finding]:
         yield from issuer_keys.keys(issuer)
     if certificates is not None:
         yield from files.certificate(certificates)
+    if own is not None:
+        yield from files.certificate(own.served, "PENSTOCK_TLS")
     yield from _cluster(settings)
 
 
@@ -95,6 +98,16 @@ def _settings_of_services() -> dict[str, type[ServiceSettings]]:
         "query-engine": QueryEngineSettings,
         "store": StoreSettings,
     }
+
+
+def _peer_certificates(settings: ServiceSettings) -> PeerCertificates | None:
+    """Return the certificates of a dictionary or of its client. SettingsError if they cannot be used."""
+    from penstock.runtime.cluster_settings import ClientSettings  # noqa: PLC0415
+    from penstock.services.dictionary.service import DictionarySettings  # noqa: PLC0415
+
+    if isinstance(settings, DictionarySettings):
+        return settings.served_certificates()
+    return settings.peer_certificates(serves=False) if isinstance(settings, ClientSettings) else None
 
 
 def _storage(settings: ServiceSettings) -> Iterator[Finding]:
@@ -146,7 +159,7 @@ def _cluster(settings: ServiceSettings) -> Iterator[Finding]:
         yield from brokers.retention(topics.names.shards, states, _oldest_s(getattr(settings, "data_dir", None)))
         given: str | None = getattr(settings, "dictionaries", None)
         if given is not None and topics.heartbeats in states:
-            yield from running_cluster.dictionaries(given.split(","))
+            yield from running_cluster.dictionaries(given.split(","), _peer_certificates(settings))
         yield from running_cluster.clocks(log, topics.heartbeats, SystemClock())
     except TransientError as error:
         yield failure("brokers", str(error), "the brokers stopped answering: see their logs")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import IO
 
-EXTRAS = {"cluster": ("confluent_kafka", "pydantic_settings", "structlog"), "spark": ("pyspark",)}
+EXTRAS = {"cluster": ("confluent_kafka", "cryptography", "pydantic_settings", "structlog"), "spark": ("pyspark",)}
 """Modules of each extra."""
 
 

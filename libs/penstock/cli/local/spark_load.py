@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.client.loading import Loading
 from penstock.engine import Engine
 from penstock.errors import DataError, LimitError
+from penstock.term_ids.peer_certificates import PeerCertificates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -107,6 +108,7 @@ def load_cluster(
 
     if options.staging is None:
         raise DataError("--cluster needs --staging: a folder accessible to Spark's workers, stores and engines")
+    certificates = PeerCertificates.of_environment()
     began, root = time.perf_counter(), options.staging.rstrip("/")
     loading = Loading(url, credentials)
     target = loading.target()
@@ -115,7 +117,7 @@ def load_cluster(
     try:
         stages = Stages(spark, console)
         given = tuple(files), options.format, options.graph, options.max_bad, target.shards
-        settings = LoadSettings(*given, dictionaries=target.dictionaries)
+        settings = LoadSettings(*given, dictionaries=target.dictionaries, certificates=certificates)
         bulk = BulkLoad(spark, settings, f"{root}/staging", stages.ended, stages.begun, f"{root}/loads")
         if bulk.open():
             console.print(f"resuming an earlier run from {root}", highlight=False)
