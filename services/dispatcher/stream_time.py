@@ -77,8 +77,8 @@ class Tallies:
 
 @dataclass(slots=True)
 class SourcePartition:
-    """One partition of the stream's events. Records to which a version of the predicate filter before `filter_version`
-    was applied are outdated (ADR 45).
+    """One partition of the stream's events. A record is outdated if a version of the predicate filter before
+    `filter_version` was applied to it (ADR 45).
     """
 
     own_ms: int = NEVER  # the partition's watermark

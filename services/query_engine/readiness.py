@@ -42,7 +42,7 @@ class Readiness:
 
     def _reaches(self) -> bool:
         """Return whether the engine can read the stores: whether it holds valid leases, or has the stored graph itself.
-        Requests missing leases, because without buckets no evaluation does so.
+        Requests missing leases: an engine without buckets has no evaluations, which would request them.
         """
         if self._graph is None:
             return True

@@ -52,7 +52,9 @@ class RetainedState:
         self.apply_floor()
 
     def release(self, number: int) -> None:
-        """Apply the last progress that was read of a released bucket, because its new engine may not commit again."""
+        """Apply the last progress that was read of a released bucket. Its new engine may not commit, so no later
+        progress may follow.
+        """
         self._commitments.release(number)
         self.apply_floor()
 

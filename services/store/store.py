@@ -117,8 +117,8 @@ class Store:
         return moved
 
     def _look_ready(self) -> None:
-        """Update `unready`. A store is ready when all its shards have been near the end of the log, or if there are
-        more stores than shards. It then stays ready: while it prepares further shards, it serves the earlier ones.
+        """Update `unready`. A store becomes ready once all its shards have been near the end of the log, or if there
+        are more stores than shards. It then stays ready, because it serves its shards while it prepares further ones.
         """
         if self.unready is None:
             return

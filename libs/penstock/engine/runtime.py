@@ -1,4 +1,4 @@
-"""The parts of an engine together, and the order in which a change passes through them."""
+"""Assembles the parts of an engine, and determines the order in which a change passes through them."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ async def events(feed: Feed, after: int | None = None) -> AsyncIterator[str]:
 async def all_events(feeds: Feeds) -> AsyncIterator[str]:
     """Yield the last evaluation of each query, then all new ones, including those of later queries.
 
-    Browsers open only six connections per server, so that one connection per query is not possible.
+    Browsers open at most six connections to a server, so a page cannot open one for each query.
     """
     waker, positions, sent_at = _Waker(), dict[Feed, int](), time.monotonic()
     try:

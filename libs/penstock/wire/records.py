@@ -41,7 +41,7 @@ class Tuples:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardBatch:
-    """The part of a shard in batches that close together; if it is large, one of several records of it
+    """The part of a shard in batches that close together. A large part is divided into several records
     (`wire.parts`).
     """
 

@@ -179,8 +179,8 @@ class LiveStream:
         self._beyond.add(times, self._passed)
 
     def record_refused(self, times: list[int]) -> None:
-        """Record the times of refused events that are after the watermark, because a producer that pushes its events
-        again counts them, too.
+        """Record the times of refused events that are after the watermark. A producer that pushes its events again
+        (`push_again`) counts these events, too.
 
         At most `max_refused` of them are recorded.
         """

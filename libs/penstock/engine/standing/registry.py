@@ -175,7 +175,7 @@ class Registry:
         return max((s.closed_ms for s in streams if s.closed_ms is not None), default=None)
 
     def begin(self, stream: LiveStream, point: int) -> None:
-        """Set the registration point of queries that read `stream`, and have waited for the first progress of any of
+        """Set the registration point of the queries that read `stream` and have waited for the first progress of any of
         their streams.
         """
         if not self.waiting:

@@ -1,7 +1,8 @@
 """The SPARQL functions that the native core delegates to Python: regular expressions, hashes, upper and lower case.
 
 The native core calls `call` once per distinct list of arguments and caches the result (native/src/expr/frame.cpp).
-Before a call, it checks the kinds of the arguments. It evaluates patterns that are plain text itself.
+Before a call, it checks the kinds of the arguments. The core itself evaluates patterns that are plain text, without a
+call.
 """
 
 from __future__ import annotations
