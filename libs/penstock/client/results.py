@@ -73,8 +73,8 @@ class ClusterEvaluation:
 
     @property
     def attempt(self) -> int:
-        """The attempt of the query engine: at least the number of openings of the query's bucket up to the
-        evaluation.
+        """The attempt of the query engine that made the evaluation: of the buckets that it has opened, the greatest
+        number of openings (by any engine).
         """
         return int(self.line["attempt"])
 

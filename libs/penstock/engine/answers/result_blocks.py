@@ -147,8 +147,8 @@ class Evaluation:
 
     @property
     def attempt(self) -> int:
-        """1, and one more for each restart of the engine after a crash. In a cluster: the greatest number of openings
-        of any bucket that the query engine has opened.
+        """In an embedded engine: 1 plus the number of restarts after a crash. In a cluster: of the buckets that the
+        query engine has opened, the greatest number of openings (by any engine).
         """
         return self._block.reading.attempt
 

@@ -212,8 +212,8 @@ class EventParser:
     def _parse_together(
         self, data: Sequence[EventData], chosen: Sequence[int], parts: _Parts
     ) -> tuple[NDArray[np.int64], native.ParsedQuads] | None:
-        """Parse events without blank nodes in one call. The position of its event precedes each line, as the line's
-        "time".
+        """Parse events without blank nodes in one call of the native parser. In its input, each line begins with the
+        position of its event, in place of a time.
 
         If all events of the push are parsed, returns the number of triples of each event, and all columns. Otherwise
         returns None, with the columns of the parsed events in `parts`. Events with a line that is not a plain triple

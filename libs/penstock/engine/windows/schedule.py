@@ -143,7 +143,9 @@ class Schedule:
             self._check_bytes(cohort)
 
     def _check_bytes(self, cohort: Cohort) -> None:
-        """Raise LimitError (`unpolled_mb`), unless every member of the cohort has a subscriber."""
+        """Raise LimitError (`unpolled_mb`) if the cohort has a member without a subscriber, whose evaluations must be
+        stored.
+        """
         if all(member.result_queue.subscribed for member in cohort):
             return
         holder = fullest(self.members.values()) or cohort.first
