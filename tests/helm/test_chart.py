@@ -18,6 +18,7 @@ import penstock
 from penstock.http.security import Role, TokenFile
 from penstock.log.topics import TopicNames
 from penstock.replication.cluster_topics import ClusterTopics
+from penstock.runtime import ServiceSettings, load
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "helm" / "penstock"
@@ -114,7 +115,7 @@ def test_volume_mounts_have_volumes_and_names_are_unique(values: Path):
 
 
 def test_services_get_settings_that_they_have():
-    for name in ("trial", "production", "colocated", "rdma-device-plugin", "two-clusters", "spark-local"):
+    for name in ("trial", "production", "colocated", "rdma-device-plugin", "two-clusters", "spark-local", "oidc"):
         for spec in pods(example(name)):
             for container in spec["containers"]:
                 if container["name"] == "kafka":
@@ -161,6 +162,28 @@ def test_the_token_that_the_chart_makes_is_one_of_its_tokens(tmp_path: Path):
     )
     assert insecure["PENSTOCK_HTTP_INSECURE"] == "true"
     assert "PENSTOCK_HTTP_TOKENS_FILE" not in insecure
+
+
+def test_the_values_of_an_issuer_are_settings_of_every_service(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    documents = example("oidc")
+    (tmp_path / "ca.crt").touch()
+    for spec in pods(documents):
+        for container in spec["containers"]:
+            given = {name: value for name, value in environment(container).items() if "HTTP_OIDC" in name}
+            assert given.pop("PENSTOCK_HTTP_OIDC_CA") == "/run/secrets/oidc-ca/ca.crt"
+            [mount] = [m for m in container["volumeMounts"] if m["mountPath"] == "/run/secrets/oidc-ca"]
+            [volume] = [v for v in spec["volumes"] if v["name"] == mount["name"]]
+            assert volume["secret"] == {"secretName": "login-ca", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PENSTOCK_HTTP_OIDC_CA", str(tmp_path / "ca.crt"))
+    issuer = load(ServiceSettings, bootstrap_servers="kafka:9092").issuer()
+    assert issuer is not None
+    assert (issuer.url, issuer.audience) == ("https://login.example:8443/realms/data", "penstock")
+    assert (issuer.role_claim, issuer.leeway_s, issuer.jwks) == ("realm_access.roles", 30.0, None)
+    assert issuer.roles == {"penstock-admin": Role.ADMIN, "penstock-app": Role.WRITE, "penstock-user": Role.READ}
+    policy = find(documents, "NetworkPolicy", "test-penstock-default")["spec"]["egress"]
+    assert {"ports": [{"port": 8443}]} in policy
 
 
 def test_https_reaches_probes_scrapers_and_the_test():
@@ -402,6 +425,9 @@ MISTAKES = {
     "a short grace period": (["store.terminationGracePeriodSeconds=1"], "terminationGracePeriodSeconds"),
     "two dispatchers": (["dispatcher.replicas=2"], "dispatcher/replicas"),
     "a privileged port": (["kafka.embedded.localPort=80"], "kafka/embedded/localPort"),
+    "an issuer over HTTP": (["http.auth.oidc.issuer=http://a.example"], "http/auth/oidc/issuer"),
+    "a role of a claim": (["http.auth.oidc.roles.ops=root"], "http/auth/oidc/roles/ops"),
+    "a leeway of an hour": (["http.auth.oidc.leewaySeconds=3600"], "http/auth/oidc/leewaySeconds"),
     # what only the templates can know
     "a port of the broker": (["kafka.embedded.localPort=9092"], "kafka.embedded.localPort is 9092"),
     "no broker": (["kafka.embedded.enabled=false"], "kafka.bootstrapServers is empty"),
@@ -417,6 +443,16 @@ MISTAKES = {
         "adaptor.autoscaling.prometheus is empty",
     ),
     "an issuer without a name": (["http.tls.certManager.enabled=true"], "issuerRef.name is empty"),
+    "an issuer of tokens for all": (["http.auth.oidc.issuer=https://a.example"], "http.auth.oidc.audience is empty"),
+    "an issuer without roles": (
+        ["http.auth.oidc.issuer=https://a.example", "http.auth.oidc.audience=a"],
+        "http.auth.oidc.roles is empty",
+    ),
+    "an audience without an issuer": (["http.auth.oidc.audience=a"], "http.auth.oidc.issuer is empty"),
+    "an issuer without authentication": (
+        ["http.auth.enabled=false", "http.auth.oidc.issuer=https://a.example"],
+        "http.auth.oidc.issuer has no meaning",
+    ),
     "an ingress without a host": (["ingress.enabled=true"], "ingress.host is empty"),
     "a setting of the chart": (["store.settings.data_dir=/x"], "store.settings.data_dir is set by the chart"),
 }

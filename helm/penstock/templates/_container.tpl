@@ -126,6 +126,30 @@
 {{- if .Values.http.auth.enabled }}
 - name: PENSTOCK_HTTP_TOKENS_FILE
   value: /run/secrets/tokens/tokens
+{{- with .Values.http.auth.oidc }}
+{{- if .issuer }}
+- name: PENSTOCK_HTTP_OIDC_ISSUER
+  value: {{ .issuer | quote }}
+- name: PENSTOCK_HTTP_OIDC_AUDIENCE
+  value: {{ .audience | quote }}
+- name: PENSTOCK_HTTP_OIDC_ROLE_CLAIM
+  value: {{ .roleClaim | quote }}
+- name: PENSTOCK_HTTP_OIDC_ROLES
+  {{- $roles := list }}
+  {{- range $value, $role := .roles }}{{ $roles = append $roles (printf "%s=%s" $value $role) }}{{ end }}
+  value: {{ join "," $roles | quote }}
+- name: PENSTOCK_HTTP_OIDC_LEEWAY_S
+  value: {{ .leewaySeconds | quote }}
+{{- if .jwksUrl }}
+- name: PENSTOCK_HTTP_OIDC_JWKS
+  value: {{ .jwksUrl | quote }}
+{{- end }}
+{{- if .caSecret.name }}
+- name: PENSTOCK_HTTP_OIDC_CA
+  value: /run/secrets/oidc-ca/ca.crt
+{{- end }}
+{{- end }}
+{{- end }}
 {{- else }}
 - name: PENSTOCK_HTTP_INSECURE
   value: "true"

@@ -80,6 +80,12 @@ the values, so that the Secret and the pods' annotation get the same. Empty if a
 {{- if .Values.http.auth.enabled }}
 - name: tokens
   secret: {secretName: {{ include "penstock.tokensSecret" . }}, defaultMode: 0440, items: [{key: {{ .Values.http.auth.key }}, path: tokens}]}
+{{- with .Values.http.auth.oidc.caSecret }}
+{{- if .name }}
+- name: oidc-ca
+  secret: {secretName: {{ .name }}, items: [{key: {{ .key }}, path: ca.crt}]}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- with include "penstock.tlsSecret" . }}
 - name: tls
@@ -104,6 +110,9 @@ the values, so that the Secret and the pods' annotation get the same. Empty if a
 {{- define "penstock.fileMounts" -}}
 {{- if .Values.http.auth.enabled }}
 - {name: tokens, mountPath: /run/secrets/tokens, readOnly: true}
+{{- if .Values.http.auth.oidc.caSecret.name }}
+- {name: oidc-ca, mountPath: /run/secrets/oidc-ca, readOnly: true}
+{{- end }}
 {{- end }}
 {{- if include "penstock.tlsSecret" . }}
 - {name: tls, mountPath: /run/secrets/tls, readOnly: true}
