@@ -32,7 +32,7 @@ class Dictionary:
     def lease(self) -> Lease: ...
     def size(self) -> int: ...
     def bytes(self) -> int: ...
-    def live_bytes(self) -> int: ...  # of live entries; a sweep can lower it
+    def live_bytes(self) -> int: ...  # bytes of live entries; a sweep can lower the number
     def save(self, path: str) -> None: ...
     def load(self, path: str) -> None: ...
     # partial dictionary: a cache of a source's terms, plus private entries (ADR 37)
@@ -52,7 +52,7 @@ PRIVATE_SLOTS: int  # slots of private entries start here; a source's slots are 
 
 def check_term(kind: int, lexical: str, datatype: str = "", lang: str = "") -> None: ...  # DataError unless well-formed
 
-class Lease: ...  # released when collected
+class Lease: ...  # released when garbage-collected
 
 class LocalTerms:
     def __init__(self, dictionary: Dictionary) -> None: ...
@@ -118,13 +118,13 @@ class Labelled:
     def label_pairs(self, first: int = 1) -> tuple[Ids, Ids]: ...
 
 class StoreLease:
-    """Retains what readers of a snapshot need; released on collection."""
+    """Retains what readers of a snapshot need, until this object is garbage-collected."""
     @property
     def snapshot(self) -> int: ...
 
 class StoreCapture:
-    """A store's state at a moment, to be written to disk. Collecting it unwritten has no effect. It can be written
-    once, from any thread.
+    """A store's state at a moment, to be written to disk: once, from any thread. A capture that is never written has no
+    effect.
     """
     def write(self) -> None: ...
     @property
@@ -137,7 +137,7 @@ class Store(Labelled):
     ) -> None: ...
     def apply(self, snapshot: int, s: Ids, labels: NDArray[np.uint32], o: Ids, stream: int = 0, batch: int = 0) -> None: ...
     def set_vts(self, stream: int, batch: int) -> None: ...
-    def retire(self) -> None: ...  # reads of other processes fail as "retired" from now on
+    def retire(self) -> None: ...  # from now on, reads by other processes fail with "retired"
     def lease(self, snapshot: int) -> StoreLease: ...
     def commit(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int = 0, batch: int = 0) -> int: ...
     def latest(self) -> int: ...
@@ -185,12 +185,12 @@ def sort_edges(graphs: Ids, predicates: Ids, vertices: Ids, values: Ids) -> tupl
 def bins(vertices: Ids, shards: int, pieces: int) -> NDArray[np.uint32]: ...  # shard * pieces + piece
 
 class BulkLoad:
-    """A bulk load: one commit. Each edge is in the bin of its subject (direction 0) and of its object (1). Each bin is
-    appended in one call.
+    """A bulk load, which is one commit. Each edge is in the bin of its subject (direction 0) and in the bin of its
+    object (direction 1). Each bin is appended in one call.
 
-    Collecting it before publish() aborts the load. `shards`: the shard count its bins were made for; 0 = the store's.
-    `snapshot`: the number of the snapshot if the caller assigns it (as for Store.apply); the store may then be a part
-    that loads its own bins.
+    The load is aborted if this object is garbage-collected before publish(). `shards`: the number of shards for which
+    the bins were made; 0 = that of the store. `snapshot`: the number of the snapshot, if the caller assigns it (as for
+    Store.apply). In this case the store may have only a part of the shards, and loads only their bins.
     """
     def __init__(
         self, store: Store, pieces: int, shards: int = 0, stream: int = 0, batch: int = 0, snapshot: int | None = None
@@ -238,7 +238,7 @@ class Stream(SliceSource):
     def release(self, batch: int) -> None: ...
     def oldest_tick(self) -> int | None: ...
     def live_tuples(self) -> int: ...
-    def stored_tuples(self) -> int: ...   # absorbed since construction or restore
+    def stored_tuples(self) -> int: ...   # number of tuples absorbed since construction or restore
     def live_bytes(self) -> int: ...   # counts against memory_bytes
     def held_bytes(self) -> int: ...   # memory of the region, including reserved slices
     def save(self) -> bytes: ...
@@ -258,7 +258,7 @@ class CountWindow(Source):
     def size(self) -> int: ...
     def bytes(self) -> int: ...
     def oldest_batch(self) -> int | None: ...
-    def save(self) -> builtins.bytes: ...       # counters; after a restart, positions since P cannot be counted again
+    def save(self) -> builtins.bytes: ...       # the counters: a restart cannot count the tuples since P again
     # into a new window with the same arguments, over the restored stream
     def restore(self, saved: builtins.bytes) -> None: ...
 
@@ -270,8 +270,8 @@ class Plan:
 Foreign = Callable[[str, list[TermTuple | None], float], TermTuple | None]
 
 class Profile:
-    """By node id of a plan: the rows of its last run, and the times of its last timed run. Further runs reuse its
-    memory.
+    """The rows of a plan's last run, and the times of its last timed run, by node id. Each run that gets the same
+    profile replaces its content.
     """
     def __init__(self) -> None: ...
     timed: bool                                # the next run measures times; a run that succeeds resets it
@@ -322,8 +322,9 @@ ForkPart = tuple[list[int], list[Ids]] | None  # slots and their columns, starti
 class StepForker: ...  # lets `execute` run steps of a plan on nodes
 
 class Forker(StepForker):
-    """Runs steps of a plan on nodes. `run` gets the fork's number in the plan, a part for each node, and the remaining
-    seconds and bytes (0 = no limit); it returns a part for each node.
+    """Runs forks of a plan on other processes. `run` gets the number of the fork in the plan, the rows for each node
+    (`ForkPart`; a node is a place that executes forks, such as a shard of a store), and the remaining seconds and bytes
+    (0 = no limit). It returns the resulting rows of each node.
     """
     def __init__(
         self, owners: Sequence[int], run: Callable[[int, list[ForkPart], float, int], Sequence[ForkPart]]
