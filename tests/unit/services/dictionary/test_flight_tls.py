@@ -5,13 +5,17 @@ from __future__ import annotations
 import datetime
 import logging
 import os
+import pickle
 import shutil
 import socket
 import ssl
 import threading
 import time
 from contextlib import ExitStack, closing, suppress
+from functools import partial
 
+import numpy as np
+import pyarrow as pa
 import pytest
 import trustme
 from cryptography import x509
@@ -20,6 +24,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from penstock.cli.app import main
 from penstock.cli.cluster import certificate_files as command
+from penstock.core import _native as native
 from penstock.doctor import Level, running_cluster
 from penstock.errors import StorageError
 from penstock.http.security import certificates as renewing
@@ -29,6 +34,7 @@ from penstock.runtime.settings import SettingsError
 from penstock.services.dictionary import flight_gate
 from penstock.services.dictionary.flight_server import DictionaryServer
 from penstock.services.dictionary.service import DictionarySettings
+from penstock.spark.numbering import encode_terms
 from penstock.term_ids.flight_terms import FlightTerms
 from penstock.term_ids.peer_certificates import PeerCertificates
 from unit.services.dictionary.test_flight_gate import GOOD, LIMITS, PREFACE, Terms, ended, frame, settles
@@ -398,6 +404,18 @@ def test_doctor_asks_dictionaries_with_certificates(server, ours, monkeypatch):
     [found] = running_cluster.dictionaries([location(server)])
     assert found.level is Level.failure
     assert "PENSTOCK_TLS_CERTIFICATE" in found.text
+
+
+def test_the_tasks_of_a_bulk_load_present_their_certificate(server, ours):
+    """Spark sends the function and its arguments to its workers."""
+    id_ = np.array([native.Dictionary().intern_many([GOOD[0]])[0]], np.uint64).view(np.int64)
+    texts = {name: pa.array([text]) for name, text in zip(("lexical", "datatype", "lang"), GOOD[0][1:], strict=True)}
+    batch = pa.record_batch({"part": pa.array([0]), "slot": pa.array(id_), "kind": pa.array([GOOD[0][0]]), **texts})
+    task = partial(encode_terms, (location(server),), ours.issue("driver"), 0.0)
+    count, found = pickle.loads(pickle.dumps(task))([batch])
+    assert (count["entries"].to_pylist(), found["part"].to_pylist()) == ([1], [0])
+    with pytest.raises(StorageError, match="PENSTOCK_TLS_CERTIFICATE"):
+        list(encode_terms((location(server),), None, 0.0, [batch]))
 
 
 # ---- penstock certificates
