@@ -16,6 +16,7 @@
 #include "arrays.hpp"
 #include "edge_labels.hpp"
 #include "errors.hpp"
+#include "store/overlay.hpp"
 #include "store/shard_reader.hpp"
 #include "store/sharding.hpp"
 #include "unlocked.hpp"
@@ -28,6 +29,7 @@ using penstock::IdsIn;
 using penstock::IdsOut;
 using penstock::Label;
 using penstock::Labelled;
+using penstock::Overlay;
 using penstock::ShardReader;
 using penstock::Source;
 using penstock::Store;
@@ -36,7 +38,7 @@ using penstock::TermId;
 
 namespace {
 
-std::vector<Edge> make_edges(Store& store, const IdsIn& s, const IdsIn& p, const IdsIn& o, const IdsIn& g) {
+std::vector<Edge> make_edges(Labelled& store, const IdsIn& s, const IdsIn& p, const IdsIn& o, const IdsIn& g) {
     const std::size_t n = s.size();
     if (p.size() != n || o.size() != n || g.size() != n) throw penstock::DataError("commit: columns of unequal length");
     penstock::EdgeLabels labels(store.labels());
@@ -49,6 +51,35 @@ penstock::Snapshot commit(Store& store, const IdsIn& s, const IdsIn& p, const Id
                           std::uint32_t stream, std::int64_t batch) {
     penstock::Unlocked release;
     return store.commit(make_edges(store, s, p, o, g), {stream, batch});
+}
+
+/// An overlay, and the labels of its graph.
+struct LabelledOverlay final : Overlay {
+    LabelledOverlay(Labelled& labelled, const Source& base) : Overlay(base), graph(labelled) {}
+    Labelled& graph;
+};
+
+std::tuple<IdsOut, IdsOut, IdsOut, IdsOut> columns_of(Labelled& graph, const std::vector<Edge>& edges) {
+    std::vector<TermId> s, p, o, g;
+    for (const Edge& edge : edges) {
+        const auto [name, predicate] = graph.labels().pair(edge.label);
+        s.push_back(edge.subject);
+        p.push_back(predicate);
+        o.push_back(edge.object);
+        g.push_back(name);
+    }
+    return {penstock::to_numpy(std::move(s)), penstock::to_numpy(std::move(p)), penstock::to_numpy(std::move(o)),
+            penstock::to_numpy(std::move(g))};
+}
+
+void add_to_overlay(LabelledOverlay& overlay, const IdsIn& s, const IdsIn& p, const IdsIn& o, const IdsIn& g) {
+    const penstock::Unlocked release;
+    overlay.add(make_edges(overlay.graph, s, p, o, g));
+}
+
+void remove_from_overlay(LabelledOverlay& overlay, const IdsIn& s, const IdsIn& p, const IdsIn& o, const IdsIn& g) {
+    const penstock::Unlocked release;
+    overlay.remove(make_edges(overlay.graph, s, p, o, g));
 }
 
 using LabelsIn = penstock::ColumnIn<Label>;
@@ -207,6 +238,13 @@ void bind_store(nb::module_& m) {
         .def("save", &save, "directory"_a)
         .def("capture", &capture, "directory"_a, "previous"_a = "")
         .def_static("open", &open, "saved"_a, "directory"_a, "reserve_bytes"_a = kReserve, "publish_logs"_a = false);
+
+    nb::class_<LabelledOverlay, Source>(m, "Overlay", "A view with the changes of an update that is not committed yet.")
+        .def(nb::init<Labelled&, const Source&>(), "graph"_a, "base"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
+        .def("add", &add_to_overlay, "s"_a, "p"_a, "o"_a, "g"_a)
+        .def("remove", &remove_from_overlay, "s"_a, "p"_a, "o"_a, "g"_a)
+        .def("added", [](const LabelledOverlay& overlay) { return columns_of(overlay.graph, overlay.added()); })
+        .def("removed", [](const LabelledOverlay& overlay) { return columns_of(overlay.graph, overlay.removed()); });
 
     nb::class_<ShardReader>(m, "ShardReader", "A shard's region mapped read-only, in another process.")
         .def(nb::init<const std::string&>(), "path"_a)

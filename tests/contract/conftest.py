@@ -12,7 +12,9 @@ from support.systems import EngineSystem, OracleSystem
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+SUITES = {"W3C suites": "test_w3c.py", "W3C suite of updates": "test_w3c_update.py"}
 KINDS = {
+    "test_an_update_that_removes_is_refused_at_its_position": "refused updates",
     "test_evaluation_gives_the_expected_result": "evaluations",
     "test_good_text_is_accepted": "positive syntax",
     "test_bad_text_is_refused": "negative syntax",
@@ -20,15 +22,17 @@ KINDS = {
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    outcomes: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    outcomes: dict[str, dict[str, collections.Counter[str]]] = {}
     for outcome in ("passed", "failed", "error", "xfailed", "xpassed"):
         for report in terminalreporter.stats.get(outcome, []):
             name = report.nodeid.split("::")[-1].split("[")[0]
-            if "test_w3c" in report.nodeid and name in KINDS:
-                outcomes[KINDS[name]][outcome] += 1
-    if outcomes:
-        parts = [f"{kind} {c['passed']} of {sum(c.values())}" for kind, c in outcomes.items()]
-        terminalreporter.write_line("W3C suites: " + " · ".join(parts))
+            suite = next((title for title, file in SUITES.items() if f"/{file}::" in report.nodeid), None)
+            if suite is not None and name in KINDS:
+                counts = outcomes.setdefault(suite, collections.defaultdict(collections.Counter))
+                counts[KINDS[name]][outcome] += 1
+    for suite, kinds in outcomes.items():
+        parts = [f"{kind} {c['passed']} of {sum(c.values())}" for kind, c in kinds.items()]
+        terminalreporter.write_line(f"{suite}: " + " · ".join(parts))
 
 
 @pytest.fixture(params=["oracle", "engine", "engine-3-shards"])

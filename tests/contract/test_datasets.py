@@ -193,7 +193,6 @@ def test_other_updates_are_refused_and_say_so() -> None:
         for text in (
             "DELETE DATA { <urn:a> <urn:b> <urn:c> }",
             "DELETE WHERE { ?s ?p ?o }",
-            "INSERT { ?s <urn:p> ?o } WHERE { ?s ?p ?o }",
             "CLEAR ALL",
             "DROP GRAPH <urn:g>",
             "LOAD <urn:g>",

@@ -155,6 +155,14 @@ class Store(Labelled):
     @staticmethod
     def open(saved: str, directory: str, reserve_bytes: int = 1 << 36, publish_logs: bool = False) -> Store: ...
 
+class Overlay(Source):
+    """A view with the changes of an update that is not committed yet. It holds the difference to `base`."""
+    def __init__(self, graph: Labelled, base: Source) -> None: ...
+    def add(self, s: Ids, p: Ids, o: Ids, g: Ids) -> None: ...
+    def remove(self, s: Ids, p: Ids, o: Ids, g: Ids) -> None: ...
+    def added(self) -> tuple[Ids, Ids, Ids, Ids]: ...    # s, p, o, g that `base` lacks
+    def removed(self) -> tuple[Ids, Ids, Ids, Ids]: ...  # s, p, o, g of `base`
+
 def shard_numbers(vertices: Ids, shards: int) -> NDArray[np.uint32]: ...  # the shard of each vertex's lists
 def source_stats(source: Source, label: int) -> tuple[int, int, int]: ...   # edges, subjects, objects
 def source_degree(source: Source, vertex: int, label: int, direction: int) -> int: ...  # 0 out, 1 in

@@ -35,6 +35,7 @@ from penstock.engine.intake.rejected_events import DeadLetter
 from penstock.engine.limits import MAX_TIME_MS, Limits
 from penstock.engine.oneshot.explaining import explain
 from penstock.engine.oneshot.one_shot import OneShot, Texts
+from penstock.engine.oneshot.updating import UpdateRun
 from penstock.engine.standing.standing_query import Query
 from penstock.engine.statistics import engine_stats
 from penstock.engine.stored_graph import LocalGraph
@@ -48,7 +49,7 @@ from penstock.errors import (
 from penstock.query.budget import planning
 from penstock.query.functions import text_functions
 from penstock.query.resolve import as_update
-from penstock.query.supported_updates import inserted_data
+from penstock.query.supported_updates import check_supported, inserted_data, is_data
 from penstock.rdf import terms as terms_of
 
 if TYPE_CHECKING:
@@ -186,12 +187,26 @@ class Engine:
         return BulkIntake(self._opened().core, self._lock)
 
     def update(self, text: str, base: str | None = None) -> None:
-        """Execute `INSERT DATA {...}` as one snapshot. The stored graph is append-only: any other update raises
-        QueryError.
+        """Execute a SPARQL Update as one snapshot. Each of its operations sees what those before it have added.
+
+        The stored graph only grows: an operation that removes triples raises QueryError, as does `LOAD`. LimitError if
+        a pattern exceeds the engine's limits on queries. After an error, nothing has changed.
         """
-        quads = inserted_data(as_update(self._texts.parse(text, base)))
-        with self._change(lambda: self._entry("update", {"text": text, "base": base})) as runtime:
-            insert(runtime.core, quads)
+        update = as_update(self._texts.parse(text, base))
+        check_supported(update)
+        if is_data(update):
+            quads = inserted_data(update)
+            with self._change(lambda: self._entry("update", {"text": text, "base": base})) as runtime:
+                insert(runtime.core, quads)
+            return
+        run = UpdateRun(self._opened().core, self._one_shot, update)
+        with self._change(lambda: self._effect(run)):
+            if run.added is None:
+                run.evaluate()
+            run.commit()
+            if self._changes.logs and run.added is not None and not run.logged:
+                self._changes.unlogged()
+                self.checkpoint()
 
     def query(
         self, text: str, base: str | None = None, timeout_s: float | None = None, memory_mb: int | None = None
@@ -470,13 +485,13 @@ class Engine:
             raise PenstockError("the engine is closed")
         return self._runtime
 
-    def _change(self, entry: Callable[[], LogEntry] | None = None) -> _Change:
+    def _change(self, entry: Callable[[], LogEntry | None] | None = None) -> _Change:
         """Return the context manager of a change. `entry` creates the change's entry of the write-ahead log; None: the
         change is not logged.
         """
         return _Change(self, entry)
 
-    def _begin(self, entry: Callable[[], LogEntry] | None) -> int | None:
+    def _begin(self, entry: Callable[[], LogEntry | None] | None) -> int | None:
         """Acquire the lock and log a change. Returns the number of its entry, or None if it is not logged."""
         self._lock.acquire()
         try:
@@ -511,6 +526,17 @@ class Engine:
 
     def _entry(self, verb: str, arguments: dict[str, Any], data: bytes = b"") -> LogEntry:
         return LogEntry(verb, self._wall(), arguments, data)
+
+    def _effect(self, run: UpdateRun) -> LogEntry | None:
+        """Evaluate an update, and return the entry for what it adds. None if only a checkpoint can make this durable:
+        the log contains the quads, because another evaluation of the text may give others.
+        """
+        if not len(run.evaluate()[0]):
+            run.logged = True
+            return None
+        data = run.as_nquads(self.limits.log_bytes // 4)
+        run.logged = data is not None
+        return None if data is None else self._entry("load", {"graph": None, "format": "nquads", "base": None}, data)
 
     def _pushed(self, iri: str, chunk: Sequence[tuple[object, EventData]], syntax: str) -> LogEntry:
         return pushed(self._wall(), iri, chunk, syntax)
@@ -593,7 +619,7 @@ class _Change:
 
     __slots__ = ("_engine", "_entry", "_number")
 
-    def __init__(self, engine: Engine, entry: Callable[[], LogEntry] | None) -> None:
+    def __init__(self, engine: Engine, entry: Callable[[], LogEntry | None] | None) -> None:
         self._engine = engine
         self._entry = entry
         self._number: int | None = None

@@ -132,13 +132,12 @@ class ChangeData:
 @dataclass(frozen=True, slots=True)
 class Modify:
     """DELETE {…} INSERT {…} WHERE {…}, or DELETE WHERE {…}. For each solution of `query`, the triples of `delete` are
-    removed and those of `insert` are added. `delete` is None if the text has no DELETE. Blank nodes of `insert` are new
-    for each solution.
+    removed and those of `insert` are added. Blank nodes of `insert` are new for each solution.
 
     `query`: a one-shot SELECT of the variables in both templates. `at`: the position of the first template.
     """
 
-    delete: tuple[Quad, ...] | None
+    delete: tuple[Quad, ...]
     insert: tuple[Quad, ...]
     query: ContinuousQuery
     at: int = field(default=-1, compare=False)

@@ -1,4 +1,4 @@
-"""Which updates can be executed. The stored graph only grows: an update that removes triples is an error with its
+"""Which updates can be executed. The stored graph only grows: an operation that removes triples is an error with its
 position (docs/semantics.md §1).
 """
 
@@ -14,31 +14,43 @@ if TYPE_CHECKING:
     from penstock.query.ir import DataQuad, Operation, Update
 
 
+def check_supported(update: Update) -> None:
+    """Raise QueryError, with its position, for the first operation that removes triples or reads a document."""
+    grows = "is not supported yet: the stored graph only grows"
+    for operation in update.operations:
+        match operation:
+            case ChangeData(insert=False):
+                raise error_in(update, operation, f"DELETE DATA {grows}")
+            case Modify() if operation.delete:
+                raise error_in(update, operation, f"DELETE {grows}")
+            case ChangeGraph(verb="CLEAR" | "DROP"):
+                raise error_in(update, operation, f"{operation.verb} {grows}")
+            case TransferGraph(verb="MOVE") if operation.source != operation.target:
+                raise error_in(update, operation, f"MOVE {grows}")
+            case LoadDocument():
+                message = "LOAD is not supported yet: use Engine.load, Client.load or POST /data"
+                raise error_in(update, operation, message)
+
+
+def is_data(update: Update) -> bool:
+    """Return whether an update consists of INSERT DATA and DELETE DATA, so that it reads nothing."""
+    return all(isinstance(operation, ChangeData) for operation in update.operations)
+
+
 def inserted_data(update: Update) -> tuple[DataQuad, ...]:
     """Return the quads of an update that consists of INSERT DATA. QueryError, with its position, for the first other
     operation.
     """
+    check_supported(update)
     quads: list[DataQuad] = []
     for operation in update.operations:
-        if not isinstance(operation, ChangeData) or not operation.insert:
-            raise _unsupported(update, operation)
+        if not isinstance(operation, ChangeData):
+            verb = operation.verb if isinstance(operation, ChangeGraph | TransferGraph) else "INSERT … WHERE"
+            raise error_in(update, operation, f"{verb} is not supported in a cluster yet: use INSERT DATA")
         quads += operation.quads
     return tuple(quads)
 
 
-def _unsupported(update: Update, operation: Operation) -> QueryError:
-    grows = "the stored graph only grows"
-    match operation:
-        case ChangeData():
-            message = f"DELETE DATA is not supported yet: {grows}"
-        case Modify(delete=None):
-            message = "INSERT … WHERE is not supported yet: of SPARQL Update there is INSERT DATA only"
-        case Modify():
-            message = f"DELETE is not supported yet: {grows}"
-        case LoadDocument():
-            message = "LOAD is not supported yet: load the document by Engine.load, Client.load or POST /data"
-        case ChangeGraph(verb="CREATE") | TransferGraph(verb="ADD"):
-            message = f"{operation.verb} is not supported yet: of SPARQL Update there is INSERT DATA only"
-        case ChangeGraph() | TransferGraph():
-            message = f"{operation.verb} is not supported yet: {grows}"
+def error_in(update: Update, operation: Operation, message: str) -> QueryError:
+    """Return a QueryError at the position of an operation."""
     return query_error(Fault(message, operation.at), update.text)

@@ -95,10 +95,9 @@ def test_delete_where_uses_the_template_as_the_pattern() -> None:
 def test_with_is_the_default_graph_of_templates_and_without_using_of_the_pattern() -> None:
     found = modify("WITH :g INSERT { ?s :p 1 . GRAPH :h { ?s :p 2 } } WHERE { ?s :p ?o }")
     assert [graph for graph, _ in found.insert] == [G, H]
-    assert found.delete is None
+    assert found.delete == ()
     assert found.query.dataset == Dataset((G,), all_named=True)
     used = modify("WITH :g DELETE { ?s :p 1 } USING :h USING NAMED :g WHERE { ?s :p ?o }")
-    assert used.delete is not None
     assert [graph for graph, _ in used.delete] == [G]
     assert used.query.dataset == Dataset((H,), (G,))
 
@@ -146,10 +145,10 @@ def test_blank_nodes_are_local_to_an_operation(text: str) -> None:
     [
         ("DELETE DATA { :a :p 1 }", "DELETE DATA is not supported yet: the stored graph only grows", 1),
         ("INSERT DATA {} ; DELETE WHERE { ?s ?p ?o }", "DELETE is not supported yet: the stored graph only grows", 18),
-        ("WITH :g DELETE {} WHERE {}", "DELETE is not supported yet", 9),
+        ("WITH :g DELETE { ?s :p 1 } WHERE {}", "DELETE is not supported yet", 9),
         ("CLEAR ALL", "CLEAR is not supported yet: the stored graph only grows", 1),
         ("MOVE :g TO :h", "MOVE is not supported yet: the stored graph only grows", 1),
-        ("LOAD :g", "LOAD is not supported yet: load the document by Engine.load", 1),
+        ("LOAD :g", "LOAD is not supported yet: use Engine.load", 1),
     ],
 )
 def test_what_cannot_be_executed_is_an_error_with_its_position(text: str, message: str, column: int) -> None:

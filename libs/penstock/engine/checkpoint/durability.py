@@ -75,13 +75,13 @@ class ChangeLog:
         )
 
     # ---- a change
-    def begin(self, entry: Callable[[], LogEntry] | None) -> int | None:
+    def begin(self, entry: Callable[[], LogEntry | None] | None) -> int | None:
         """Log a change before it is applied. Returns the number of its entry, or None if the change is not logged.
         After a StorageError, the caller must not apply the change.
         """
-        if self._wal is None or entry is None:
+        if self._wal is None or entry is None or (made := entry()) is None:
             return None
-        return self._wal.append(entry().encode())
+        return self._wal.append(made.encode())
 
     def refuse(self, number: int | None) -> None:
         """Remove entry `number`, because its change was refused. It must be the last entry."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cachetools import LRUCache
 
 from penstock.core import _native as native
-from penstock.engine.answers.answer_values import Solutions, Triples
+from penstock.engine.answers.answer_values import Solutions, Triples, publish
 from penstock.engine.oneshot.drawn_plan import drawn
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, Planned, make_plan
 from penstock.errors import DataPlaneError, LimitError
@@ -20,6 +20,7 @@ from penstock.query.resolve import as_query, error_at
 if TYPE_CHECKING:
     import rdflib
 
+    from penstock.core._native import Ids
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.streams import Streams
     from penstock.engine.limits import Limits
@@ -89,6 +90,16 @@ class OneShot:
         if ir.form is Form.SELECT:
             return Solutions([v.name for v in ir.variables], columns, result.rows, result.local, lease)
         return Triples(columns, result.rows, result.local, lease).graph()
+
+    def solutions(self, ir: ContinuousQuery, source: native.Source) -> tuple[tuple[Ids, ...], int]:
+        """Return the columns of a SELECT over `source`, as ids of the dictionary, and the number of its solutions. The
+        caller must hold a lease of the dictionary. LimitError if the query exceeds the engine's limits.
+        """
+        planned = make_plan(ir, EngineCatalogue(self._core, self._streams, stored=source), grouped=False)
+        result = self._execute(_Asked(planned), source, None, None)
+        positions = {slot: i for i, slot in enumerate(result.slots)}
+        columns = [result.column(positions[slot]) for _, slot in planned.physical.outputs]
+        return publish(columns, result.local), result.rows
 
     def explain(self, ir: ContinuousQuery, base: str | None) -> str:
         """Return the plan of a query with current estimates, and the figures of the last execution of the same text, if

@@ -139,7 +139,7 @@ class UpdateTranslation:
         query = ContinuousQuery(
             self._text, Form.SELECT, Project(pattern, variables, syntax.at), variables, dataset=dataset, at=syntax.at
         )
-        return Modify(None if syntax.delete is None else delete, insert, query, syntax.at)
+        return Modify(delete, insert, query, syntax.at)
 
     def _template(self, syntax: TemplateClause | None, default: Iri | None, reader: TripleReader) -> tuple[Quad, ...]:
         """Translate the quads of a template. All of them share the reader's context, and thus its blank nodes."""

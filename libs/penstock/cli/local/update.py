@@ -1,0 +1,29 @@
+"""`penstock update`: executes a SPARQL Update on a data directory."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - typer reads it
+from typing import Annotated
+
+import typer
+
+from penstock.cli.local.explain import query_text
+from penstock.engine import Engine
+from penstock.query.parser import parse
+from penstock.query.resolve import as_update
+from penstock.query.supported_updates import check_supported
+
+
+def update(
+    text: Annotated[str, typer.Argument(metavar="UPDATE", help="SPARQL Update text, or @file.")],
+    data_dir: Annotated[Path, typer.Option(help="Data directory of the stored graph.")],
+    base: Annotated[str | None, typer.Option(help="Base IRI for relative names in the update.")] = None,
+) -> None:
+    """Execute a SPARQL Update on a data directory, as one snapshot."""
+    asked = query_text(text)
+    check_supported(as_update(parse(asked, base)))  # an invalid update is a usage error, whatever the data
+    with Engine(data_dir=data_dir) as engine:
+        before = engine.stats()["triples"]
+        engine.update(asked, base)
+        added = engine.stats()["triples"] - before
+    print(f"{added:,} triple{'' if added == 1 else 's'} added")
