@@ -11,10 +11,10 @@ SOURCES := $(shell find native/src native/bindings -name '*.cpp' -o -name '*.hpp
 PYTEST := $(PY) -m pytest -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-cluster up test test-python test-native test-rdma test-spark test-helm test-tsan test-long test-long-spark lint tidy format bench docs wheel clean
+.PHONY: help setup demo demo-cluster up test test-python test-native test-rdma test-spark test-helm test-k8s test-tsan test-long test-long-spark lint tidy format bench docs wheel clean
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 # A stamp per step, so that a second call does only what changed.
 $(VENV)/.tools: pyproject.toml tools/requirements.py
@@ -69,6 +69,9 @@ test-spark: setup $(VENV)/.spark ## Bulk load and stream adaptor on a real Spark
 test-helm: setup $(VENV)/.dev ## The Helm chart: lint, schema, rendered resources; builds Helm where there is none
 	PYTHON=$(PY) tools/helm.sh version
 	$(PY) -m pytest -n 0 -m helm tests/helm
+
+test-k8s: setup $(VENV)/.dev ## The Helm chart on a real Kubernetes of one node: installed, killed, scaled, upgraded (root; KUBE_SH=kube.sh)
+	PYTHONPATH=.:libs $(PY) -m tools.kubernetes $(if $(KEEP),--keep)
 
 test-long-spark: setup $(VENV)/.spark ## The same with ten million triples
 	$(PY) -m pytest -m "spark and long"

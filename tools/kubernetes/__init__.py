@@ -1,0 +1,1 @@
+"""Installs the Helm chart on a real Kubernetes and checks it (`make test-k8s`)."""

@@ -1,0 +1,254 @@
+"""The steps of the test, in order."""
+
+from __future__ import annotations
+
+import base64
+import json
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from penstock import Client
+from tools.kubernetes import images
+from tools.kubernetes.cluster import (
+    FULL_NAME,
+    NAMESPACE,
+    RELEASE,
+    ROOT,
+    StepError,
+    forwarded,
+    is_ready,
+    kube,
+    kubectl,
+    pods,
+    read,
+    ready,
+    wait,
+)
+from tools.kubernetes.load import NAME, Load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Step = Callable[[], str | None]
+
+CHART = ROOT / "helm" / "penstock"
+BROKER_PORT = 19094
+RESOURCE = "rdma/hca_shared_devices_a"
+VALUES: dict[str, Any] = {  # over examples/trial.yaml: a standby or a second one of what is killed
+    "image": dict(zip(("repository", "tag"), images.SERVICES.split(":"), strict=True)),
+    "kafka": {
+        "embedded": {
+            "localPort": BROKER_PORT,
+            "image": {"registry": "", **dict(zip(("repository", "tag"), images.BROKER.split(":"), strict=True))},
+        }
+    },
+    "dictionary": {"replicas": 2},
+    "coordinator": {"replicas": 2},
+    "store": {"replicas": 2},
+}
+_INSTALL_S, _ROLL_S, _SETTLE_S = 300.0, 300.0, 5.0
+
+
+class Run:
+    """One run of the test: what the steps share."""
+
+    def __init__(self) -> None:
+        self._open = ExitStack()
+        self._values = json.loads(json.dumps(VALUES))
+        self._load: Load | None = None
+
+    def steps(self) -> list[tuple[str, Step]]:
+        """Return the steps with their names."""
+        return [
+            ("build Kubernetes", lambda: kube("build", limit_s=3600.0) and None),
+            ("build images", images.build),
+            ("cluster up", self._up),
+            ("helm install", self._install),
+            ("helm test", self._test),
+            ("every coordinator answers", self._coordinators),
+            ("load from the host", self._begin),
+            ("kill a store pod", lambda: self._kill("store", 2)),
+            ("kill a query engine pod", lambda: self._kill("query-engine", 1)),
+            ("kill the active coordinator's pod", self._kill_coordinator),
+            ("scale query engines 1 to 3", lambda: self._scale(3)),
+            ("scale query engines 3 to 1", lambda: self._scale(1)),
+            ("upgrade to a changed image", self._upgrade),
+            ("a changed secret restarts pods", self._rotate),
+            ("RDMA pods wait for a device", self._rdma_pending),
+            ("RDMA pods run with the device plugin", self._rdma_running),
+            ("results: lost, doubled, different", self._verdict),
+            ("helm uninstall", self._uninstall),
+        ]
+
+    def close(self) -> None:
+        """Stop what runs on this machine."""
+        self._open.close()
+
+    # ---- install
+    def _up(self) -> None:
+        kube("up", limit_s=900.0)
+        kubectl("create", "namespace", NAMESPACE, check=False)
+
+    def _helm(self, verb: str, *arguments: str, limit_s: float = _INSTALL_S) -> str:
+        return kube("helm", verb, RELEASE, *arguments, "-n", NAMESPACE, limit_s=limit_s + 30)
+
+    def _apply(self, verb: str, *arguments: str) -> None:
+        """Install or upgrade with the current values."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "values.json")
+            file.write_text(json.dumps(self._values))
+            example = CHART / "examples" / "trial.yaml"
+            self._helm(verb, str(CHART), "-f", str(example), "-f", str(file), *arguments)
+
+    def _install(self) -> None:
+        self._apply("install", "--wait", "--timeout", f"{_INSTALL_S:.0f}s")
+
+    def _test(self) -> None:
+        self._helm("test", "--timeout", "200s")
+
+    def _token(self) -> str:
+        secret = json.loads(kubectl("get", "secret", f"{FULL_NAME}-tokens", "-o", "json"))
+        return base64.b64decode(secret["data"]["admin-token"]).decode()
+
+    def _coordinators(self) -> str:
+        headers = {"authorization": f"Bearer {self._token()}"}
+        answers = {}
+        for name in pods("coordinator"):
+            with forwarded(f"pod/{name}", 8080) as port:
+                response = httpx.get(f"http://127.0.0.1:{port}/streams", headers=headers, timeout=20)
+                refused = httpx.get(f"http://127.0.0.1:{port}/streams", timeout=20)
+            answers[name] = response.status_code, refused.status_code
+        if set(answers.values()) != {(200, 401)}:
+            raise StepError(f"with and without a token: {answers}")
+        return f"{len(answers)} of {len(answers)}: 200, without a token 401"
+
+    # ---- load
+    def _begin(self) -> str:
+        port = self._open.enter_context(forwarded(f"pod/{FULL_NAME}-kafka-0", BROKER_PORT, BROKER_PORT))
+        http = self._open.enter_context(forwarded(f"service/{FULL_NAME}-coordinator", 8080))
+        broker = f"localhost:{port}"
+        with Client(broker, url=f"http://127.0.0.1:{http}", token=self._token()) as client:
+            self._load = Load(broker)
+            self._load.prepare(client)
+        self._load.start()
+        time.sleep(_SETTLE_S)
+        return f"stream {NAME}, {len(self._load.sent)} events so far"
+
+    def _kill(self, component: str, count: int, name: str | None = None) -> str:
+        """End a pod of a component without grace, by default the last one, and wait until as many as before are
+        ready.
+        """
+        name = name or max(pods(component))
+        before = pods(component)[name]["metadata"]["uid"]
+        kubectl("delete", "pod", name, "--grace-period=0", "--force")
+        wait(
+            lambda: ready(component, count) and all(p["metadata"]["uid"] != before for p in pods(component).values()),
+            f"{name} is replaced",
+        )
+        time.sleep(_SETTLE_S)
+        return name
+
+    def _kill_coordinator(self) -> str:
+        active = [name for name in pods("coordinator") if self._is_active(name)]
+        if len(active) != 1:
+            raise StepError(f"active coordinators: {active}")
+        self._kill("coordinator", 2, active[0])
+        wait(lambda: any(map(self._is_active, pods("coordinator"))), "another coordinator is active")
+        return active[0]
+
+    def _is_active(self, name: str) -> bool:
+        """Return whether a pod's metrics say that it is the active coordinator."""
+        headers = {"authorization": f"Bearer {self._token()}"}
+        with forwarded(f"pod/{name}", 8080) as port:
+            metrics = httpx.get(f"http://127.0.0.1:{port}/metrics", headers=headers, timeout=20).text
+        return any(line.startswith("penstock_active") and line.endswith(" 1.0") for line in metrics.splitlines())
+
+    def _scale(self, engines: int) -> None:
+        self._values["queryEngine"] = {"replicas": engines}
+        self._apply("upgrade", "--wait", "--timeout", f"{_ROLL_S:.0f}s")
+        wait(lambda: ready("query-engine", engines), f"{engines} query engines")
+        time.sleep(_SETTLE_S)
+
+    def _upgrade(self) -> str:
+        self._values["image"]["tag"] = images.CHANGED.split(":")[1]
+        self._apply("upgrade", "--wait", "--timeout", f"{_ROLL_S:.0f}s")
+        components = ("adaptor", "coordinator", "dictionary", "dispatcher", "query-engine", "store")
+        wait(lambda: all(_runs(component, images.CHANGED) for component in components), "all pods run the new image")
+        time.sleep(_SETTLE_S)
+        return f"{sum(len(pods(component)) for component in components)} pods"
+
+    def _rotate(self) -> str:
+        """A changed Secret of the stores restarts stores and query engines, and nothing else."""
+        before = {name: pod["metadata"]["uid"] for name, pod in _all_pods().items()}
+        secret = base64.b64encode(f"another secret {time.time()}".encode()).decode()
+        kubectl("patch", "secret", f"{FULL_NAME}-secret", "-p", json.dumps({"data": {"secret": secret}}))
+        self._apply("upgrade", "--wait", "--timeout", f"{_ROLL_S:.0f}s")
+        changed = {name for name, pod in _all_pods().items() if before.get(name) != pod["metadata"]["uid"]}
+        expected = {*pods("store"), *pods("query-engine")}
+        if changed != expected:
+            raise StepError(f"restarted: {sorted(changed)}, expected: {sorted(expected)}")
+        time.sleep(_SETTLE_S)
+        return ", ".join(sorted(changed))
+
+    # ---- RDMA
+    def _rdma_pending(self) -> str:
+        self._values["rdma"] = {"enabled": True, "resourceName": RESOURCE}
+        self._apply("upgrade")
+        wait(lambda: any(_is_refused(pod) for pod in pods("store").values()), "a store pod is Pending")
+        time.sleep(_SETTLE_S)
+        [reason] = {_is_refused(pod) for pod in pods("store").values()} - {""}
+        return reason
+
+    def _rdma_running(self) -> str:
+        kube("plugin", f"{RESOURCE}=8")
+        wait(lambda: ready("store", 2) and ready("query-engine", 1), "stores and engine run with the device", _ROLL_S)
+        wait(lambda: all(map(_has_device, [*pods("store").values(), *pods("query-engine").values()])), "all rolled")
+        time.sleep(_SETTLE_S)
+        return "2 stores and 1 query engine have the device; reads by TCP, for it is a stub"
+
+    # ---- end
+    def _verdict(self) -> str:
+        assert self._load is not None
+        self._load.end()
+        found = self._load.verdict()
+        text = f"{len(self._load.sent)} events, {found.expected} results: {found.lost} lost, {found.doubled} doubled, "
+        text += f"{found.different} different"
+        if not found.good:
+            raise StepError(text)
+        return text
+
+    def _uninstall(self) -> str:
+        self.close()
+        self._helm("uninstall", "--wait", "--timeout", "120s")
+        wait(lambda: not _all_pods(), "all pods are gone", 120.0)
+        claims = [claim["metadata"]["name"] for claim in read("persistentvolumeclaims")]
+        kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+        return f"{len(claims)} claims remain"
+
+
+def _all_pods() -> dict[str, dict[str, Any]]:
+    found = {pod["metadata"]["name"]: pod for pod in read("pods")}
+    return {
+        name: pod for name, pod in found.items() if pod["metadata"]["labels"]["app.kubernetes.io/component"] != "test"
+    }
+
+
+def _runs(component: str, image: str) -> bool:
+    return all(is_ready(pod) and pod["spec"]["containers"][0]["image"] == image for pod in pods(component).values())
+
+
+def _is_refused(pod: dict[str, Any]) -> str:
+    """Return why the scheduler does not place a pod for want of the device, else an empty string."""
+    for condition in pod["status"].get("conditions", []):
+        if condition["type"] == "PodScheduled" and condition["status"] == "False" and RESOURCE in condition["message"]:
+            return str(condition["message"]).split(".", maxsplit=1)[0]
+    return ""
+
+
+def _has_device(pod: dict[str, Any]) -> bool:
+    return RESOURCE in pod["spec"]["containers"][0]["resources"].get("limits", {})
