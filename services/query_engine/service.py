@@ -29,11 +29,17 @@ from penstock.services.query_engine.query_engine import QueryEngine
 from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.engine.runtime import Runtime
     from penstock.runtime.metrics import Metrics
 
 _MEASURE_S = 1.0  # interval between two measurements of memory
 _ALONE_S = 1.0  # s that a stopping engine waits for the placement to move its buckets
+BEHIND_S = 10.0
+"""Time in s after which an engine that has not been at the end of the log is not ready. Under load, single steps always
+leave some records to read.
+"""
 _NAMED = 10  # maximum number of query names in a log line
 
 
@@ -80,6 +86,28 @@ class QueryEngineSettings(ClientSettings):
         return StoreLinks(name, self.shards, reach, lease_ms=self.lease_ms, secret=secret, execution=self.execution)
 
 
+class AtEnd:
+    """Observes whether an engine keeps up with the log. The engine's thread calls `look` after each step; any thread
+    may call `behind`.
+    """
+
+    def __init__(self, caught_up: Callable[[], bool], now: Callable[[], float] = time.monotonic) -> None:
+        self._caught_up, self._now = caught_up, now
+        self._last: float | None = None
+
+    def look(self) -> None:
+        """Record the time if the engine is at the end of the log."""
+        if self._caught_up():
+            self._last = self._now()
+
+    def behind(self) -> str | None:
+        """Return why the engine is not ready, or None if it was at the end of the log in the last `BEHIND_S`."""
+        if self._last is None:
+            return "behind the end of the log"
+        late_s = self._now() - self._last
+        return f"behind the end of the log for {late_s:.0f} s" if late_s > BEHIND_S else None
+
+
 class CheckpointedEngine:
     """An engine with its checkpoint directory."""
 
@@ -111,6 +139,7 @@ class CheckpointedEngine:
         self._logged_error: str | None = None
         self._asked = 0.0
         self.unsaved: str | None = None  # why the last checkpoint failed
+        self.at_end = AtEnd(self.engine.caught_up)
         # measured in the engine's thread, because other threads must not read the data
         self.memory: dict[str, int] = {}
         self._measured = -_MEASURE_S
@@ -120,6 +149,7 @@ class CheckpointedEngine:
         anything.
         """
         worked = self.engine.step(timeout_s)
+        self.at_end.look()
         if self.engine.last_error != self._logged_error:
             self._logged_error = self.engine.last_error
             self._logger.warning("waiting", reason=self._logged_error or "over")
@@ -229,7 +259,7 @@ def open_engine(context: Context[QueryEngineSettings]) -> CheckpointedEngine:
     context.routes.extend(query_statuses.routes(made.engine.status))
     context.listening.append(made.engine.answer_at)
     made.engine.send_heartbeats()
-    context.health.check("log", lambda: None if made.engine.caught_up() else "behind the end of the log")
+    context.health.check("log", made.at_end.behind)
     context.health.check("checkpoint", lambda: made.unsaved)
     context.observers.append(EngineGauges(made, context.metrics, context).observe)
     return made
