@@ -270,6 +270,7 @@ class TestKeySets:
     def test_a_changed_file_takes_effect(self, opened, tmp_path, monkeypatch):
         monkeypatch.setattr(KeyFile, "refresh_s", 0.05)
         issuer, later = opened(KEY), SigningKey("k2")
+        assert owner(issuer, token(KEY, URL)), "the first fetch has ended"
         (tmp_path / "keys.json").write_bytes(b"{")
         time.sleep(0.2)
         assert owner(issuer, token(KEY, URL)).name == "oidc:alice"
