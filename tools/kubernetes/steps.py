@@ -92,6 +92,8 @@ class Run:
     # ---- install
     def _up(self) -> None:
         kube("up", limit_s=900.0)
+        kube("plugin", "stop")  # of an earlier run with --keep
+        wait(lambda: not _devices(), "the node has no devices", 60.0)
         kubectl("create", "namespace", NAMESPACE, check=False)
 
     def _helm(self, verb: str, *arguments: str, limit_s: float = _INSTALL_S) -> str:
@@ -248,6 +250,12 @@ def _is_refused(pod: dict[str, Any]) -> str:
         if condition["type"] == "PodScheduled" and condition["status"] == "False" and RESOURCE in condition["message"]:
             return str(condition["message"]).split(".", maxsplit=1)[0]
     return ""
+
+
+def _devices() -> int:
+    """Return how many devices the node offers."""
+    nodes = json.loads(kube("kubectl", "get", "nodes", "-o", "json"))["items"]
+    return sum(int(node["status"]["allocatable"].get(RESOURCE, 0)) for node in nodes)
 
 
 def _has_device(pod: dict[str, Any]) -> bool:
