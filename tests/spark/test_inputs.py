@@ -103,6 +103,19 @@ def test_an_unknown_file_system_is_reported(spark, path, message):
         HadoopFiles(spark).matching(path)
 
 
+def test_a_state_file_survives_a_crash_while_it_is_replaced(spark, tmp_path):
+    files, name = HadoopFiles(spark), str(tmp_path / "load.json")
+    assert files.read_state(name) is None
+    files.write_state(name, b"1")
+    files.write_state(name, b"2")
+    assert files.read_state(name) == b"2"
+    (tmp_path / "load.json").rename(tmp_path / "load.json.old")  # a write ends here
+    assert files.read_state(name) == b"2"
+    files.write_state(name, b"3")
+    assert files.read_state(name) == b"3"
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith((".old", ".new"))]
+
+
 def test_a_name_without_a_format_is_reported():
     with pytest.raises(DataError, match=r"a\.dat"):
         format_of("a.dat.gz")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _GLOB = frozenset("{}[]*?\\")
+_NEW, _OLD = ".new", ".old"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,41 +83,44 @@ class HadoopFiles:
             listed = system.listStatus(path) if system.exists(path) else ()
             return sorted(status.getPath().getName() for status in listed if status.isDirectory())
 
-    def exists(self, name: str) -> bool:
-        """Return whether a file or folder exists."""
-        with _naming(name):
-            path, system = self._resolve(name)
-            return bool(system.exists(path))
-
     def delete(self, name: str) -> None:
         """Delete a file, or a folder with its content. No effect if it does not exist."""
         with _naming(name):
             path, system = self._resolve(name)
             system.delete(path, True)
 
-    def read(self, name: str) -> bytes:
-        """Return a small file's content."""
+    def read_state(self, name: str) -> bytes | None:
+        """Return the content that `write_state` has written last; None if there is none."""
         with _naming(name):
             path, system = self._resolve(name)
-            stream = system.open(path)
-            try:
-                return bytes(stream.readAllBytes())
-            finally:
-                stream.close()
+            for found in (path, self._fs.Path(name + _OLD)):
+                if system.exists(found):
+                    stream = system.open(found)
+                    try:
+                        return bytes(stream.readAllBytes())
+                    finally:
+                        stream.close()
+        return None
 
-    def write(self, name: str, data: bytes) -> None:
-        """Write a small file atomically, replacing an existing one."""
+    def write_state(self, name: str, data: bytes) -> None:
+        """Write a small file, replacing an existing one. Call from one process only.
+
+        After a crash, `read_state` returns either the old or the new content. Hadoop has no rename that replaces a file
+        on every file system, so the old content has another name until the new content is in its place.
+        """
         with _naming(name):
             path, system = self._resolve(name)
-            new = self._fs.Path(name + ".new")
+            new, old = self._fs.Path(name + _NEW), self._fs.Path(name + _OLD)
             stream = system.create(new, True)
             try:
                 stream.write(data)
             finally:
                 stream.close()
-            system.delete(path, False)
-            if not system.rename(new, path):
-                raise StorageError(f"{name}: cannot be written")
+            if system.exists(path):
+                system.delete(old, False)
+                _moved(system, path, old)
+            _moved(system, new, path)
+            system.delete(old, False)
 
     def put(self, local: Path, name: str) -> None:
         """Copy a local file to `name`."""
@@ -189,3 +193,9 @@ def _missing(message: str) -> str:
     if not message.startswith("No FileSystem for scheme") and "ClassNotFoundException" not in message:
         return ""
     return ": the jars of that file system are missing (add them with --conf spark.jars=...)"
+
+
+def _moved(system: Any, source: Any, target: Any) -> None:
+    """Rename a file. StorageError if the file system refuses it."""
+    if not system.rename(source, target):
+        raise StorageError(f"{target}: cannot be written")

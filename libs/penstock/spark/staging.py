@@ -47,8 +47,7 @@ class Staging:
         Removes the remains of a different load.
         """
         description = json.loads(json.dumps(description))
-        if self._files.exists(self.path("load.json")):
-            self._state = self._read()
+        self._state = self._read()
         if self._state.get("version") == VERSION and self._state.get("load") == description:
             return bool(self._state["stages"])
         self.remove()
@@ -83,10 +82,10 @@ class Staging:
 
     def _read(self) -> dict[str, Any]:
         try:
-            state = json.loads(self._files.read(self.path("load.json")))
+            state = json.loads(self._files.read_state(self.path("load.json")) or b"")
         except ValueError:
             return {}
         return state if isinstance(state, dict) else {}
 
     def _write(self) -> None:
-        self._files.write(self.path("load.json"), json.dumps(self._state).encode())
+        self._files.write_state(self.path("load.json"), json.dumps(self._state).encode())
