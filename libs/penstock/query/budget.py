@@ -62,7 +62,7 @@ class Budget:
     counts may be twice the limits.
     """
 
-    __slots__ = ("_deadline", "_left", "_spent", "at", "bytes", "facts", "limits", "nodes", "slack", "text", "timed")
+    __slots__ = ("_deadline", "_left", "_spent", "at", "bytes", "facts", "limits", "nodes", "slack", "text")
 
     def __init__(self, limits: PlanningLimits, text: str, *, accepted: bool = False) -> None:
         self.limits = limits
@@ -76,7 +76,6 @@ class Budget:
         timeout_s = limits.planning_timeout_s
         self._deadline = None if accepted or timeout_s <= 0 else thread_time() + timeout_s
         self._left = 0.0
-        self.timed = True
 
     def spend(self, at: int = -1, work: int = 1) -> None:
         """Record units of work (about ten microseconds each) for the construct at offset `at`. LimitFault if the time
@@ -101,7 +100,6 @@ class Budget:
 
     def time(self, on: bool) -> None:
         """Stop or continue the clock. Data of updates are not timed."""
-        self.timed = on
         if self._deadline is None:
             self._deadline = thread_time() + self._left if on and self._left else None
         elif not on:

@@ -68,7 +68,7 @@ def parse_syntax(text: str, budget: Budget | None = None) -> QueryText | UpdateT
     parsing: Any = sparql().parse_interactive(source.parsed)  # parts of lark are untyped
     state = parsing.parser_state
     fed, look = 0, min(_LOOK_EVERY, budget.limits.max_query_tokens)
-    plain = PlainReader(source.parsed)
+    plain = PlainReader(source.parsed, budget)
     place = parsing.lexer_thread.state.line_ctr
     try:
         for token in parsing.lexer_thread.lex(state):
@@ -81,8 +81,6 @@ def parse_syntax(text: str, budget: Budget | None = None) -> QueryText | UpdateT
             if plain.starts(token, fed) and not source.ends:
                 place.char_pos, tokens = plain.read(place.char_pos, budget.limits.max_update_tokens - fed)
                 fed += tokens
-            if plain.in_data is budget.timed:
-                budget.time(not plain.in_data)
         syntax: QueryText | UpdateText = parsing.feed_eof()
         budget.look()
     except UnexpectedCharacters as error:

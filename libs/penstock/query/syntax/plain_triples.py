@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from lark import Token
 
+    from penstock.query.budget import Budget
+
 _WS = r"[ \t\r\n]"
 _IRI = r"""<[^<>"{}|^`\\\x00-\x20]*>|(?:[A-Za-z][A-Za-z0-9_-]*)?:[A-Za-z0-9_][A-Za-z0-9_-]*"""
 _NODE = rf"{_IRI}|_:[A-Za-z0-9]+"
@@ -38,14 +40,15 @@ PlainRun: TypeAlias = tuple["Token | None", tuple[PlainTriple, ...]]
 class PlainReader:
     """Reads the plain triples of an update between tokens of the parser. `operations`: for each INSERT DATA and DELETE
     DATA, its runs of triples with one graph. `in_data`: whether the last token belongs to such an operation.
-    `data_tokens`: number of tokens in the operations that are complete.
+    `data_tokens`: number of tokens in the operations that are complete. The budget's clock stops during data.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, budget: Budget) -> None:
         self.operations: list[list[PlainRun]] = []
         self.in_data = False
         self.data_tokens = 0
         self._text = text
+        self._budget = budget
         self._began = 0
         self._previous: Token | None = None
         self._names_graph = False
@@ -56,13 +59,14 @@ class PlainReader:
         """Record a token that the parser has accepted, as number `fed` of the text. Returns whether a triple may start
         after it.
         """
-        kind, previous = token.type, self._previous
-        self._previous = token
+        kind = token.type
         if not self.in_data:
             if kind == "DATA":
                 self.operations.append([])
                 self.in_data, self._began = True, fed
+                self._budget.time(False)
             return False
+        previous, self._previous = self._previous, token
         if kind == "GRAPH":
             self._names_graph = True
         elif kind == "LBRACE":
@@ -75,6 +79,7 @@ class PlainReader:
             if not self._depth:
                 self.in_data = False
                 self.data_tokens += fed - self._began
+                self._budget.time(True)
         return kind in ("LBRACE", "DOT")
 
     def outside(self, fed: int) -> int:

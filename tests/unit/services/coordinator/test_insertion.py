@@ -29,8 +29,14 @@ def test_a_document_has_the_ids_of_the_cluster_and_names_its_graphs(terms):
 def test_an_update_is_insert_data_and_nothing_else(terms):
     assert len(Insertion.of_update(terms, "INSERT DATA { <http://x/s> <http://x/p> 1, 2 }")) == 2
     continuous = "REGISTER QUERY q AS SELECT ?s FROM STREAM <http://x/s> [RANGE 1s STEP 1s] WHERE { ?s ?p ?o }"
-    with pytest.raises(QueryError, match="a query is not an update"):
-        Insertion.of_update(terms, continuous)
+    for text, message in (
+        (continuous, "a query is not an update"),
+        ("INSERT { ?s <http://x/p> 1 } WHERE { ?s ?p ?o }", "INSERT … WHERE is not supported in a cluster yet"),
+        ("ADD <http://x/g> TO <http://x/h>", "ADD is not supported in a cluster yet: use INSERT DATA"),
+        ("DELETE DATA { <http://x/s> <http://x/p> 1 }", "DELETE DATA is not supported yet"),
+    ):
+        with pytest.raises(QueryError, match=message):
+            Insertion.of_update(terms, text)
 
 
 def test_an_insertion_has_a_limit(terms, monkeypatch):
