@@ -157,6 +157,7 @@ bool RemoteView::at_hand(const List& list) const {
 }
 
 std::uint32_t RemoteView::ranges_of(Operation& operation, const List& list, Ranges& ranges) const {
+    if (layout::has_removals(list.state)) throw StorageError("a list with removals cannot be read from another node");
     const ShardMemory memory = this->memory(operation, list.shard);
     return visible_ranges(visibility_, ListLogs(memory, list.entry), list.state, ranges);
 }

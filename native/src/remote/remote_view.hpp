@@ -69,7 +69,7 @@ private:
     };
     using Ranges = std::vector<PositionRange>;
 
-    bool whole(const List& list) const { return layout::last_of(list.state) < visibility_.first_excluded; }
+    bool whole(const List& list) const { return layout::whole_before(list.state, visibility_.first_excluded); }
     bool at_hand(const List& list) const;
     std::uint32_t shard_of(TermId vertex) const;
     Snapshot as_of(std::uint32_t shard) const;

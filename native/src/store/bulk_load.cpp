@@ -17,7 +17,7 @@ BulkLoad::BulkLoad(Store& store, const BulkOptions& options)
     if (options_.shards == 0) options_.shards = impl.all_shards;
     if (options_.pieces == 0 || options_.pieces > kMaxPieces) throw LimitError("a shard's load has 1 to 65536 pieces");
     if (options_.shards > kMaxShards) throw LimitError("a load is made for 1 to 4096 shards");
-    if (latest_ + 1 == 0) throw LimitError("snapshot numbers are used up");
+    if (latest_ >= kMaxSnapshot) throw LimitError("snapshot numbers are used up");
     if (!options_.snapshot && !impl.whole()) throw Error("a part of a store cannot give loads their numbers");
     if (options_.snapshot.value_or(latest_ + 1) != latest_ + 1)
         throw DataError("load " + std::to_string(*options_.snapshot) + " cannot follow " + std::to_string(latest_));

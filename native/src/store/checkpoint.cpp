@@ -165,6 +165,7 @@ std::string generation_of(const std::string& directory) {
 }  // namespace
 
 std::unique_ptr<StoreCapture> Store::capture(const std::string& directory, const std::string& previous) const {
+    if (impl_->has_removals) throw DataError("a store from which edges were removed cannot be saved yet");
     SavedStore& known = *impl_->saved;
     if (known.writing.exchange(true, std::memory_order_acquire))
         throw DataError("what was captured before is not written yet");

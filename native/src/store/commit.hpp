@@ -10,7 +10,8 @@
 
 namespace penstock {
 
-using Snapshot = std::uint32_t;  // 0 = the empty store
+using Snapshot = std::uint32_t;                       // 0 = the empty store
+inline constexpr Snapshot kMaxSnapshot = 0x7FFFFFFF;  // the state word of a list uses the 32nd bit
 
 struct Edge {
     TermId subject;

@@ -40,14 +40,21 @@ inline void store_release(std::uint64_t& word, std::uint64_t value) {
 /// [word]: the value itself if the list has one value; otherwise Tag::Extent | offset of the first ListExtent, which
 /// then holds *all* values from index 0. The writer stores head before state, and a reader loads state before head;
 /// head is therefore at least as new as state. If they differ (state: one value, head: extent), both readings
-/// give the same value.
+/// give the same value. Bit 63 of `state`: the list has removal words (Removal).
 struct Entry {
     std::uint64_t state = 0;
     TermId head = 0;
 };
 
 constexpr std::uint64_t make_state(Snapshot last, std::uint32_t length) { return (std::uint64_t{last} << 32) | length; }
-constexpr Snapshot last_of(std::uint64_t state) { return static_cast<Snapshot>(state >> 32); }
+inline constexpr std::uint64_t kHasRemovals = std::uint64_t{1} << 63;
+constexpr bool has_removals(std::uint64_t state) { return (state & kHasRemovals) != 0; }
+constexpr Snapshot last_of(std::uint64_t state) { return static_cast<Snapshot>(state >> 32) & kMaxSnapshot; }
+/// Whether every position of the list is a value that such a reader sees. One comparison: a list with removal words
+/// compares as changed after every snapshot.
+constexpr bool whole_before(std::uint64_t state, Snapshot first_excluded) {
+    return static_cast<Snapshot>(state >> 32) < first_excluded;
+}
 constexpr std::uint32_t length_of(std::uint64_t state) { return static_cast<std::uint32_t>(state); }
 
 constexpr bool is_extent(TermId head) { return tag_of(head) == Tag::Extent; }
@@ -63,6 +70,18 @@ struct ListExtent {
     TermId* values() { return reinterpret_cast<TermId*>(this + 1); }
     const TermId* values() const { return reinterpret_cast<const TermId*>(this + 1); }
     static constexpr std::uint64_t bytes(std::uint64_t capacity) { return sizeof(ListExtent) + 8 * capacity; }
+};
+
+/// A removal word takes a position of a list like a value, but changes another one: it removes the value at `position`
+/// or restores it. Every value of a list has exactly one position; of the removal words that name it, the last visible
+/// one decides. Removal words are greater than all terms, so they end the ascending values of a commit.
+struct Removal {
+    static constexpr TermId make(std::uint32_t position, bool restores) {
+        return make_id(Tag::Removal, std::uint64_t{restores} << 32 | position);
+    }
+    static constexpr bool is(TermId word) { return tag_of(word) == Tag::Removal; }
+    static constexpr std::uint32_t position(TermId word) { return static_cast<std::uint32_t>(word); }
+    static constexpr bool restores(TermId word) { return (word >> 32 & 1) != 0; }
 };
 
 // ---- records

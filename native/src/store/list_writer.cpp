@@ -71,7 +71,9 @@ void ListWriter::complete(LongList& list, Offset offset, std::uint32_t length) c
     list.others.reserve(values);
     for_each_new([&](const ListExtent& extent, ExtentAt place, std::uint32_t from, std::uint32_t n) {
         if (extent.sorted > kScanned && list.indexed <= place.first) list.sorted.push_back(place);
-        for (std::uint32_t i = from; i < n; ++i) list.others.insert(extent.values()[i], place.first + i);
+        // Removal words are never sought, and one may occur very often.
+        for (std::uint32_t i = from; i < n; ++i)
+            if (!layout::Removal::is(extent.values()[i])) list.others.insert(extent.values()[i], place.first + i);
         list.indexed_to = place;
     });
     list.indexed = length;
@@ -204,13 +206,14 @@ void ListWriter::update_hint(ListHint& hint, std::uint32_t length, ExtentAt tail
     if (number == 0) return;
     LongList& list = long_lists_[number - 1];
     if (list.indexed != length || values.size() > kScanned) return;  // complete() adds them on demand
-    for (std::uint32_t i = 0; i < values.size(); ++i) list.others.insert(values[i], length + i);
+    for (std::uint32_t i = 0; i < values.size(); ++i)
+        if (!layout::Removal::is(values[i])) list.others.insert(values[i], length + i);
     list.indexed = longer;
     list.indexed_to = tail;
     indexed_.push_back(number);
 }
 
-void ListWriter::append(Offset offset, std::span<const TermId> values, Snapshot snapshot) {
+void ListWriter::append(Offset offset, std::span<const TermId> values, Snapshot snapshot, bool has_removals) {
     auto& entry = region_.at<Entry>(offset);
     const std::uint32_t length = layout::length_of(entry.state);
     const std::uint64_t longer = std::uint64_t{length} + values.size();
@@ -219,7 +222,8 @@ void ListWriter::append(Offset offset, std::span<const TermId> values, Snapshot 
         extend(offset, length, values);
     else
         publication_.store(entry.head, make_first_extent(entry.head, values));
-    publication_.store(entry.state, layout::make_state(snapshot, static_cast<std::uint32_t>(longer)));
+    const std::uint64_t state = layout::make_state(snapshot, static_cast<std::uint32_t>(longer));
+    publication_.store(entry.state, has_removals ? state | layout::kHasRemovals : state);
 }
 
 void ListWriter::abandon() {

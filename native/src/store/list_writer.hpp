@@ -51,9 +51,9 @@ public:
     /// Creates a list that no reader can reach yet. `values` ascend and are not empty; the extent has exact size.
     layout::Entry create(std::span<const TermId> values, Snapshot snapshot);
 
-    /// Writes ascending values behind the published ones and prepares the words that publish them. LimitError if the
-    /// list would reach 2^32 values.
-    void append(layout::Offset entry, std::span<const TermId> values, Snapshot snapshot);
+    /// Writes ascending words behind the published ones and prepares the words that publish them: values, and removal
+    /// words if the list `has_removals` from now on. LimitError if the list would reach 2^32 words.
+    void append(layout::Offset entry, std::span<const TermId> values, Snapshot snapshot, bool has_removals);
 
     /// keep() ends a published commit. abandon() ends one that rolls back, and discards the hints made by it.
     void keep() {

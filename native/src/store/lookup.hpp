@@ -150,6 +150,22 @@ void for_each_piece(const Memory& memory, const TermId& head, std::uint32_t begi
     });
 }
 
+/// Calls visit(word, its position) for the removal words among positions [begin, end) of a list, in ascending order.
+/// Skips ascending values, because removal words are greater.
+template <class Memory, class Visit>
+void for_each_removal(const Memory& memory, TermId head, std::uint32_t begin, std::uint32_t end, Visit visit) {
+    if (begin >= end || !layout::is_extent(head)) return;
+    for_each_extent(memory, first_extent(head), end, [&](const ListExtent& extent, ExtentAt place) {
+        const TermId* const values = extent.values();
+        const std::uint32_t n = std::min(extent.capacity, end - place.first), sorted = std::min(extent.sorted, n);
+        const auto* const ascending = std::lower_bound(values, values + sorted, make_id(Tag::Removal, 0));
+        const std::uint32_t known = begin > place.first ? begin - place.first : 0;
+        for (auto i = std::max(static_cast<std::uint32_t>(ascending - values), known); i < n; ++i)
+            if (layout::Removal::is(values[i])) visit(values[i], place.first + i);
+        return false;
+    });
+}
+
 inline constexpr std::uint32_t kAbsent = 0xFFFFFFFFu;
 inline constexpr std::uint32_t kScanned = 64;   // unsorted values up to this number are scanned linearly
 inline constexpr std::uint32_t kBisected = 12;  // the same for sorted values

@@ -22,20 +22,12 @@ constexpr std::uint32_t kMaxStreams = 1u << 20;
 constexpr std::uint64_t kFirstVts = 16;
 }  // namespace
 
-/// All ends of one vertex in the commit.
-struct Shard::Run {
-    std::span<const Keyed> ends;
-    std::uint64_t hash = 0;
-    Offset bucket = 0;
-    Offset record = 0;
-    Offset entry = 0;  // of the first label
-};
-
 Shard::Shard(Region region, const CommitHistory& history, std::uint32_t number)
     : region_(std::move(region)),
       history_(history),
       number_(number),
       lists_(region_, publication_),
+      changed_(region_),
       table_(region_),
       logs_(region_) {
     // The saved list of unused spans includes the rings and logs of the previous incarnation.
@@ -128,6 +120,13 @@ std::size_t Shard::keep_new(Offset entry, std::span<const Keyed> ends, std::vect
     return values_.size();
 }
 
+Shard::LabelChange& Shard::label_change(Label label) {
+    if (label_edges_.size() <= label) label_edges_.resize(std::max<std::size_t>(label + 1, label_edges_.size() * 2));
+    LabelChange& change = label_edges_[label];
+    if (change.added + change.removed == 0) touched_labels_.push_back(label);
+    return change;
+}
+
 void Shard::append_vertex(Dir dir, const Run& run, std::vector<Keyed>* fresh, std::vector<Keyed>* repeated) {
     new_labels_.clear();
     for (std::size_t at = 0; at < run.ends.size();) {
@@ -142,6 +141,10 @@ void Shard::append_vertex(Dir dir, const Run& run, std::vector<Keyed>* fresh, st
                              : run.record == 0          ? 0
                                                         : find_entry(run.record, vertex, label, dir);
         values_.clear();
+        if (entry != 0 && layout::has_removals(region_.at<Entry>(entry).state)) {
+            change_list(dir, entry, ends, {}, {fresh, nullptr, repeated});
+            continue;
+        }
         if (entry != 0 && fresh != nullptr)
             keep_new(entry, ends, repeated);
         else
@@ -149,12 +152,7 @@ void Shard::append_vertex(Dir dir, const Run& run, std::vector<Keyed>* fresh, st
         if (values_.empty()) continue;
         if (fresh != nullptr)
             for (TermId value : values_) fresh->push_back({vertex, label, value});
-        if (dir == Dir::Out) {
-            if (label_edges_.size() <= label)
-                label_edges_.resize(std::max<std::size_t>(label + 1, label_edges_.size() * 2));
-            if (label_edges_[label] == 0) touched_labels_.push_back(label);
-            label_edges_[label] += values_.size();
-        }
+        if (dir == Dir::Out) label_change(label).added += values_.size();
         if (entry != 0) {
             append_list(entry, values_);
         } else {
@@ -167,7 +165,8 @@ void Shard::append_vertex(Dir dir, const Run& run, std::vector<Keyed>* fresh, st
 
 void Shard::append_list(Offset entry, std::span<const TermId> values) {
     const std::uint64_t state = region_.at<Entry>(entry).state;
-    lists_.append(entry, values, snapshot_);
+    const bool has_removals = layout::has_removals(state) || layout::Removal::is(values.back());
+    lists_.append(entry, values, snapshot_, has_removals);
     appends_.push_back(
         {entry, layout::length_of(state), static_cast<std::uint32_t>(values.size()), layout::last_of(state)});
 }
@@ -230,12 +229,15 @@ void Shard::extend_record(const Run& run, Dir dir) {
 void Shard::reassert(Dir dir, const Keyed& end) {
     const Offset record = find_record(end.vertex, dir);
     const Offset entry = find_entry(record, end.vertex, end.label, dir);
-    reassertions_.push_back({entry, lists_.find(entry, end.value)});
+    const std::uint32_t position = lists_.find(entry, end.value);
+    reassertions_.push_back({entry, changed_.find(entry).at(position).last});
 }
 
 // Adds the vertices that got a label for the first time to the lists of their labels. The vertices ascend, and a
 // counting sort by label preserves that order.
 void Shard::append_index(Dir dir) {
+    if (!changed_labels_[static_cast<int>(dir)].empty() || !turns_[static_cast<int>(dir)].empty())
+        return change_index(dir);
     auto& items = index_[static_cast<int>(dir)];
     std::vector<Label> labels;
     for (const IndexItem& item : items) {
@@ -265,8 +267,9 @@ void Shard::prepare() {
     std::uint64_t edges = header().edges;
     for (Label label : touched_labels_) {
         auto& row = region_.at<LabelRow>(make_label_row(label));
-        publication_.store(row.edges, row.edges + label_edges_[label]);
-        edges += label_edges_[label];
+        const std::uint64_t change = label_edges_[label].added - label_edges_[label].removed;
+        publication_.store(row.edges, row.edges + change);
+        edges += change;
     }
     publication_.store(region_.header().edges, edges);
     table_.claim(slots_, snapshot_);
@@ -286,7 +289,8 @@ AppendLog Shard::make_log() {
         auto& entry = region_.at<Entry>(reassertion.entry);
         const std::uint32_t length = layout::length_of(entry.state);
         appends_.push_back({reassertion.entry, length, 0, layout::last_of(entry.state)});
-        publication_.store(entry.state, layout::make_state(snapshot_, length));
+        const std::uint64_t mark = entry.state & layout::kHasRemovals;
+        publication_.store(entry.state, layout::make_state(snapshot_, length) | mark);
     }
     const std::size_t usual = appends_.size();
     AppendLog log(std::exchange(appends_, {}), std::exchange(reassertions_, {}));
@@ -296,14 +300,24 @@ AppendLog Shard::make_log() {
 
 void Shard::publish() {
     publication_.run();
+    for (const Dir dir : {Dir::Out, Dir::In})
+        for (const IndexTurn& turn : turns_[static_cast<int>(dir)])
+            if (!turn.restores) removal_counts_.add(turn.label, dir);
     layout::store_release(region_.header().published, snapshot_);  // after every word of this shard
     region_.keep();
     lists_.keep();
     logs_.keep();
+    forget_commit();
+}
+
+void Shard::forget_commit() {
     slots_.clear();
     appends_.clear();
     reassertions_.clear();
-    for (Label label : touched_labels_) label_edges_[label] = 0;
+    for (auto& items : index_) items.clear();
+    for (auto& turns : turns_) turns.clear();
+    for (auto& labels : changed_labels_) labels.clear();
+    for (Label label : touched_labels_) label_edges_[label] = {};
     touched_labels_.clear();
 }
 
@@ -313,12 +327,7 @@ void Shard::abandon() {
     region_.abandon();
     lists_.abandon();
     logs_.abandon();
-    slots_.clear();
-    appends_.clear();
-    reassertions_.clear();
-    for (auto& items : index_) items.clear();
-    for (Label label : touched_labels_) label_edges_[label] = 0;
-    touched_labels_.clear();
+    forget_commit();
 }
 
 void Shard::set_vts(std::uint32_t stream, std::int64_t batch) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "store/changed_lists.hpp"
 #include "store/history.hpp"
 #include "store/layout.hpp"
 #include "store/list_writer.hpp"
@@ -13,6 +14,7 @@
 #include "store/lookup.hpp"
 #include "store/publication.hpp"
 #include "store/region.hpp"
+#include "store/removal_counts.hpp"
 #include "store/table_writer.hpp"
 
 namespace penstock {
@@ -22,6 +24,14 @@ struct Keyed {
     TermId vertex;
     Label label;
     TermId value;
+};
+
+/// Receives the ends of a commit that are not what the lists say already. Members may be nullptr: all ends are changes.
+struct Effects {
+    std::vector<Keyed>* added = nullptr;
+    std::vector<Keyed>* removed = nullptr;
+    /// Ends that change nothing, only because of a commit that a reader of this one may exclude.
+    std::vector<Keyed>* repeated = nullptr;
 };
 
 /// Readers may use any thread. Commits go through StoreCommit, which enforces the order of a commit's steps.
@@ -48,6 +58,8 @@ public:
     layout::Offset label_row(Label label) const;
     Label label_end() const;  // labels from this number on have no row
     std::uint64_t edge_count() const { return layout::load_acquire(header().edges); }
+    /// The number of vertices with edges of the label, which has a row. A statistic: exact between commits.
+    std::uint64_t vertex_count(Label label, Dir dir) const;
 
     // -- writing, one thread
     /// Adds the log of a saved commit to a region that was loaded.
@@ -55,14 +67,15 @@ public:
     void set_vts(std::uint32_t stream, std::int64_t batch);
     void retire() { region_.retire(); }
     std::uint64_t used_bytes() const { return region_.used_bytes(); }
-    std::size_t index_bytes() const { return lists_.bytes(); }
+    std::size_t index_bytes() const { return lists_.bytes() + changed_.bytes(); }
     /// The parts of the region's used bytes that the next incarnation may reuse.
     std::vector<Span> unused_spans() const;
 
 private:
     friend class StoreCommit;
 
-    // -- the steps of a commit, in this order: begin, append (out-edges, then in-edges), reassert, prepare, make_log
+    // -- the steps of a commit, in this order: begin, append or change (out-edges, then in-edges), reassert, prepare,
+    // make_log
     // and publish_log; then publish, which cannot fail. abandon may replace any step after begin. Readers see nothing
     // of the commit before publish.
     void begin(Snapshot snapshot, CommitSource source);
@@ -71,7 +84,9 @@ private:
     /// stored ends whose only witness is a commit that a reader of this one may exclude. Without `fresh`, all ends must
     /// be new.
     void append(Dir dir, std::span<const Keyed> ends, std::vector<Keyed>* fresh, std::vector<Keyed>* repeated);
-    /// Records that this commit asserts stored edges again (see Reassertion).
+    /// As append(), for a commit that removes edges too. No end is in both `added` and `removed`.
+    void change(Dir dir, std::span<const Keyed> added, std::span<const Keyed> removed, const Effects& effects);
+    /// Records that this commit asserts stored edges again, or removes removed ones (see Reassertion).
     void reassert(Dir dir, const Keyed& end);
     void prepare();
     AppendLog make_log();
@@ -81,6 +96,7 @@ private:
     void skip_log() { logs_.release_before(history_.floor()); }
     void publish();
     void abandon();
+    void forget_commit();
 
     struct NewLabel {
         Label label;
@@ -90,10 +106,31 @@ private:
         Label label;
         TermId vertex;
     };
-    struct Run;
+    /// A vertex whose last edge of a label went, or whose first one came back.
+    struct IndexTurn {
+        Label label;
+        TermId vertex;
+        bool restores;
+    };
+    struct LabelChange {
+        std::uint64_t added = 0, removed = 0;  // out-edges
+    };
+    /// All ends of one vertex in the commit.
+    struct Run {
+        std::span<const Keyed> ends;
+        std::uint64_t hash = 0;
+        layout::Offset bucket = 0;
+        layout::Offset record = 0;
+        layout::Offset entry = 0;  // of the first label
+    };
 
     void find_lists(std::span<Run> runs, Dir dir);
     void append_vertex(Dir dir, const Run& run, std::vector<Keyed>* fresh, std::vector<Keyed>* repeated);
+    void change_vertex(Dir dir, const Run& run, std::span<const Keyed> removed, const Effects& effects);
+    void change_list(Dir dir, layout::Offset entry, std::span<const Keyed> added, std::span<const Keyed> removed,
+                     const Effects& effects);
+    bool may_be_hidden(layout::Offset entry, std::uint32_t position) const;
+    LabelChange& label_change(Label label);
     std::size_t keep_new(layout::Offset entry, std::span<const Keyed> ends, std::vector<Keyed>* repeated);
     void extend_record(const Run& run, Dir dir);
     layout::Offset lay_out(TermId vertex, Dir dir, std::span<const NewLabel> labels, std::uint32_t start);
@@ -101,6 +138,8 @@ private:
                    const NewLabel& label);
     void append_list(layout::Offset entry, std::span<const TermId> values);
     void append_index(Dir dir);
+    void change_index(Dir dir);
+    void change_index_of(Label label, Dir dir, std::span<const IndexItem> items, std::span<const IndexTurn> turns);
     layout::Offset make_label_row(Label label);
 
     Region region_;
@@ -108,6 +147,8 @@ private:
     std::uint32_t number_;
     Publication publication_;
     ListWriter lists_;
+    ChangedLists changed_;
+    RemovalCounts removal_counts_;
     TableWriter table_;
     LogRing logs_;
 
@@ -120,8 +161,10 @@ private:
     std::vector<Append> appends_;
     std::vector<Reassertion> reassertions_;
     std::vector<IndexItem> index_[2];
-    std::vector<std::uint64_t> label_edges_;  // by label: out-edges added
+    std::vector<LabelChange> label_edges_;  // by label
     std::vector<Label> touched_labels_;
+    std::vector<IndexTurn> turns_[2];
+    std::vector<Label> changed_labels_[2];  // labels of removed edges
     std::vector<TermId> index_values_;
     std::vector<std::uint32_t> index_ends_;  // by label, while append_index() sorts
 };

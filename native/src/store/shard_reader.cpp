@@ -31,6 +31,22 @@ constexpr int kSpins = 64;          // attempts before it starts to sleep betwee
 constexpr int kMaxSteps = 1 << 16;  // memory accesses per attempt: recycled memory may form cycles
 constexpr auto kPause = std::chrono::microseconds(50);
 
+/// Applies the removal words of a whole list.
+void drop_removed(std::vector<TermId>& values) {
+    std::vector<std::uint8_t> shown(values.size(), 1);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        if (!layout::Removal::is(values[i])) continue;
+        shown[i] = 0;
+        const std::uint32_t position = layout::Removal::position(values[i]);
+        if (position >= i) throw ReadAgain{};
+        shown[position] = layout::Removal::restores(values[i]) ? 1 : 0;
+    }
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < values.size(); ++i)
+        if (shown[i] != 0) values[count++] = values[i];
+    values.resize(count);
+}
+
 }  // namespace
 
 /// Validates every offset.
@@ -112,6 +128,7 @@ std::vector<TermId> ShardReader::copy_list(const Memory& memory, Offset offset) 
     TermId* to = values.data();
     lookup::for_each_piece(memory, head, 0, length,
                            [&](const TermId* piece, std::size_t n) { to = std::copy_n(piece, n, to); });
+    if (layout::has_removals(state)) drop_removed(values);
     return values;
 }
 

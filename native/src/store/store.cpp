@@ -88,14 +88,14 @@ Snapshot Store::latest() const { return impl_->history.latest(); }
 // ---- commit
 
 /// Distributes ends of one direction to the shards, in order. `ends` is consumed.
-void Store::Impl::distribute(std::vector<Keyed>& ends) {
-    by_shard.resize(all_shards);
-    for (auto& part : by_shard) part.clear();
+void Store::Impl::distribute(std::vector<Keyed>& ends, std::vector<std::vector<Keyed>>& parts) const {
+    parts.resize(all_shards);
+    for (auto& part : parts) part.clear();
     if (all_shards == 1)
-        by_shard[0].swap(ends);
+        parts[0].swap(ends);
     else
-        for (const Keyed& end : ends) by_shard[shard_number(end.vertex, all_shards)].push_back(end);
-    for (const auto& shard : shards) sort_ends(by_shard[shard->header().shard]);
+        for (const Keyed& end : ends) parts[shard_number(end.vertex, all_shards)].push_back(end);
+    for (const auto& shard : shards) sort_ends(parts[shard->header().shard]);
 }
 
 void Store::Impl::refuse_while_loading() const {
@@ -125,11 +125,15 @@ std::size_t Store::Impl::append_whole(StoreCommit& commit, std::vector<Keyed>& e
     distribute(fresh);
     for (std::size_t i = 0; i < shards.size(); ++i) commit.append_new(*shards[i], Dir::In, by_shard[i]);
 
+    reassert(commit, repeated);
+    return changes;
+}
+
+void Store::Impl::reassert(StoreCommit& commit, std::span<const Keyed> repeated) const {
     for (const Keyed& out : repeated) {
         commit.reassert(*shards[shard_number(out.vertex, shards.size())], Dir::Out, out);
         commit.reassert(*shards[shard_number(out.value, shards.size())], Dir::In, {out.value, out.label, out.vertex});
     }
-    return changes;
 }
 
 /// Possibly only one end of an edge belongs to this node, so each direction is checked by itself. All nodes reach the
@@ -164,7 +168,7 @@ void Store::apply(Snapshot snapshot, std::span<const Edge> edges, CommitSource s
 }
 
 void Store::Impl::commit(Snapshot snapshot, std::span<const Edge> edges, CommitSource source, bool even_if_empty) {
-    if (snapshot == 0) throw LimitError("snapshot numbers are used up");
+    if (snapshot > kMaxSnapshot) throw LimitError("snapshot numbers are used up");
     StoreCommit running(shards, history, snapshot, source);
     const std::size_t changes = append(running, edges);
     if (even_if_empty || changes > 0) running.publish(publish_logs);

@@ -24,6 +24,11 @@ void StoreCommit::append_new(Shard& shard, Dir dir, std::span<const Keyed> ends)
     shard.append(dir, ends, nullptr, nullptr);
 }
 
+void StoreCommit::change(Shard& shard, Dir dir, std::span<const Keyed> added, std::span<const Keyed> removed,
+                         const Effects& effects) {
+    shard.change(dir, added, removed, effects);
+}
+
 void StoreCommit::reassert(Shard& shard, Dir dir, const Keyed& end) { shard.reassert(dir, end); }
 
 void StoreCommit::publish(bool logs_in_regions) {

@@ -28,7 +28,10 @@ public:
                       std::vector<Keyed>& repeated);
     /// Adds ends that are known to be new.
     void append_new(Shard& shard, Dir dir, std::span<const Keyed> ends);
-    /// Records that this commit asserts a stored end again (see Reassertion).
+    /// Adds ends and removes others, both as append_fresh(). No end is in both.
+    void change(Shard& shard, Dir dir, std::span<const Keyed> added, std::span<const Keyed> removed,
+                const Effects& effects);
+    /// Records that this commit asserts a stored end again, or removes a removed one (see Reassertion).
     void reassert(Shard& shard, Dir dir, const Keyed& end);
 
     /// Makes the commit the latest snapshot, on all shards together. With `logs_in_regions` its append logs also go

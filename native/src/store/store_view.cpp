@@ -1,6 +1,7 @@
 #include "store/store_view.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "errors.hpp"
 #include "store/edges_by_block.hpp"
@@ -41,7 +42,7 @@ StoreView::List StoreView::load(const Shard& shard, Offset offset) const {
     // State before head: see layout::Entry.
     const std::uint64_t state = layout::load_acquire(entry.state);
     const TermId head = layout::load_acquire(entry.head);
-    const bool whole = layout::last_of(state) < visibility_.first_excluded;
+    const bool whole = layout::whole_before(state, visibility_.first_excluded);
     return {&shard, offset, head, state, layout::length_of(state), whole};
 }
 
@@ -103,7 +104,9 @@ private:
 // Returns the length at this view's snapshot, including excluded positions.
 std::uint32_t StoreView::ranges_of(const List& list, Ranges& ranges) const {
     const ListLogs logs(history_, list.shard->number(), list.entry);
-    return visible_ranges(visibility_, logs, list.state, ranges);
+    const std::uint32_t length = visible_ranges(visibility_, logs, list.state, ranges);
+    if (layout::has_removals(list.state)) apply_removals(list.shard->region(), list.head, length, ranges);
+    return length;
 }
 
 std::uint64_t StoreView::visible_length(const List& list) const {
@@ -191,8 +194,7 @@ bool StoreView::list_contains(const List& list, TermId value) const {
     if (list.whole) return true;
     Ranges ranges;
     ranges_of(list, ranges);
-    return std::any_of(ranges.begin(), ranges.end(),
-                       [&](const PositionRange& range) { return range.begin <= position && position < range.end; });
+    return in_ranges(ranges, position);
 }
 
 /// The values of a list that is one sorted array; empty for other lists.
@@ -237,6 +239,8 @@ void StoreView::contains_from(std::span<const TermId> from, Label label, Dir dir
             else if (dir == Dir::In && !quick)
                 contains_from(to.subspan(row, rows), label, Dir::Out, from.subspan(row, rows),
                               found.subspan(row, rows));
+            else if (!lists[i].whole)
+                contains_in_old(lists[i], keys[i], label, dir, to.subspan(row, rows), found.subspan(row, rows));
             else
                 for (std::size_t r = row; r < ends[i]; ++r)
                     if (found[r] == 0) found[r] = has_edge(lists[i], keys[i], label, dir, to[r]) ? 1 : 0;
@@ -244,6 +248,26 @@ void StoreView::contains_from(std::span<const TermId> from, Label label, Dir dir
         }
     }
     searches.finish();
+}
+
+/// Searches a list that is not whole for several neighbours of its vertex: computes its visible positions once.
+void StoreView::contains_in_old(const List& list, TermId vertex, Label label, Dir dir, std::span<const TermId> to,
+                                std::span<std::uint8_t> found) const {
+    const bool quick = quickly_searched(list);
+    std::optional<Ranges> ranges;
+    for (std::size_t row = 0; row < to.size(); ++row) {
+        if (found[row] != 0 || to[row] == kUnbound || list.length == 0) continue;
+        if (!quick) {
+            const List other = find_list(to[row], label, dir == Dir::Out ? Dir::In : Dir::Out);
+            if (other.length < list.length) {
+                found[row] = list_contains(other, vertex) ? 1 : 0;
+                continue;
+            }
+        }
+        if (!ranges) ranges_of(list, ranges.emplace());
+        const std::uint32_t position = lookup::find_value(list.shard->region(), list.head, list.length, to[row]);
+        found[row] = position < list.length && in_ranges(*ranges, position) ? 1 : 0;
+    }
 }
 
 bool StoreView::quickly_searched(const List& list) const {
@@ -277,12 +301,24 @@ void StoreView::append_hidden_vertices(const List& index, const Ranges& visible,
     }
 }
 
+// A view may exclude the commit that added an edge, but include one that removed all others.
+void StoreView::append_checked_vertices(const List& index, Label label, Dir dir, std::vector<TermId>& out) const {
+    lookup::for_each_piece(index.shard->region(), index.head, 0, index.length, [&](const TermId* words, std::size_t n) {
+        for (std::size_t i = 0; i < n; ++i)
+            if (!layout::Removal::is(words[i]) && visible(find_list(words[i], label, dir))) out.push_back(words[i]);
+    });
+}
+
 void StoreView::vertices(Label label, Dir dir, std::vector<TermId>& out) const {
     check_whole();
     for (const Shard* shard : shards_) {
         const Offset row = shard->label_row(label);
         if (row == 0) continue;
         const List index = load(*shard, index_entry(row, dir));
+        if (layout::has_removals(index.state) && !visibility_.excluded.empty()) {
+            append_checked_vertices(index, label, dir, out);
+            continue;
+        }
         for_each_visible(index,
                          [&](const TermId* values, std::size_t n) { out.insert(out.end(), values, values + n); });
         if (index.whole || visibility_.excluded.empty()) continue;
@@ -324,11 +360,27 @@ void StoreView::labels(std::vector<Label>& out) const {
             const Offset row = shard->label_row(label);
             return row != 0 && visible(load(*shard, index_entry(row, Dir::Out)));
         };
-        // If streams are bounded, an index list may hide a vertex that another commit makes visible: use the superset.
         const bool some = visibility_.excluded.empty() ? std::any_of(shards_.begin(), shards_.end(), has_edges)
-                                                       : stats(label).edges > 0;
+                                                       : may_have_edges(label);
         if (some) out.push_back(label);
     }
+}
+
+/// For views that exclude commits: an index list may hide a vertex that another commit makes visible.
+bool StoreView::may_have_edges(Label label) const {
+    const bool now = stats(label).edges > 0;
+    if (!has_removals(label)) return now;  // tested later: no edge was removed before the count was read
+    std::vector<TermId> subjects;
+    vertices(label, Dir::Out, subjects);
+    return !subjects.empty();
+}
+
+/// Whether edges of the label have ever been removed.
+bool StoreView::has_removals(Label label) const {
+    return std::any_of(shards_.begin(), shards_.end(), [&](const Shard* shard) {
+        const Offset row = shard == nullptr ? 0 : shard->label_row(label);
+        return row != 0 && layout::has_removals(load(*shard, index_entry(row, Dir::Out)).state);
+    });
 }
 
 LabelStats StoreView::stats(Label label) const {
@@ -339,8 +391,8 @@ LabelStats StoreView::stats(Label label) const {
         if (offset == 0) continue;
         const auto& row = shard->region().at<LabelRow>(offset);
         stats.edges += layout::load_acquire(row.edges);
-        stats.subjects += layout::length_of(layout::load_acquire(row.vertices[0].state));
-        stats.objects += layout::length_of(layout::load_acquire(row.vertices[1].state));
+        stats.subjects += shard->vertex_count(label, Dir::Out);
+        stats.objects += shard->vertex_count(label, Dir::In);
     }
     return stats;
 }

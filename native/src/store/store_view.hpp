@@ -46,8 +46,9 @@ public:
 private:
     static constexpr std::size_t kGroup = 16;  // keys whose cache misses overlap
 
-    /// One list as found by this view. If `whole`, positions [0, length) are visible; otherwise ranges_of() returns the
-    /// visible ones. An absent list is whole and empty. No member initialisers: every call creates arrays of these.
+    /// One list as found by this view. If `whole`, positions [0, length) are visible values; otherwise ranges_of()
+    /// returns the positions of those. An absent list is whole and empty. No member initialisers: every call creates
+    /// arrays of these.
     struct List {
         const Shard* shard;
         layout::Offset entry;
@@ -82,6 +83,11 @@ private:
     bool quickly_searched(const List& list) const;
     /// `list` is the list of `vertex` in direction `dir`.
     bool has_edge(const List& list, TermId vertex, Label label, Dir dir, TermId neighbour) const;
+    void contains_in_old(const List& list, TermId vertex, Label label, Dir dir, std::span<const TermId> to,
+                         std::span<std::uint8_t> found) const;
+    void append_checked_vertices(const List& index, Label label, Dir dir, std::vector<TermId>& out) const;
+    bool may_have_edges(Label label) const;
+    bool has_removals(Label label) const;
     template <class Visit>
     void for_each_visible(const List& list, Visit visit) const;
     void append_hidden_vertices(const List& index, const Ranges& visible, Label label, Dir dir,

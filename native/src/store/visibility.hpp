@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "store/commit.hpp"
 #include "store/layout.hpp"
+#include "store/lookup.hpp"
 
 namespace penstock {
 
@@ -29,9 +32,60 @@ struct PositionRange {
     std::uint32_t end;
 };
 
+/// Whether ascending, disjoint ranges contain a position.
+inline bool in_ranges(const std::vector<PositionRange>& ranges, std::uint32_t position) {
+    const auto after = std::upper_bound(ranges.begin(), ranges.end(), position,
+                                        [](std::uint32_t p, const PositionRange& range) { return p < range.begin; });
+    return after != ranges.begin() && position < std::prev(after)->end;
+}
+
+/// Applies the removal words of a list to its visible positions: what remains are the positions of visible values.
+/// `length` is the list's length at the view's snapshot.
+template <class Memory>
+void apply_removals(const Memory& memory, TermId head, std::uint32_t length, std::vector<PositionRange>& ranges) {
+    struct Change {
+        std::uint32_t position;
+        bool shown;
+    };
+    std::vector<Change> changes;
+    lookup::for_each_removal(memory, head, 0, length, [&](TermId word, std::uint32_t position) {
+        if (in_ranges(ranges, position))
+            changes.push_back({layout::Removal::position(word), layout::Removal::restores(word)});
+        changes.push_back({position, false});  // it is no value
+    });
+    // Stable: of the changes of one position, the last one decides.
+    std::stable_sort(changes.begin(), changes.end(),
+                     [](const Change& a, const Change& b) { return a.position < b.position; });
+    std::vector<PositionRange> shown;
+    const auto show = [&](std::uint32_t begin, std::uint32_t end) {
+        if (begin >= end) return;
+        if (!shown.empty() && shown.back().end == begin)
+            shown.back().end = end;
+        else
+            shown.push_back({begin, end});
+    };
+    auto range = ranges.begin();
+    // Shows what is visible in [begin, end).
+    const auto show_unchanged = [&](std::uint32_t begin, std::uint32_t end) {
+        while (range != ranges.end() && range->end <= begin) ++range;
+        for (auto at = range; at != ranges.end() && at->begin < end; ++at)
+            show(std::max(at->begin, begin), std::min(at->end, end));
+    };
+    std::uint32_t position = 0;
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+        if (i + 1 < changes.size() && changes[i + 1].position == changes[i].position) continue;
+        show_unchanged(position, changes[i].position);
+        position = changes[i].position + 1;
+        if (changes[i].shown) show(changes[i].position, position);
+    }
+    show_unchanged(position, length);
+    ranges = std::move(shown);
+}
+
 /// Fills `ranges` with the visible positions of the list with the given state: ascending, disjoint. Returns the list's
 /// length at the view's snapshot, including excluded positions. For one list, `Logs` has `append(commit)`, the commit's
 /// Append to it, and `reasserted(commit, positions)`, which appends the positions that the commit asserted again.
+/// Removal words are not applied.
 template <class Logs>
 std::uint32_t visible_ranges(const Visibility& visibility, const Logs& logs, std::uint64_t state,
                              std::vector<PositionRange>& ranges) {

@@ -1,0 +1,172 @@
+// The writer's side of removals: commits that remove edges, and additions to lists that have removal words.
+#include <algorithm>
+
+#include "store/shard.hpp"
+
+namespace penstock {
+
+using layout::Entry;
+using layout::LabelRow;
+using layout::Offset;
+using layout::Removal;
+
+namespace {
+
+/// Takes the elements from the front of `rest` that satisfy the condition.
+template <class T, class Condition>
+std::span<const T> take_while(std::span<const T>& rest, Condition condition) {
+    std::size_t n = 0;
+    while (n < rest.size() && condition(rest[n])) ++n;
+    const auto taken = rest.first(n);
+    rest = rest.subspan(n);
+    return taken;
+}
+
+/// Calls visit(key, those of a, those of b) for each key of two sequences that ascend by it.
+template <class A, class B, class Key, class Visit>
+void for_each_group(std::span<const A> a, std::span<const B> b, Key key, Visit visit) {
+    while (!a.empty() || !b.empty()) {
+        const auto next = b.empty() || (!a.empty() && key(a[0]) < key(b[0])) ? key(a[0]) : key(b[0]);
+        const auto equal = [&](const auto& element) { return key(element) == next; };
+        const auto of_a = take_while(a, equal);
+        const auto of_b = take_while(b, equal);
+        visit(next, of_a, of_b);
+    }
+}
+
+}  // namespace
+
+std::uint64_t Shard::vertex_count(Label label, Dir dir) const {
+    const auto& row = region_.at<LabelRow>(label_row(label));
+    const std::uint64_t words = layout::length_of(layout::load_acquire(row.vertices[static_cast<int>(dir)].state));
+    // A removal adds a word and hides a value. A restoration adds a word and shows a value.
+    return words - std::min(words, 2 * std::uint64_t{removal_counts_.get(label, dir)});
+}
+
+void Shard::change(Dir dir, std::span<const Keyed> added, std::span<const Keyed> removed, const Effects& effects) {
+    for_each_group(
+        added, removed, [](const Keyed& end) { return end.vertex; },
+        [&](TermId vertex, std::span<const Keyed> more, std::span<const Keyed> fewer) {
+            Run run{more.empty() ? fewer : more, layout::record_hash(header().seed, vertex, dir)};
+            run.bucket = lookup::current_bucket(region_, run.hash);
+            if (header().published != 0) run.record = lookup::find_record(region_, run.bucket, vertex, dir);
+            run.ends = more;
+            change_vertex(dir, run, fewer, effects);
+        });
+}
+
+void Shard::change_vertex(Dir dir, const Run& run, std::span<const Keyed> removed, const Effects& effects) {
+    std::vector<Keyed> created;  // in lists that do not exist yet
+    for_each_group(
+        run.ends, removed, [](const Keyed& end) { return end.label; },
+        [&](Label label, std::span<const Keyed> more, std::span<const Keyed> fewer) {
+            const TermId vertex = more.empty() ? fewer[0].vertex : more[0].vertex;
+            const Offset entry = run.record == 0 ? 0 : find_entry(run.record, vertex, label, dir);
+            if (entry != 0)
+                change_list(dir, entry, more, fewer, effects);
+            else
+                created.insert(created.end(), more.begin(), more.end());
+        });
+    if (created.empty()) return;
+    Run rest = run;
+    rest.ends = created;
+    append_vertex(dir, rest, effects.added, effects.repeated);
+}
+
+bool Shard::may_be_hidden(Offset entry, std::uint32_t position) const {
+    const Snapshot last = layout::last_of(region_.at<Entry>(entry).state);
+    return last >= history_.floor() && history_.may_hide(number_, entry, last, position, source_);
+}
+
+/// Both spans are of one vertex and label, whose list exists.
+void Shard::change_list(Dir dir, Offset entry, std::span<const Keyed> added, std::span<const Keyed> removed,
+                        const Effects& effects) {
+    const ChangedList& list = changed_.find(entry);
+    const std::uint32_t before = list.values();
+    std::uint32_t more = 0, fewer = 0;
+    values_.clear();
+    const auto change = [&](const Keyed& end, bool adds) {
+        const std::uint32_t position = lists_.find(entry, end.value);
+        if (position == kAbsent) {  // it was never there
+            if (adds) values_.push_back(end.value);
+            return adds;
+        }
+        const auto [last, present] = list.at(position);
+        if (present != adds) {
+            values_.push_back(Removal::make(position, adds));
+            return true;
+        }
+        if (effects.repeated != nullptr && may_be_hidden(entry, last)) effects.repeated->push_back(end);
+        return false;
+    };
+    for (const Keyed& end : added) {
+        if (!change(end, true)) continue;
+        ++more;
+        if (effects.added != nullptr) effects.added->push_back(end);
+    }
+    for (const Keyed& end : removed) {
+        if (!change(end, false)) continue;
+        ++fewer;
+        if (effects.removed != nullptr) effects.removed->push_back(end);
+    }
+    if (values_.empty()) return;
+    std::sort(values_.begin(), values_.end());
+    append_list(entry, values_);
+
+    const Keyed& end = added.empty() ? removed[0] : added[0];
+    if (dir == Dir::Out) {
+        LabelChange& edges = label_change(end.label);
+        edges.added += more;
+        edges.removed += fewer;
+    }
+    const std::uint32_t after = before + more - fewer;
+    if ((before == 0) != (after == 0)) turns_[static_cast<int>(dir)].push_back({end.label, end.vertex, before == 0});
+    if (fewer > 0) changed_labels_[static_cast<int>(dir)].push_back(end.label);
+}
+
+/// As append_index(), for a commit that removes edges, or adds edges to vertices that had lost their last one.
+void Shard::change_index(Dir dir) {
+    auto& items = index_[static_cast<int>(dir)];
+    auto& turns = turns_[static_cast<int>(dir)];
+    auto& labels = changed_labels_[static_cast<int>(dir)];
+    for (const IndexItem& item : items) labels.push_back(item.label);
+    for (const IndexTurn& turn : turns) labels.push_back(turn.label);
+    std::sort(labels.begin(), labels.end());
+    labels.erase(std::unique(labels.begin(), labels.end()), labels.end());
+    // Stable: the vertices of a label ascend.
+    const auto by_label = [](const auto& a, const auto& b) { return a.label < b.label; };
+    std::stable_sort(items.begin(), items.end(), by_label);
+    std::stable_sort(turns.begin(), turns.end(), by_label);
+    std::span<const IndexItem> items_left = items;
+    std::span<const IndexTurn> turns_left = turns;
+    for (const Label label : labels) {
+        const auto of_label = [&](const auto& item) { return item.label == label; };
+        const auto new_here = take_while(items_left, of_label);
+        const auto turns_here = take_while(turns_left, of_label);
+        change_index_of(label, dir, new_here, turns_here);
+    }
+    items.clear();
+}
+
+/// Marks the index list of a label from which edges were removed, even if no vertex was: to a view that excludes other
+/// commits, it may still show a vertex without visible edges (StoreView::vertices).
+void Shard::change_index_of(Label label, Dir dir, std::span<const IndexItem> items, std::span<const IndexTurn> turns) {
+    removal_counts_.reserve(label);
+    const Offset entry =
+        make_label_row(label) + offsetof(LabelRow, vertices) + static_cast<std::size_t>(dir) * sizeof(Entry);
+    index_values_.clear();
+    for (const IndexItem& item : items) index_values_.push_back(item.vertex);
+    for (const IndexTurn& turn : turns)
+        index_values_.push_back(Removal::make(lists_.find(entry, turn.vertex), turn.restores));
+    std::sort(index_values_.begin(), index_values_.end());
+    const std::uint64_t state = region_.at<Entry>(entry).state;
+    if (!index_values_.empty()) lists_.append(entry, index_values_, snapshot_, true);
+    if (index_values_.empty() && layout::has_removals(state)) return;
+    const std::uint32_t length = layout::length_of(state);
+    if (index_values_.empty())
+        publication_.store(region_.at<Entry>(entry).state,
+                           layout::make_state(snapshot_, length) | layout::kHasRemovals);
+    appends_.push_back({entry, length, static_cast<std::uint32_t>(index_values_.size()), layout::last_of(state)});
+}
+
+}  // namespace penstock
