@@ -37,7 +37,7 @@ def _missing(path: Path) -> Iterator[Path]:
 
 
 def opened(path: Path, mode: str) -> IO[bytes]:
-    """Open a binary file. If this creates it, only the owner can access it."""
+    """Open a binary file. If the call creates the file, only its owner can access it."""
     return open(path, mode, opener=lambda name, flags: os.open(name, flags, FILE_MODE))
 
 

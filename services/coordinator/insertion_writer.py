@@ -28,8 +28,8 @@ RETAINED_DONE = 4_096
 
 
 class CompletedRequests:
-    """The named insertions that were stored, at most the latest RETAINED_DONE. `records`: those of the control topic,
-    from which they are restored.
+    """The named insertions that were stored, at most the latest RETAINED_DONE. `records`: the control topic's records;
+    its `InsertionDone` records restore this object.
     """
 
     def __init__(self, records: Iterable[Wire]) -> None:

@@ -102,8 +102,8 @@ def _listed(stream: str, version: int, since: Mapping[str, int]) -> StreamPredic
 
 
 class KnownVersions:
-    """The filter versions that the dispatcher reports for each stream: the version that has filtered all tuples still
-    to come, and the versions that have filtered the tuples of open batches.
+    """The filter versions that the dispatcher reports for each stream: the oldest version that may have filtered
+    tuples which the dispatcher has not read yet, and the versions that have filtered the tuples of open batches.
     """
 
     def __init__(self, log: Log, names: TopicNames) -> None:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 class QueryCommands:
-    """Registers and stops queries, one transaction per call. A call that raises has written no command."""
+    """Registers and stops queries, one transaction per call. A call that raises QueryError, DataError, LimitError or
+    NotYetError has written no command; after another error the outcome may be unknown.
+    """
 
     def __init__(
         self, topics: ClusterTopics, registrar: Registrar, writer: StateWriter, filters: FilterUpdates

@@ -169,7 +169,9 @@ class _Frames:
         return len(self._preface) == len(_PREFACE)
 
     def check(self, data: bytes) -> bool:
-        """Count the bytes of `data`. Returns False if a request now exceeds a limit, or if the data are not HTTP/2."""
+        """Count the bytes of `data`. Returns False if a request, a control frame or the number of incomplete requests
+        now exceeds a limit, or if the data are not HTTP/2.
+        """
         at = 0
         if not self.begun:
             at = len(_PREFACE) - len(self._preface)
@@ -202,7 +204,9 @@ class _Frames:
         return within
 
     def _arrives(self, stream: int, size: int) -> bool:
-        """Count `size` bytes of the request on an HTTP/2 stream. Returns False if it now exceeds a limit."""
+        """Count `size` bytes of the request on an HTTP/2 stream. Returns False if the request is now larger than
+        `max_message_bytes`, or if the connection has more than `max_calls` incomplete requests.
+        """
         limits = self._gate.limits
         self._begins.setdefault(stream, time.monotonic())
         self._sizes[stream] = self._sizes.get(stream, 0) + size

@@ -69,9 +69,9 @@ class Leases:
         """Retain for `lease_ms` what `engine` needs to read snapshot `snapshot` and later ones. The new lease replaces
         the previous one of the engine.
 
-        Returns the oldest snapshot that the engine can now read, and the epoch of each leased shard. That snapshot is
-        `snapshot`, or the newest one of any shard if no shard has reached `snapshot`. A shard that the store adds later
-        joins the lease; the engine may be unable to read that snapshot in it.
+        Returns `snapshot` if any shard has reached it, otherwise the newest snapshot of any shard; and the epoch of
+        each leased shard. A shard that is behind the returned snapshot cannot serve it yet. A shard that the store adds
+        later joins the lease; the engine may be unable to read that snapshot in it.
 
         DataError if `lease_ms` is out of range, or if `MAX_ENGINES` other engines have leases. StorageError if
         `snapshot` is no longer readable; the previous lease then remains.

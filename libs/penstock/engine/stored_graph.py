@@ -85,8 +85,8 @@ class StoredGraph(Protocol):
         """
 
     def release(self, stream: int, batch: int) -> None:
-        """Declare that no later view excludes a batch of `stream` up to and including `batch`, so that the append logs
-        of these commits can be released.
+        """Declare that no later view excludes batches of `stream` with numbers <= `batch`. The append logs of the
+        commits of those batches can then be released.
         """
 
     # ---- memory and files

@@ -17,7 +17,7 @@ _EXACT_STEPS = 10  # with more steps, inclusion-exclusion is too expensive
 class Grid:
     """The instants t0 + k·step of every step in `steps`; if `bounded` (STARTING AT), only those with k ≥ 0.
 
-    All times are in ms. All steps share t0, so the instants of a multiple of a step are also instants of the step.
+    All times are in ms. All steps share t0, so if one step is a multiple of another, it adds no instants.
     """
 
     t0: int

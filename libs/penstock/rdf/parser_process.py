@@ -232,8 +232,8 @@ class ParserPool:
     def parse(
         self, read: Callable[[int], bytes], fmt: Format, base: str | None, limits: ParseLimits, *, wait: bool
     ) -> Iterator[bytes]:
-        """Yield a document's statements like `ParserProcess.parse`. With `wait`, the document waits until fewer than
-        PARSERS documents are parsed; without it, the document is parsed at once.
+        """Yield a document's statements like `ParserProcess.parse`. With `wait`, the call waits until fewer than
+        PARSERS calls with `wait` are in progress; without it, parsing begins at once.
         """
         with self._places if wait else contextlib.nullcontext():
             process = self._take(limits)

@@ -1,6 +1,7 @@
 """The parser process: converts documents from standard input to N-Quads on standard output, one after the other.
 
-`parser_process` runs this program by its path. It imports only pyoxigraph, so that it starts in about 30 ms.
+`parser_process` runs this program by its path. Apart from the standard library, this program imports only pyoxigraph,
+so that it starts in about 30 ms.
 Arguments: the folder of pyoxigraph and the address space in bytes.
 
 A frame is a kind (one byte), a length (8 bytes, big endian) and the payload.

@@ -32,8 +32,9 @@ class RetentionFloor:
     """What queries of the cluster may still read.
 
     `retained`: by stream, the time in ms after which tuples are needed; tuples of streams that are not in it are not
-    needed. `evaluated`: by stream, a time in ms that no future evaluation precedes. `step`, `insertions`: the oldest
-    snapshot that is needed, as a step of the total order and as a number of insertions.
+    needed. `evaluated`: by stream, a lower bound, in ms, of the instants of all future evaluations that read the
+    stream. `step`, `insertions`: the oldest snapshot that is needed, as a step of the total order and as a number of
+    insertions.
     """
 
     step: int

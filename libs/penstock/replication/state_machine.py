@@ -76,8 +76,8 @@ class StateMachine(Protocol):
         """Close the batches that a stream's watermark permits, and evaluate the queries that become due."""
 
     def begin(self, iri: str, point: int) -> None:
-        """Handle the first progress of a stream. Queries without a registration point that read it get `point`, in
-        ms.
+        """Handle the first progress of a stream: set `point`, in ms, as the registration point of the queries that read
+        the stream and have none yet.
         """
 
     def insert(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int, number: int) -> None:

@@ -116,7 +116,8 @@ class BulkLoad:
         )
 
     def run(self, known: KnownTerms = NO_TERMS) -> None:
-        """Run the incomplete stages. Completed stages are kept for a retry.
+        """Run the incomplete stages. A retry keeps completed stages, but if the engine's dictionary has changed since,
+        it discards `terms` and all later stages.
 
         DataError if the files cannot be loaded, StorageError if a Spark job fails.
         """
@@ -301,7 +302,7 @@ class BulkLoad:
     # ---- for a cluster
     def manifest(self) -> Manifest:
         """Return the manifest of the edge files, for the coordinator. After this call, `staging.remove` keeps the edge
-        files.
+        files if they are in a `retained_folder`.
         """
         found = manifest_of(self._files, self.staging.path("edges"), self._found("edges")["pieces"])
         self.staging.complete("submitted", {"triples": found.triples})

@@ -156,7 +156,7 @@ class _Numbering:
             yield _rows("map", 1, part=[int(part[first])], **packed)
 
     def rows_by(self, service: FlightTerms, give_up_s: float) -> Iterator[Any]:
-        """Return the rows with the ids that a service assigns."""
+        """Yield the rows with the ids that a service assigns."""
         codes = self._codes[: native.next_slot(self._dictionary)].copy()
         for slots, kinds, texts in self._parts_of_dictionary(_TERMS_PER_REQUEST):
             blank = self._tags[slots] == TAG_BLANK

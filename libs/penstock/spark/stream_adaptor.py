@@ -76,8 +76,8 @@ class StreamSettings:
 
 
 class StreamAdaptor:
-    """The driver. `events`, `tuples` and `dead` count the events, tuples and dead letters that its batches have
-    written, `discarded` the tuples that the predicate filter has dropped. A repeated batch counts again.
+    """The driver. It has counters of all batches: `events` read, `tuples` and `dead` letters written, and tuples
+    `discarded` by the predicate filter. A repeated batch counts again.
     """
 
     def __init__(self, spark: SparkSession, log: Log, names: TopicNames, settings: StreamSettings) -> None:

@@ -60,8 +60,8 @@ def _show(query: Query, ends: dict[str, int], last: int, show: Callable[[Evaluat
 
 
 def _still_needed(engine: Engine, live: list[Query], last: int) -> list[Query]:
-    """Stop time-window queries that have reported the last event, apart from publishers. Returns the queries that
-    continue; [] once no query waits for a later instant.
+    """Stop time-window queries that have reported the window with the last event, unless they publish a stream. Returns
+    the queries that continue; [] once no query waits for a later instant.
     """
     stats = engine.stats()
     waiting = [query for query in live if _waits(stats["queries"][query.name], last)]

@@ -147,8 +147,8 @@ class Evaluation:
 
     @property
     def attempt(self) -> int:
-        """In an embedded engine: 1 plus the number of restarts after a crash. In a cluster: of the buckets that the
-        query engine has opened, the greatest number of openings (by any engine).
+        """In an embedded engine: 1 plus the number of restarts after a crash. In a cluster: the highest epoch among
+        the buckets that the query engine has opened.
         """
         return self._block.reading.attempt
 

@@ -1,5 +1,5 @@
-"""The durability of an engine: its write-ahead log, if it has one, and how checkpoints and the log follow each
-other.
+"""The durability of an engine: its write-ahead log, if it has one, and the order in which a checkpoint and the next log
+file are written.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def set_depths(group: Group, readers: Readers) -> None:
 
 
 def publish(cohort: Cohort, block: Block, begin: Callable[[LiveStream, int], None]) -> None:
-    """Add the rows of an execution to the stream that the cohort publishes, and advance the stream's watermark to
+    """Add the rows of an execution to the cohort's derived stream, and advance the stream's watermark to
     `following_of(cohort)`.
 
     `begin` sets the registration point of queries that have waited for the stream's first progress.
@@ -102,7 +102,7 @@ def publish(cohort: Cohort, block: Block, begin: Callable[[LiveStream, int], Non
 
 
 def move_on(cohort: Cohort, begin: Callable[[LiveStream, int], None]) -> None:
-    """Advance the watermark of the stream that the cohort publishes to `following_of(cohort)`, without an execution."""
+    """Advance the watermark of the cohort's derived stream to `following_of(cohort)`, without an execution."""
     stream = cohort.group.publishes
     assert stream is not None
     following = following_of(cohort)

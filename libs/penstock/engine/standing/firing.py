@@ -105,7 +105,7 @@ class Firing:
         cohort.group.settle(self._registry.pool)
 
     def counted(self, cohort: Cohort) -> None:
-        """Advance the stream that a cohort publishes to `following_of(cohort)`."""
+        """Advance the watermark of the cohort's derived stream to `following_of(cohort)`, without an execution."""
         if self._sink is not None:
             self._sink.published(cohort, None, following_of(cohort))
         else:

@@ -86,9 +86,9 @@ class Cohort:
     """Members that are evaluated together. `point`: their registration point P, None until a stream of the group has
     progress; `start` then sets the point, the trigger and the windows.
 
-    `cut`: whether P cuts a window, that is, whether the window would otherwise begin before P. A cohort whose windows P
-    cuts is separate. It joins the group's main cohort when P no longer cuts a window. P cuts count windows, and `[ALL]`
-    without retention, permanently.
+    `cut`: whether P cuts a window, that is, whether the window would otherwise begin before P. While P cuts a window of
+    a cohort, the cohort is separate; afterwards it joins the group's main cohort. For count windows, and for `[ALL]`
+    without retention, P always cuts, so such cohorts stay separate.
     """
 
     def __init__(self, group: Group, number: int) -> None:

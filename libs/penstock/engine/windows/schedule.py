@@ -1,8 +1,8 @@
 """The schedule of batch closings and evaluations (docs/semantics.md §3, "Trigger"; §2, "Progress").
 
-A pass starts when watermarks advance. It closes the batches of all streams in order of time. Between two closings, it
-performs the evaluations that are due, in order of their instants: those whose streams have closed all batches up to the
-instant. What a query publishes reaches the readers of the derived stream in the same pass.
+A pass starts when watermarks advance. It closes the batches of all streams in order of time. Between two closings it
+performs the due evaluations in order of their instants. An evaluation is due when all its streams have closed all
+batches up to its instant. What a query publishes reaches the readers of the derived stream in the same pass.
 """
 
 from __future__ import annotations
@@ -347,7 +347,7 @@ class _Pass:
             heappush(self._stops, (end, stream.number, stream))
 
     def _close_next(self) -> None:
-        """Close the next batch, for all streams that have a batch to close at the same time."""
+        """Close the batches up to the earliest queued end, for every stream for which that end is queued."""
         end = self._stops[0][0]
         streams: dict[LiveStream, None] = {}
         while self._stops and self._stops[0][0] == end:
@@ -378,7 +378,9 @@ class _Pass:
                 self._count(group, stream)
 
     def _count(self, group: Group, stream: LiveStream) -> None:
-        """Pass the tuples of a stream's closed batches to the count windows of a group."""
+        """Pass the tuples of a stream's closed batches to the count windows of a group. Also advances the group's
+        derived stream, if it has one, and queues the group.
+        """
         for cohort in group.cohorts:
             if isinstance(cohort.trigger, CountTrigger):
                 cohort.trigger.closed(stream)

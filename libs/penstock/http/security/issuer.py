@@ -84,7 +84,7 @@ class IssuerSettings:
 
 
 def roles_of(pairs: Iterable[str]) -> dict[str, Role]:
-    """Return the roles by the values of a claim, from `VALUE=ROLE`. IssuerError for a malformed pair."""
+    """Parse `VALUE=ROLE` pairs into a dict from claim value to role. IssuerError for a malformed pair."""
     found: dict[str, Role] = {}
     for pair in pairs:
         value, _, role = pair.rpartition("=")

@@ -170,8 +170,8 @@ class KafkaTransactionalWriter:
     def commit(
         self, records: Sequence[Record], consumed: Mapping[Partition, int] | None = None, group: str = ""
     ) -> list[int]:
-        """Write all records or none. While no broker answers, the call blocks for at most the log's `give_up_s`,
-        because the outcome of an interrupted transaction is unknown until a broker answers.
+        """Write all records or none. While no broker answers, the outcome of the transaction is unknown, so the call
+        waits for a broker, but at most the log's `give_up_s`.
         """
         assert not consumed or group, "progress is stored for a group"
         if self._over is not None:

@@ -77,7 +77,7 @@ def pattern_variables(pattern: Triple | PathTriple) -> Names:
 
 
 def expression_variables(expr: Expr) -> Names:
-    """Return the variables that an expression reads, including its EXISTS patterns."""
+    """Return the variables that an expression reads, including all variables of its EXISTS patterns."""
     match expr:
         case Variable():
             return frozenset((expr.name,))

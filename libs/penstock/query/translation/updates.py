@@ -100,7 +100,9 @@ class UpdateTranslation:
 
     # ---- triples
     def _change_data(self, syntax: DataOperation) -> ChangeData:
-        """Translate INSERT DATA or DELETE DATA. The scope of a blank node label is one INSERT DATA (§4.1.1)."""
+        """Translate INSERT DATA or DELETE DATA. A blank node label may occur in only one INSERT DATA of the text
+        (SPARQL 1.1 Query §19.6).
+        """
         insert = syntax.verb == "INSERT"
         kind = DataReader if insert else DeleteDataReader
         self._data.bgps += 1
