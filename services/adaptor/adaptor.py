@@ -178,7 +178,9 @@ class Adaptor:
 
 
 def _portion(work: Sequence[Message]) -> Sequence[Message]:
-    """Return the first messages: as many as need at most PORTION_CPU_S of parsing; all of them if they are small."""
+    """Return the first messages: as many as need at most PORTION_CPU_S of parsing, but at least one. Small messages do
+    not count.
+    """
     cpu_s = 0.0
     for i, message in enumerate(work):
         size = 0 if message.value is None else len(message.value)

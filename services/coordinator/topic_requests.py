@@ -46,7 +46,7 @@ def declaration_of_json(body: bytes) -> tuple[str, dict[str, Any]]:
 
 
 def declarations_of_json(body: bytes) -> list[StreamRequest]:
-    """Return the declarations in a JSON object that has them by stream name. DataError if the JSON is invalid."""
+    """Return the declarations in a JSON object whose keys are stream names. DataError if the JSON is invalid."""
     found = parse_json(body, "the declaration")
     if not isinstance(found, dict):
         raise DataError("declarations are a JSON object, by streams' names")

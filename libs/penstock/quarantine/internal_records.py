@@ -41,8 +41,8 @@ class InternalRecords:
         """Return the record in a message, or None if it is in quarantine. `kinds`: the permitted kinds of records.
         UnreadableRecordError if it cannot be decoded and is not in quarantine.
 
-        This method never raises TransientError: the caller's reader is already behind the record, so a retry would lose
-        the record.
+        This method never raises TransientError: the caller's reader has already passed the record, so a retry would
+        lose the record.
         """
         try:
             return _decoded(message, kinds)

@@ -52,8 +52,8 @@ class PlacementView:
         return self._current
 
     def buckets_of(self, instance: str) -> set[int] | None:
-        """Return the buckets that the placement assigns to an engine, except excluded ones; None before the first
-        placement.
+        """Return the buckets that the placement assigns to an engine, without those that are excluded at present (see
+        the class). None before the first placement.
         """
         placement = self.refresh()
         if placement is None:

@@ -1,4 +1,6 @@
-"""The loop around a service's steps. It retries transient failures with increasing pauses; any other error ends it."""
+"""The loop around a service's steps. It retries transient failures with increasing pauses. Any other error ends it, and
+so does a transient failure that lasts longer than `give_up_s`.
+"""
 
 from __future__ import annotations
 

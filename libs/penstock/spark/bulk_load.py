@@ -287,8 +287,8 @@ class BulkLoad:
         return {"pieces": pieces, "shards": settings.shards}
 
     def _statements(self) -> DataFrame:
-        """Return the rows of the stages `terms` and `parse` that belong to a part together: first the part's map, then
-        its triples.
+        """Return the maps of stage `terms` and the triples of stage `parse`. The rows of a part are together: first its
+        map, then its triples.
         """
         maps = self._read("terms", numbering.NUMBERED_DDL).where("what = 'map'")
         triples = self._read("parse", statement_parsing.STAGED_DDL).where("what = 'triples'")

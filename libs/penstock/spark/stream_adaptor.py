@@ -76,8 +76,8 @@ class StreamSettings:
 
 
 class StreamAdaptor:
-    """The driver. It has counters of all batches: `events` read, `tuples` and `dead` letters written, and tuples
-    `discarded` by the predicate filter. A repeated batch counts again.
+    """The driver. It has counters of all batches: `events` converted to tuples, `tuples` and `dead` letters written,
+    and tuples `discarded` by the predicate filter. A repeated batch counts again.
     """
 
     def __init__(self, spark: SparkSession, log: Log, names: TopicNames, settings: StreamSettings) -> None:
@@ -124,8 +124,8 @@ class StreamAdaptor:
 
     # ---- predicate filter
     def _mark(self, sources: list[Partition]) -> None:
-        """Write the filter version to each partition. No streaming query runs at this time, so no record with an older
-        version follows.
+        """Write the version of each stream's predicate filter, if it is not 0, to the tuples partition of each source.
+        No streaming query runs at this time, so no record with an older version follows.
         """
         cut = dict(zip(sorted(self._by_topic), self._versions, strict=True))
         records = []

@@ -281,7 +281,7 @@ class ProgressPart:
 
 @dataclass(frozen=True, slots=True)
 class BucketProgress:
-    """Ends a transaction of a bucket: the epoch of the engine, and the last step that it had applied."""
+    """Ends a transaction of a bucket: the bucket's epoch, and the last step that its engine had applied."""
 
     bucket: int
     epoch: int

@@ -170,7 +170,9 @@ class Issuer:
 
 
 def _key_id(token: str) -> str | None:
-    """Return the key that an unverified header names. RefusedTokenError for an algorithm that is not accepted."""
+    """Return the key id in a token's header, which is not verified yet; None if it has none. RefusedTokenError for an
+    algorithm that is not accepted.
+    """
     try:
         header = jwt.get_unverified_header(token)
     except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
@@ -184,9 +186,9 @@ def _key_id(token: str) -> str | None:
 
 
 def _values(claims: Mapping[str, Any], name: str) -> list[str]:
-    """Return the values of a claim: a list of strings, or a string that separates them by spaces.
+    """Return the values of a claim, which is a list of strings, or one string of values separated by spaces.
 
-    The name of a claim inside another one is a path with dots. A claim with exactly that name takes precedence.
+    A name with dots is the path of a claim inside other claims, unless there is a claim with exactly that name.
     """
     found: Any = claims
     for step in (name,) if name in claims else name.split("."):

@@ -108,7 +108,9 @@ def unexpected_token(source: Source, token: Token, accepted: set[str]) -> Fault:
 
 
 def _alternatives(accepted: Iterable[str]) -> str:
-    """Return `accepted` as text: punctuation, then the names of sets, then other tokens."""
+    """Return `accepted` as text: punctuation, then the names of token families that it contains completely, then other
+    tokens.
+    """
     left = set(accepted)
     named: list[str] = []
     for name, family in _FAMILIES:
