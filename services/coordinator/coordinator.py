@@ -141,8 +141,8 @@ class Coordinator:
         return self._requests is not None and self._requests.step(active)
 
     def _confirm(self, active: Active) -> None:
-        """Commit an empty transaction if there was none for `CONFIRM_MS`. If another instance is active, it fails with
-        FencedError.
+        """Commit an empty transaction if no transaction has been committed for `CONFIRM_MS`. FencedError if another
+        instance is active.
         """
         written, since_ms = self._sure
         now_ms = self._clock.now_ms()

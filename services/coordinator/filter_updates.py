@@ -37,8 +37,8 @@ class FilterUpdates:
         self._shrunk = -1  # the number of commands at the last examination of the queries in `shrink`
 
     def unfiltered(self, iris: Iterable[str]) -> dict[str, StreamPredicates]:
-        """Return, by IRI, a next version of the filter that passes all predicates, for each of the streams that has a
-        filter.
+        """Return, by IRI, the next version of each stream's filter. This version passes all predicates. Streams without
+        a filter are omitted.
         """
         filters = self._state.filters
         return {iri: grown(iri, before, None) for iri in iris if (before := filters.get(iri)) is not None}

@@ -41,8 +41,8 @@ class CompletedRequests:
         return list(self._done)
 
     def triples(self, request: str | None) -> int | None:
-        """Return the number of triples that the request of that name has stored; None if there is none, or if `request`
-        is None.
+        """Return the number of triples that the request of that name has stored; None if no request of that name is
+        known, or if `request` is None.
         """
         done = None if request is None else self._done.get(request)
         return None if done is None else done.triples

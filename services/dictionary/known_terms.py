@@ -1,9 +1,9 @@
-"""The terms that an instance has read from the dictionary topic. A standby instance follows the topic with them;
-snapshots contain them.
+"""The terms that an instance has read from the dictionary topic. A standby instance keeps them up to date from the
+topic. Snapshots contain them.
 
-An id is a slot, and slots are numbered in order of arrival. Each reader of the topic therefore assigns the same ids,
-and checks this for each entry. A snapshot consists of the native dictionary's file and the topic offset that it
-reflects.
+The id of an IRI or literal is a slot, and slots are numbered in order of arrival. Each reader of the topic therefore
+assigns the same ids, and checks this for each entry. An entry of a blank node has no slot: it reserves numbers of blank
+nodes. A snapshot consists of the native dictionary's file and the topic offset that it reflects.
 """
 
 from __future__ import annotations

@@ -196,7 +196,9 @@ class CheckpointedEngine:
             self.unsaved = None
 
     def close(self) -> None:
-        """Close the engine. The log still has the steps that no checkpoint contains."""
+        """Close the engine without a checkpoint. After a restart, it reads the steps since the last checkpoint from the
+        log.
+        """
         if self._keeper is not None:
             self._keeper.close()
         self.engine.close()

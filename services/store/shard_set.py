@@ -39,7 +39,9 @@ class ShardSet:
         self.batches = 0
 
     def moved(self, iri: str) -> None:
-        """Close a stream's batches up to its watermark: store the open batch, then update Local_VTS."""
+        """Close a stream's batches up to its watermark: store the open batch, then write the number of the last closed
+        batch to the VTS of each shard.
+        """
         stream = self.streams.get(iri)
         if stream.watermark is None:
             return  # a derived stream that ends before its first batch

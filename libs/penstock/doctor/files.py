@@ -47,8 +47,8 @@ def tokens(path: Path) -> Iterator[Finding]:
 
 
 def certificate(files: Certificates, settings: str = "PENSTOCK_HTTP") -> Iterator[Finding]:
-    """Check that a certificate and its key belong together, and when the certificate expires. `settings`: first part of
-    the names of their settings.
+    """Check that a certificate and its key belong together, and that the certificate does not expire soon. `settings`:
+    the common prefix of the environment variables that name the two files.
     """
     try:
         files.context()

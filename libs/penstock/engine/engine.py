@@ -160,7 +160,8 @@ class Engine:
         The format of a file follows from its name unless `format` is given; bytes require `format`. Files named *.gz
         are decompressed. `graph`: IRI of the graph for statements that name none. `progress`: a function that is called
         regularly with the number of bytes read and the total number of bytes. DataError, with the line, if the document
-        is invalid; nothing is loaded then.
+        is invalid; nothing is loaded then. After a StorageError, the document may be visible without being durable; the
+        engine then refuses changes until a checkpoint succeeds.
         """
         with self._lock:
             core = self._opened().core
@@ -190,7 +191,9 @@ class Engine:
         """Execute a SPARQL Update as one snapshot. Each of its operations sees what those before it have added.
 
         The stored graph only grows: an operation that removes triples raises QueryError, as does `LOAD`. LimitError if
-        a pattern exceeds the engine's limits on queries. After an error, nothing has changed.
+        a pattern exceeds the engine's limits on queries. After a QueryError or LimitError, nothing has changed. After a
+        StorageError, the update may be visible without being durable; the engine then refuses changes until a
+        checkpoint succeeds.
         """
         update = as_update(self._texts.parse(text, base))
         check_supported(update)
@@ -613,8 +616,8 @@ def _core(
 
 class _Change:
     """A change of an engine, as a context manager. The change is logged; the body of the `with` statement applies it,
-    under the lock; it is made durable; and the new evaluations are delivered. If the body raises PenstockError, it must
-    have changed nothing.
+    under the lock; it is made durable; and the new evaluations are delivered. If the body of a logged change raises
+    PenstockError, it must have changed nothing.
     """
 
     __slots__ = ("_engine", "_entry", "_number")
@@ -633,7 +636,9 @@ class _Change:
 
 
 class _Tuples(Sequence[bytes]):
-    """The tuples of columns as N-Triples, which late events and dead letters contain. They are formatted on access."""
+    """The events of a push of columns, one tuple each, as N-Triples for late events and dead letters. They are
+    formatted on access.
+    """
 
     def __init__(self, engine: Engine, *columns: Ids) -> None:
         self._engine = engine

@@ -74,8 +74,8 @@ class EngineCore:
         return self.dictionary.find(IRI, iri)
 
     def require(self, columns: Sequence[Ids]) -> None:
-        """Fetch the terms of these ids that a partial dictionary lacks. The caller must hold a lease, which retains
-        them.
+        """If the dictionary is partial, fetch the terms that it lacks for these ids. The caller must hold a lease, so
+        that the fetched terms are retained.
         """
         if self.dictionary.partial and columns:
             self.dictionary.require(np.concatenate(columns))

@@ -29,7 +29,9 @@ _ERRORS: Final = {400: "DataError", 503: "UnavailableError"}  # by status; other
 
 
 class Connections:
-    """State shared by the connections of a server. `incomplete`: ordered by the time they became incomplete."""
+    """State shared by the connections of a server. `incomplete`: the incomplete connections (see the module), in the
+    order in which they became incomplete.
+    """
 
     def __init__(self, limits: WebLimits) -> None:
         self.limits = limits

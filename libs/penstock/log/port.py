@@ -148,7 +148,9 @@ class Reader(Protocol):
         ...
 
     def assign(self, positions: Mapping[Partition, int]) -> None:
-        """Add these partitions, or move to these offsets (or START, END). UnknownTopicError if one does not exist."""
+        """Read each partition from its position: an offset, START or END. A partition that is already assigned moves
+        there. UnknownTopicError if a topic or partition does not exist.
+        """
         ...
 
     def unassign(self, partitions: Iterable[Partition]) -> None:

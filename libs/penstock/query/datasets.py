@@ -1,7 +1,7 @@
 """Datasets: which parts of the dataset each pattern of a query reads (docs/semantics.md §4).
 
-A *part* is a set of stored graphs (source 0) or a window (source i is that of window clause i - 1), as in the physical
-plan.
+A *part* is a set of stored graphs, or a window. Its source is numbered as in the physical plan: the stored graph is
+source 0, and window clause i (counted from 0) is source i + 1.
 """
 
 from __future__ import annotations

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def check_supported(update: Update) -> None:
-    """Raise QueryError, with its position, for the first operation that removes triples or reads a document."""
+    """Raise QueryError, with its position, for the first operation that removes triples or reads a document. Does not
+    detect COPY to a graph that has triples, which `UpdateRun` refuses.
+    """
     grows = "is not supported yet: the stored graph only grows"
     for operation in update.operations:
         match operation:

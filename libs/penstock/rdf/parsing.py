@@ -167,7 +167,9 @@ def parse_other(
 def _nquads(
     file: IO[bytes], fmt: Format, base: str | None, limits: ParseLimits, check: DocumentCheck, *, wait: bool
 ) -> Generator[bytes, None, None]:
-    """Yield a document's statements as N-Quads, in parts. Small documents are parsed in this process."""
+    """Yield a document's statements as N-Quads, in parts. Small documents are parsed in this process, except RDF/XML
+    with declarations.
+    """
     first = file.read(limits.small_document_bytes + 1)
     check.feed(first)
     if len(first) <= limits.small_document_bytes and not (fmt is Format.RDF_XML and has_declarations(first)):

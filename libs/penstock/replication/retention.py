@@ -95,8 +95,9 @@ class Commitments:
                 del known[number]
 
     def ready(self, replica: Replica[W], step: Step) -> bool:
-        """Return whether a step may be applied. First removes stopped queries if necessary, because the progress of
-        their bucket may have been read before the stop was applied.
+        """Return whether a step may be applied. A step that drops a stream waits for the stopped queries that read it
+        (`Replica.ready`). If it would have to wait, this method first removes the stopped queries that have no
+        evaluations left: the progress of their bucket may have been read before the stop was applied.
         """
         if not replica.ready(step):
             self.forget_stopped(replica)

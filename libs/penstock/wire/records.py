@@ -86,7 +86,9 @@ class DispatcherState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardInsertion:
-    """The part of a shard in an insertion, or in one of several parts of a large insertion."""
+    """A shard's quads of part `part` of an insertion. A large insertion has several parts, and each part has a record
+    for every shard.
+    """
 
     number: int
     part: int

@@ -40,8 +40,8 @@ def json_line(evaluation: Evaluation, query: str | None = None, error: str | Non
 
 
 def _one_line(text: str) -> str:
-    """Escape characters that are no line ends in JSON, but that some readers, such as Python's `str.splitlines`, treat
-    as line ends.
+    """Escape U+0085, U+2028 and U+2029. JSON allows them in strings, but some readers, such as Python's
+    `str.splitlines`, end a line there.
     """
     if text.isascii():
         return text  # the common case

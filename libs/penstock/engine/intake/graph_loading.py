@@ -1,4 +1,4 @@
-"""Changes of the stored graph by users: loads of documents and updates. Each is one snapshot."""
+"""Loads of documents into the stored graph, and the commit of INSERT DATA. Each is one snapshot."""
 
 from __future__ import annotations
 

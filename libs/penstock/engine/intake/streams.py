@@ -113,8 +113,8 @@ class LiveStream:
 
     @staticmethod
     def close_together(streams: Collection[LiveStream], end: int) -> list[int]:
-        """Like `close_until`, for several streams in one call of the native module. Returns a number for each
-        stream.
+        """Like `close_until`, for several streams in one call of the native module. Returns, for each stream, the
+        number of closed batches with tuples.
         """
         held = native.Stream.close_together([(stream.core, stream._batch_to(end)) for stream in streams])  # noqa: SLF001
         for stream in streams:

@@ -114,10 +114,9 @@ def move_on(cohort: Cohort, begin: Callable[[LiveStream, int], None]) -> None:
 def following_of(cohort: Cohort) -> int:
     """Return the latest time in ms up to which, inclusive, the cohort will report nothing more.
 
-    With time windows, this is the time before the next instant. With count windows, it is the earliest end of the last
-    closed batch of any stream, or the time before the next report if that is earlier. For a stream without closed
-    batches, P takes the place of this end. Streams that have ended do not count, unless all have ended: then the latest
-    end counts.
+    With time windows, this is the time before the next instant. With count windows, each stream gives a bound: the end
+    of its last closed batch, or the registration point P if it has none. The result is the smallest bound of the
+    streams that have not ended, or the largest bound if all have ended. It is at most the time before the next report.
     """
     trigger = cohort.trigger
     if isinstance(trigger, GridTrigger):

@@ -50,8 +50,8 @@ class Predecessor:
 
 
 def as_stream(operator: RelationToStream, now: Rows, before: Rows | None) -> Rows:
-    """Return the rows that the operator reports. `now`, `before`: the rows (`published`) of this instant and of the
-    previous one.
+    """Return the rows that the operator reports. `now`, `before`: the rows of this instant and of the previous one,
+    after `Rows.published()`: only then can ids of computed terms be compared.
 
     ISTREAM and DSTREAM report multiset differences for each member. The triples of a CONSTRUCT are distinct, so their
     differences are set differences.

@@ -32,8 +32,8 @@ class WindowKey:
     """Cohorts share a time window if their keys for it are equal.
 
     `range_ms`: the range, None for `[ALL]`. `step_ms`: the step. `t0`: the start of the grid. `trigger`: the set of
-    streams that the query reads. `incarnation`: that of the query's group. `cut`: the registration point P while it may
-    cut the window, otherwise None.
+    streams that the query reads. `incarnation`: that of the query's group. `cut`: the registration point P as long as
+    the window could otherwise begin before P; None afterwards.
     """
 
     stream: str
@@ -91,7 +91,9 @@ class SlidingWindow:
         return (None if self.key.range_ms is None else end - self.key.range_ms), end
 
     def held_from(self, time: int) -> int:
-        """Return the exclusive start of the content at instant `time`: the nominal start, or P if P cuts the window."""
+        """Return the exclusive start of the content at instant `time`: the nominal start, or the registration point P
+        if it is later or if there is no nominal start.
+        """
         return self._held_from(self.bounds(time)[0])
 
     def _held_from(self, start: int | None) -> int:

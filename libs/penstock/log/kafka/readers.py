@@ -76,7 +76,7 @@ class KafkaReader:
             self._at_end.add(name)
 
     def assign(self, positions: Mapping[Partition, int]) -> None:
-        """Add these partitions, or move to these offsets."""
+        """Read each partition from its position. A partition that is already assigned moves there."""
         for name in positions:
             self._log.check(name)
         self._discover({name.topic for name in positions} - {name.topic for name in self._positions})

@@ -286,7 +286,9 @@ class KafkaTransactionalWriter:
         return kind(f"{topic}: {why.str()}", topic, over=over)
 
     def _refuses(self, topic: str) -> bool:
-        """Return whether a topic refuses a small record in a transaction of another producer, which is aborted."""
+        """Return whether a topic refuses a small record. Tries this in a transaction of a separate producer, and aborts
+        the transaction.
+        """
         refused: list[KafkaError] = []
         settings = {**_WRITING, "linger.ms": 0, "transactional.id": f"{self._id}.try-{uuid.uuid4().hex}"}
         producer = Producer(self._log.client(**settings))

@@ -43,7 +43,7 @@ class MemoryReader:
         return taken
 
     def assign(self, positions: Mapping[Partition, int]) -> None:
-        """Add these partitions, or move to these offsets."""
+        """Read each partition from its position. A partition that is already assigned moves there."""
         with self._log.changed:
             for name, offset in positions.items():
                 span = self._log.partition(name).span

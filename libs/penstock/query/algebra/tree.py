@@ -42,7 +42,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class BlankNode:
-    """A blank node of a CONSTRUCT template or INSERT DATA. In patterns, a blank node is a Variable."""
+    """A blank node of a CONSTRUCT or INSERT template, or of INSERT DATA. In patterns, a blank node is a Variable."""
 
     label: str
     at: int = _AT

@@ -138,8 +138,8 @@ def _minus(context: PlanContext, node: Minus, outer: Relation, scope: Scope) -> 
 
 
 def _subtracted(context: PlanContext, node: Node, scope: Scope) -> Relation:
-    """Plan the right side of MINUS. MINUS compares cells. Variables that an enclosing EXISTS substitutes, but that this
-    side may leave unbound, therefore get the substituted values.
+    """Plan the right side of MINUS. MINUS compares the values in the columns. If an enclosing EXISTS substitutes a
+    variable that this side may leave unbound, the plan assigns the substituted value to the variable.
     """
     if (visible(node) - certain(node)) & context.substituted:
         return join(context, node, start(context, node, scope, by_row=True), scope)

@@ -21,8 +21,8 @@ class Later:
     """The set of names that may be bound after a position in the join order. `last`: by name, the last position that
     binds it.
 
-    `home`: in a group with several parts, the part of each name; all names of other parts than `part` are bound later.
-    `apart`: further names that are bound later.
+    `home`: if a group has several connected parts (`components`), the number of the part that binds each name. Names of
+    a part other than `part` are bound later. `apart`: further names that are bound later.
     """
 
     last: Mapping[str, int]

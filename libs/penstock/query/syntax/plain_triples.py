@@ -38,9 +38,10 @@ PlainRun: TypeAlias = tuple["Token | None", tuple[PlainTriple, ...]]
 
 
 class PlainReader:
-    """Reads the plain triples of an update between tokens of the parser. `operations`: for each INSERT DATA and DELETE
-    DATA, its runs of triples with one graph. `in_data`: whether the last token belongs to such an operation.
-    `data_tokens`: number of tokens in the operations that are complete. The budget's clock stops during data.
+    """Reads the plain triples of an update itself; the parser gets only the other tokens. `operations`: one list for
+    each INSERT DATA or DELETE DATA. Each element of it has consecutive triples in one graph. `in_data`: whether the
+    last token belongs to such an operation. `data_tokens`: number of tokens in the operations that are complete. The
+    budget's clock stops during data.
     """
 
     def __init__(self, text: str, budget: Budget) -> None:
