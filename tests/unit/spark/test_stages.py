@@ -224,13 +224,10 @@ class Folder:
     def __init__(self):
         self.files = {}
 
-    def exists(self, name):
-        return name in self.files
+    def read_state(self, name):
+        return self.files.get(name)
 
-    def read(self, name):
-        return self.files[name]
-
-    def write(self, name, data):
+    def write_state(self, name, data):
         self.files[name] = data
 
     def delete(self, name):
@@ -242,9 +239,9 @@ def test_a_load_is_taken_up_where_it_broke_off_and_another_one_begins_anew():
     first = Staging(files, "/s/")
     assert not first.open({"files": ["a"]})
     folder = first.begin("parse")
-    files.write(folder + "/data", b"")
+    files.write_state(folder + "/data", b"")
     first.complete("parse", {"triples": 3})
-    files.write(first.begin("terms") + "/half", b"")
+    files.write_state(first.begin("terms") + "/half", b"")
 
     again = Staging(files, "/s")
     assert again.open({"files": ["a"]})
