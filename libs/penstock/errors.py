@@ -114,7 +114,7 @@ class NotYetError(PenstockError):
 
 
 class DataPlaneError(PenstockError):
-    """The memory of another node is not readable. It fails one evaluation, not the engine.
+    """The memory of another node is not readable. The error fails one evaluation, not the engine.
 
     `fault`: "disconnected", "timed out", "out of range", "retired" (the region is gone: read the directory again),
     "refused" (another secret or version, or a limit) or "behind" (the node has not reached the requested snapshot:

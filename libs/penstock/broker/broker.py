@@ -115,7 +115,7 @@ class Broker:
         return self._directory / "data"
 
     def _write_properties(self) -> Path:
-        """Write the configuration. Another process may have started this broker before, on another port."""
+        """Write the configuration at each start: the ports may differ from those of the last start."""
         make_directory(self._directory)
         settings = {
             "port": self.port,
@@ -145,7 +145,7 @@ class Broker:
             time.sleep(_TRY_S)
 
     def stop(self) -> None:
-        """Shut the broker down in order. Kill the process if that takes too long."""
+        """Shut the broker down cleanly. Kill the process if it does not end within `_STOP_S` seconds."""
         if self._process is None:
             return
         self._process.terminate()

@@ -35,7 +35,7 @@ class Grid:
         return min([self.latest(step, time) + step for step in self.steps])
 
     def latest(self, step: int, time: int) -> int:
-        """Return the latest instant at or before `time` at which a window with that step reports."""
+        """Return the latest t0 + k·step at or before `time`, also with k < 0 if the grid is `bounded`."""
         return time - (time - self.t0) % step
 
     def count(self, after: int, until: int) -> int:

@@ -25,7 +25,8 @@ _POLL_S = 0.05
 
 class DeclaredStreams:
     """The declarations of the streams with an events topic (all but derived streams), by IRI. The shards topic already
-    contains each declaration that this object has read, so later records of the stream follow it in all partitions.
+    contains each declaration that this object has read, so later records of the stream follow the declaration in all
+    partitions of that topic.
 
     `filters`: the predicate filters, by IRI, of streams that have one.
     """
@@ -63,8 +64,8 @@ class DeclaredStreams:
         return self.changes > before
 
     def catch_up(self) -> None:
-        """Read all records up to the current end of the topic, for which it asks the brokers. TransientError after
-        `timeout_s` of the constructor.
+        """Read all records up to the end of the topic, as the brokers now report it. TransientError if this takes
+        longer than the constructor's `timeout_s`.
         """
         partition = Partition(self._names.control)
         end = self._log.spans([partition])[partition].end

@@ -1,7 +1,6 @@
 """Conversion of events to tuples, shared by all adaptors (ADR 23).
 
-The records that are made from a source partition have the order of its events. Each record covers a contiguous range of
-them.
+The records of a source partition are in the order of its events. Each record covers a contiguous range of events.
 """
 
 from __future__ import annotations
@@ -65,8 +64,8 @@ class EventAdapter:
         self._predicate_filters.clear()
 
     def records(self, messages: Sequence[Message]) -> list[Record]:
-        """Return the records for a batch of messages: tuples and dead letters. It parses each partition separately, and
-        requests the ids of all terms together.
+        """Return the records for a batch of messages: tuples and dead letters. The call parses each partition
+        separately, and requests the ids of all terms together.
 
         An invalid event becomes a dead letter. If an error does not identify the invalid event, the batch is bisected
         until the event is found. TransientError if the dictionary is unavailable; the call then had no effect, retry.
@@ -158,8 +157,8 @@ class EventAdapter:
     def _without_oversized(
         self, stream: StreamDeclaration, source: Partition, usable: Sequence[Event], good: Events
     ) -> tuple[list[Event], Events, list[Record]]:
-        """Reject events with a term that is too large for the dictionary. Only events larger than such a term are
-        examined.
+        """Reject events with a term that is too large for the dictionary. Examines only events that are larger than the
+        maximum size of a term.
         """
         assert good.counts is not None, "parsed events have counts"
         ends = np.cumsum(good.counts)

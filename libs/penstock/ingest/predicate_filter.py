@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def versions(
     streams: Mapping[str, StreamDeclaration], filters: Mapping[str, StreamPredicates], topics: Sequence[str]
 ) -> list[int]:
-    """Return the versions of the predicate filters of `topics`, events topics; 0: there is no filter yet. Skips topics
+    """Return the version of the predicate filter of each events topic; 0 for a stream without a filter. Skips topics
     that belong to no stream.
     """
     records = (filters.get(streams[topic].iri) for topic in topics if topic in streams)

@@ -1,4 +1,4 @@
-"""The records of refused events that users read: a copy of the original, with reason and source in headers
+"""Records of late and rejected events, for users: a copy of the original, with reason and source in headers
 (semantics.md §2, §6).
 
 A copy has the value and headers of the original, including its content type, and the headers `reason`, `source`

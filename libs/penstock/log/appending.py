@@ -20,8 +20,8 @@ class Appending:
     def run(self, records: Sequence[Record], submit: Callable[[Record], None], flush: Callable[[], None]) -> None:
         """Submit the records that the producer has not accepted yet, and flush.
 
-        If the last call failed and `records` are the same, this call continues it. Other records start a new call, once
-        the records in flight are written.
+        If the last call failed and `records` are the same, this call continues it. Other records start a new call; its
+        flush also waits for the records in flight.
         """
         if not self._records or self._records != list(records):
             self._records, self._submitted = list(records), 0

@@ -81,8 +81,8 @@ class Span(NamedTuple):
 class Writer(Protocol):
     """Appends single records in order, exactly once despite connection failures, without transactions.
 
-    A writer's records of one partition keep their order. After a crash, the last of the records that are not flushed
-    may be missing, but none before a record that is present.
+    A writer's records of one partition keep their order. A crash may lose records that are not flushed. If a record is
+    lost, so are all later ones of its partition.
     """
 
     def submit(self, record: Record) -> None:
@@ -97,7 +97,7 @@ class Writer(Protocol):
         """Wait until all submitted records are durable.
 
         TransientError after the back end's timeout: all records are still in flight; flush again.
-        LogError if a record was refused permanently. Some last records of each partition are then lost.
+        LogError if a record was refused permanently. The last submitted records of each partition may then be lost.
         """
         ...
 
@@ -207,7 +207,9 @@ class GroupReader(Protocol):
         ...
 
     def commit(self, positions: Mapping[Partition, int]) -> None:
-        """Store the group's progress: the next offset of each partition. RebalancedError if another member owns one."""
+        """Store the group's progress: the next offset of each partition. RebalancedError if another member owns a
+        partition.
+        """
         ...
 
     def close(self) -> None:
@@ -234,12 +236,12 @@ class Log(Protocol):
 
     def limits(self, topics: Iterable[str]) -> dict[str, int]:
         """Return the currently configured maximum record size of each existing topic, in bytes as `sizes.wire_bytes`
-        counts.
+        counts them.
         """
         ...
 
     def spans(self, partitions: Iterable[Partition]) -> dict[Partition, Span]:
-        """Return the offsets of each partition's committed records. UnknownTopicError if one does not exist."""
+        """Return the offsets of each partition's committed records. UnknownTopicError if a partition does not exist."""
         ...
 
     def writer(self) -> Writer:

@@ -1,9 +1,9 @@
 """Topic names (docs/kafka.md).
 
-A topic name consists of segments with dots between them. The name of a stream or query is itself the segment if it
-consists of letters, digits, `_` and `-`, does not start with `-` and is not too long. Otherwise the segment is `-` and
-the name's hash. Names with dots are hashed, too: Kafka maps `a.b` and `a_b` to the same metric name, and rejects the
-topic that is created second.
+A topic name consists of segments with dots between them. The name of a stream or query is a segment if it consists of
+letters, digits, `_` and `-`, does not start with `-` and is not too long. Otherwise the segment is `-` and the name's
+hash. Names with dots are hashed, too: Kafka maps `a.b` and `a_b` to the same metric name, and rejects the second of two
+such topics.
 """
 
 from __future__ import annotations

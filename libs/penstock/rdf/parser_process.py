@@ -1,7 +1,7 @@
 """Parser processes: sandboxed parsing of documents in pyoxigraph's formats, with bounded memory and CPU time (ADR 52).
 
 A document that makes its parser exceed a bound, overflow the stack or abort fails with a DataError; other documents are
-not affected. The pool replaces the process, which takes about 30 ms to start.
+not affected. The pool replaces the process: the start of another one takes about 30 ms.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from penstock.rdf.parse_limits import ParseLimits
 
 PARSERS = 2
-"""Maximum number of idle parser processes, and of concurrently parsed documents among those with `wait`."""
+"""Maximum number of idle parser processes, and of concurrent calls of `ParserPool.parse` with `wait`."""
 _BLOCK_BYTES = 1 << 20
 _SMALL_BYTES = 64 << 10
 _RETIRE_BYTES = 64 << 20
 """Bytes of input and output after which a process is replaced, because its heap does not shrink."""
 _STALLED_S = 60.0
 _STALLED_FACTOR = 20.0
-"""A base time in seconds, and a multiple of the CPU limit. A parser that neither requests input nor responds for the
-sum of both is considered stalled.
+"""A parser is stalled if it neither requests input nor responds for `_STALLED_S` seconds plus `_STALLED_FACTOR` times
+the CPU limit.
 """
 _HEAD = struct.Struct(">cQ")
 _OUT_OF_MEMORY = (signal.SIGABRT,)  # Rust's allocator aborts when memory is exhausted

@@ -142,7 +142,7 @@ def main() -> None:
             answer = b"E", _error("syntax", error)
         except MemoryError as error:
             answer = b"E", _error("memory", error)
-        except Exception as error:  # noqa: BLE001 - the document's
+        except Exception as error:  # noqa: BLE001 - the error belongs to the document
             answer = b"E", _error(type(error).__name__, error)
         else:
             answer = b"D", b"replace" if size > _SMALL_BYTES and _uses_half_memory(bound) else b""

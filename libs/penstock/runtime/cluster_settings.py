@@ -33,7 +33,7 @@ class ClusterSettings(ServiceSettings):
         8,
         ge=1,
         le=1024,
-        description="shares of the standing queries; all services use the same number, and it never changes",
+        description="number of buckets of standing queries; the same for all services, and never changed",
     )
 
 
@@ -59,9 +59,9 @@ class PeerSettings(ClusterSettings):
         None, description="CA (PEM) of the certificates of dictionaries and their clients; none = look-ups without TLS"
     )
     tls_certificate: Path | None = Field(
-        None, description="certificate chain (PEM) of this process for look-ups by TLS; may change while it runs"
+        None, description="certificate chain (PEM) of this process for look-ups over TLS; may change while it runs"
     )
-    tls_key: Path | None = Field(None, description="private key (PEM) of that certificate")
+    tls_key: Path | None = Field(None, description="private key (PEM) of `tls_certificate`")
 
     def peer_certificates(self, *, serves: bool) -> PeerCertificates | None:
         """Return the certificates of this process, as a server or as a client; None without TLS. SettingsError if they

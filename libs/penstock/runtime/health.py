@@ -1,5 +1,5 @@
-"""Health checks. A service is live if its loop has recently finished an iteration, and ready if it is live and every
-check passes.
+"""Health checks. A service is live if its loop has recently finished an iteration. It is ready if it is live, its last
+step has not failed, and every check passes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 STALL_S = 300.0
-"""Default of the seconds without progress after which a loop is not live. Services use their `give_up_s` instead."""
+"""Default time in s without progress after which a loop is not live. Services use their `give_up_s` instead."""
 
 
 class Health:

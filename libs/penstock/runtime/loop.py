@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 5.0
 LEAVE_S = 5.0
-"""Default of the seconds after the stop request within which a service hands over its work."""
+"""Default time in s that a service has to hand over its work after the stop request."""
 
 
 class OverdueError(Exception):
@@ -58,8 +58,8 @@ class Stopping:
     """The stop flag, which SIGTERM and SIGINT set. Once it is set, the current step finishes, then the service hands
     over its work and shuts down.
 
-    A long step ends early if the flag is set, and calls `check` between its parts. `leave_s`: within this many seconds
-    after the stop request, the service hands over its work.
+    A long step ends early if the flag is set, and calls `check` between its parts. `leave_s`: time in s that the
+    service has to hand over its work after the stop request.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic, leave_s: float = LEAVE_S) -> None:

@@ -89,7 +89,7 @@ def run(service: str, settings_class: type[S], open_core: Callable[[Context[S]],
         )
         return FAILED
     except PenstockError as error:
-        logger.error("failed", reason=str(error), kind=type(error).__name__)  # noqa: TRY400 - said on purpose
+        logger.error("failed", reason=str(error), kind=type(error).__name__)  # noqa: TRY400 - without a traceback
         return FAILED
     except Exception:
         logger.exception("failed")

@@ -66,7 +66,9 @@ class ServiceSettings(BaseSettings):
         description="name of this process among the processes of its service",
     )
     http_host: str = Field("127.0.0.1", description="address on which health, metrics and HTTP interfaces listen")
-    http_port: int = Field(0, ge=0, le=65_535, description="port of that address; 0 = any free port, named in the log")
+    http_port: int = Field(
+        0, ge=0, le=65_535, description="port of these interfaces; 0 = any free port, which the log names"
+    )
     http_allow_hosts: str = Field(
         "", description="host names, separated by commas, that the Host header may contain; empty = all (ADR 62)"
     )
@@ -74,11 +76,13 @@ class ServiceSettings(BaseSettings):
         "", description="origins, separated by commas, whose web pages may call the service; empty = none (ADR 62)"
     )
     http_max_connections: int = Field(
-        512, ge=1, le=65_536, description="most connections at a time (`max_connections`)"
+        512, ge=1, le=65_536, description="maximum number of connections at a time (`max_connections`)"
     )
     http_header_s: float = Field(10.0, gt=0, description="time in which the header of a request must arrive")
     http_body_s: float = Field(120.0, gt=0, description="time in which the body of a request must arrive")
-    http_max_body_mb: int = Field(64, ge=1, le=64, description="largest body of a request, MiB (`max_body_bytes`)")
+    http_max_body_mb: int = Field(
+        64, ge=1, le=64, description="maximum size of a request's body, MiB (`max_body_bytes`)"
+    )
     http_tokens_file: Path | None = Field(
         None, description="file of the tokens that HTTP requests need (`penstock token`); none = no authentication"
     )
@@ -87,12 +91,12 @@ class ServiceSettings(BaseSettings):
     )
     http_oidc_audience: str = Field("", description="audience (`aud`) that the issuer's tokens must have")
     http_oidc_roles: str = Field(
-        "", description="roles by values of the claim, separated by commas: `ops=admin,apps=write,staff=read`"
+        "", description="role for each value of the claim, separated by commas: `ops=admin,apps=write,staff=read`"
     )
     http_oidc_role_claim: str = Field(
         "roles",
         min_length=1,
-        description="claim with the values that give a role; inside another one: `realm_access.roles`",
+        description="claim whose values determine the role; a path to a nested claim: `realm_access.roles`",
     )
     http_oidc_jwks: str | None = Field(
         None, min_length=1, description="file or URL of the issuer's key set (JWKS); none = by discovery"
@@ -104,12 +108,12 @@ class ServiceSettings(BaseSettings):
     http_certificate: Path | None = Field(
         None, description="certificate chain (PEM) of the HTTP interface, which is then HTTPS; may change while it runs"
     )
-    http_key: Path | None = Field(None, description="private key (PEM) of that certificate")
+    http_key: Path | None = Field(None, description="private key (PEM) of `http_certificate`")
     http_client_ca: Path | None = Field(
-        None, description="CA (PEM) of client certificates, which HTTPS clients then must present"
+        None, description="CA (PEM) of client certificates; if set, HTTPS clients must present a certificate"
     )
     http_insecure: bool = Field(
-        False, description="listen on other addresses than the loopback interface without authentication"
+        False, description="accept unauthenticated requests on addresses other than the loopback interface"
     )
     advertised_host: str | None = Field(
         None, description="name by which other processes reach this host; none = the address that is listened on"
@@ -118,12 +122,12 @@ class ServiceSettings(BaseSettings):
         "info", description="least severe level that is logged: `debug`, `info`, `warning` or `error`"
     )
     log_format: Literal["json", "text"] = Field("json", description="`json`, or `text` for reading on a terminal")
-    poll_ms: int = Field(50, ge=1, le=10_000, description="longest time that a step waits for input")
+    poll_ms: int = Field(50, ge=1, le=10_000, description="maximum time that a step waits for input")
     give_up_s: float = Field(
         300.0, gt=0, description="how long transient failures are retried before the service ends with exit code 1"
     )
     leave_s: float = Field(
-        LEAVE_S, gt=0, le=3_600, description="how long after SIGTERM a query engine or store hands over its work"
+        LEAVE_S, gt=0, le=3_600, description="time that a query engine or store has after SIGTERM to hand over its work"
     )
     kafka: dict[str, str] = Field(
         default_factory=dict,

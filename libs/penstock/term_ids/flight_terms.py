@@ -39,8 +39,9 @@ class FlightTerms:
     """A client of the dictionary service at the addresses `locations`, one per instance. It tries the instances in turn
     until the active one responds; TransientError if none does. Methods may be called from any thread.
 
-    `certificates`: of this process; it then connects by TLS, to `grpc+tls://` addresses only. Changed files are used
-    after a request has failed. StorageError if the certificates cannot be used.
+    `certificates`: those of this process. With them, the client connects by TLS, and all addresses must begin with
+    `grpc+tls://`. After a failed request, the client reads changed files. StorageError if the certificates cannot be
+    used.
     """
 
     def __init__(self, locations: Sequence[str], certificates: PeerCertificates | None = None) -> None:
@@ -80,8 +81,8 @@ class FlightTerms:
             return np.concatenate([np.empty(0, np.uint64), *parts])
 
     def find(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return the ids of IRIs and literals, 0 for unknown ones. The cache does not contain the results, because an
-        unknown term may get an id later.
+        """Return the ids of IRIs and literals, 0 for unknown ones. Does not use the cache, because an unknown term may
+        get an id later.
         """
         with self._lock:
             parts = [self._ids(FIND, terms_table(terms[rows])) for rows in _pieces(list(map(_size, terms)))]

@@ -1,7 +1,7 @@
 """Certificates with which the cluster's processes authenticate to each other (mutual TLS, ADR 71).
 
-A process has its own certificate and key, and the CA that has signed those of the others. It uses the same files as a
-server and as a client.
+A process has its own certificate and key, and the CA that has signed the certificates of the other processes. It uses
+the same files as a server and as a client.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class PeerCertificates:
         }
 
     def check(self, *, serves: bool) -> None:
-        """Check that key and certificate belong together, and that the CA accepts the certificate, now and for this
-        use. StorageError names the setting whose file is wrong.
+        """Check that key and certificate belong together, and that the CA accepts the certificate now, for a server
+        (`serves`) or a client. StorageError names the setting whose file is wrong.
         """
         own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if serves else ssl.PROTOCOL_TLS_CLIENT)
         peer = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT if serves else ssl.PROTOCOL_TLS_SERVER)

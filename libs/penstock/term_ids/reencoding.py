@@ -25,8 +25,8 @@ def to_cluster(
     """Return columns of global ids for columns of ids of `dictionary`. Requests each distinct term once; blank nodes
     become new nodes. Errors: see `TermService.encode`.
 
-    `own_blanks`: blank nodes with lower numbers are already global. In a partial dictionary, all ids that are not
-    private are already global.
+    `own_blanks`: blank nodes with lower numbers are already global. In a partial dictionary, ids of IRIs and literals
+    that are not private are already global.
     """
     every = np.concatenate(columns) if columns else np.empty(0, np.uint64)
     distinct, places = np.unique(every, return_inverse=True)

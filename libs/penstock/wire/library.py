@@ -17,8 +17,8 @@ _COLUMNS: dict[str, np.dtype[Any]] = {"u64": np.dtype("<u8"), "i64": np.dtype("<
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The schema of a kind of record. `print`: its CRC-64-AVRO fingerprint. `columns`: the types of the numbers in
-    those byte fields that are columns.
+    """The schema of a kind of record. `print`: its CRC-64-AVRO fingerprint. `columns`: the fields that are columns,
+    each with the type of its numbers.
     """
 
     name: str

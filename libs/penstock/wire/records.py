@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Ids: TypeAlias = NDArray[np.uint64]  # that of the core, which is in a layer above
+    Ids: TypeAlias = NDArray[np.uint64]  # as `Ids` of the core, which is in a higher layer
     Numbers: TypeAlias = NDArray[np.int64]
     Positions: TypeAlias = NDArray[np.uint32]
 
@@ -41,9 +41,7 @@ class Tuples:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardBatch:
-    """The part of a shard in batches that close together. A large part is divided into several records
-    (`wire.parts`).
-    """
+    """A shard's tuples of batches that close together. Many tuples are divided into several records (`wire.parts`)."""
 
     stream: str
     first: int

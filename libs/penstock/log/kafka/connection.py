@@ -81,8 +81,8 @@ class KafkaConnection:
         self._lock = Lock()
         self._opened: list[Client] = []
         self.small_topics: dict[str, int] = {}
-        """Topics whose maximum record size is so low that a batch of records may exceed it, with this size, as of the
-        last call of `limits`.
+        """Topics with a maximum record size that a batch of records may exceed, and this size in bytes. `limits`
+        updates it.
         """
 
     def _on_error(self, error: KafkaError) -> None:

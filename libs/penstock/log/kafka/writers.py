@@ -84,8 +84,8 @@ class KafkaWriter:
 
     @property
     def _reason(self) -> KafkaError | None:
-        """The error of the first refused record. (Before it, the client may report records that it has purged because
-        of it.)
+        """The error of the first refused record. The client purges other records because of the refusal; their errors
+        are ignored, although they may arrive earlier.
         """
         return None if self._failure is None or self._failure.code() in _PURGED else self._failure
 
