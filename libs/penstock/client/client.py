@@ -50,7 +50,7 @@ class Client:
     by default, the system's CAs. Requests raise AccessError if a token is missing, or if its role does not suffice.
 
     A stream is identified by its IRI or by the name used in its topics. When a method that declares, registers, stores
-    or pushes something returns, the change is durable. To read evaluations, late events or dead letters does not remove
+    or pushes something returns, the change is durable. Reading evaluations, late events or dead letters does not remove
     them from their topics. The client has no `advance_idle`, `bulk`, `checkpoint`, `decode`, `encode`, `explain`,
     `limits`, `push_columns` and `stats`.
     """
@@ -90,11 +90,11 @@ class Client:
 
     # ---- declarations
     def declare_stream(self, iri: str, name: str | None = None, **settings: Any) -> None:
-        """Declare a stream. To repeat a declaration has no effect. `name` determines the names of the stream's topics;
+        """Declare a stream. Repeating a declaration has no effect. `name` determines the names of the stream's topics;
         None: the IRI does.
 
-        The settings are those of `Engine.declare_stream`. DataError if one is invalid, or if the stream is declared
-        differently.
+        The settings are those of `Engine.declare_stream`. DataError if a setting is invalid, or if the stream is
+        already declared with other settings.
         """
         if (warning := warning_of(iri, settings)) is not None:
             warnings.warn(warning, UnboundedStorageWarning, stacklevel=2)
@@ -102,8 +102,8 @@ class Client:
         self._coordinator("PUT", f"/streams/{quote(name or iri, safe='')}", body)
 
     def declare_streams(self, streams: Mapping[str, Mapping[str, Any]]) -> None:
-        """Declare several streams, all or none. `streams`: by name, the `iri` and settings of each. DataError if one is
-        invalid.
+        """Declare several streams, all or none. `streams`: by name, the `iri` and settings of each. DataError if a
+        declaration is invalid.
         """
         self._coordinator("POST", "/streams", json.dumps(streams, default=dict).encode())
 
@@ -129,7 +129,7 @@ class Client:
         topic: str | None = None,
         max_catch_up: int | None = None,
     ) -> ClusterQuery:
-        """Register a standing query. To repeat a registration has no effect. QueryError, with line and column, if the
+        """Register a standing query. Repeating a registration has no effect. QueryError, with line and column, if the
         query is invalid.
 
         `name` overrides the name in the text. `topic`: the query's own results topic; None: the results topic of the
@@ -220,8 +220,8 @@ class Client:
     def query(
         self, text: str, base: str | None = None, timeout_s: float | None = None, memory_mb: int | None = None
     ) -> Solutions | bool | rdflib.Graph:
-        """Execute a one-shot query on the latest snapshot of a query engine. QueryError if it is invalid. LimitError if
-        it exceeds `timeout_s` seconds or `memory_mb` MiB (None: the engine's limits).
+        """Execute a one-shot query on the latest snapshot of a query engine. QueryError if the query is invalid.
+        LimitError if it exceeds `timeout_s` seconds or `memory_mb` MiB (None: the engine's limits).
         """
         path = with_query("/sparql", base=base, timeout_s=timeout_s, memory_mb=memory_mb)
         request = ServiceRequest("POST", path, text.encode(), "application/sparql-query", _SPARQL_ACCEPT)
@@ -254,8 +254,8 @@ class Client:
     ) -> None:
         """Produce events in order, each as (timestamp, data); see `push`. They are durable when the call returns.
 
-        After a TransientError, the brokers have not responded in time, and the events may still reach them. If the same
-        call is repeated with this client, it waits for these events and writes no event twice.
+        TransientError if the brokers do not respond in time; the events may still reach them. If the same call is
+        repeated with this client, it waits for these events and writes no event twice.
         """
         events = list(events)
         topic = self._topics.events(self._name(stream))

@@ -73,8 +73,8 @@ class ClusterEvaluation:
 
     @property
     def attempt(self) -> int:
-        """The attempt of the query engine that made the evaluation: of the buckets that it has opened, the greatest
-        number of openings (by any engine).
+        """The attempt: the highest epoch among the buckets that the evaluating query engine has opened. Each opening of
+        a bucket, by any engine, increments the bucket's epoch.
         """
         return int(self.line["attempt"])
 

@@ -41,7 +41,7 @@ _ERRORS: dict[str, type[PenstockError]] = {
     "UnknownStreamError": UnknownStreamError,
 }
 _REFUSED = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN, httpx.codes.TOO_MANY_REQUESTS)
-_LOST = (httpx.codes.BAD_GATEWAY, httpx.codes.GATEWAY_TIMEOUT)  # a server between lost the response
+_LOST = (httpx.codes.BAD_GATEWAY, httpx.codes.GATEWAY_TIMEOUT)  # a proxy or a standby instance lost the response
 _QUERY_ERRORS: dict[str, type[QueryError]] = {"QueryError": QueryError, "QueryLimitError": QueryLimitError}
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _TOTALS = {  # counters: key of stats -> meaning
     "evaluations": "evaluations",
-    "dead_letters": "invalid input",
+    "dead_letters": "rejected events",
     "terms_forgotten": "terms removed because only released timing data used them",
 }
 _NOW = {  # gauges
@@ -32,9 +32,9 @@ _NOW = {  # gauges
 }
 _STREAM_TOTALS = {"events": "accepted events", "tuples": "accepted tuples", "late": "late events"}
 _STREAM_NOW = {
-    "watermark": "event time, ms",
+    "watermark": "watermark, ms since the epoch",
     "live_tuples": "tuples in window state",
-    "live_bytes": "memory of these tuples",
+    "live_bytes": "memory of the tuples in window state",
     "stored_tuples": "tuples absorbed into the stored graph",
     "stored_bytes": "estimated memory of absorbed tuples",
 }

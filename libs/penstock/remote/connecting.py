@@ -60,7 +60,7 @@ class _Reach:
 
     def open(self, transport: Transport) -> native.Plane:
         tcp = native.TcpPlane(self.node, self.host, self.port, self.secret, **self._options())
-        # raises if the node is unreachable or the secret is wrong: these are no reasons to fall back
+        # raises if the node is unreachable or the secret is wrong: no other transport would work either
         tcp.directory(self.node)
         if transport == "shm":
             return self._shared()

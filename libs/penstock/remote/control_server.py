@@ -76,7 +76,9 @@ class ControlServer(Generic[N]):
             except OSError as error:
                 if self._closing:
                     return
-                _log.warning("no connection could be taken: %s", error)  # for example, no file descriptors are left
+                _log.warning(
+                    "a connection could not be accepted: %s", error
+                )  # for example, no file descriptors are left
                 time.sleep(_PAUSE_S)
                 continue
             if not self._places.acquire(blocking=False):
@@ -111,7 +113,7 @@ class ControlServer(Generic[N]):
             while True:
                 connection.send(*self._answer(*connection.receive()))
         except ControlError as error:
-            _log.info("an engine has gone: %s", error)
+            _log.info("an engine has disconnected: %s", error)
         finally:
             self._connections.pop(stream)
             stream.close()

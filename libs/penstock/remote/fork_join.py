@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MAX_ROWS_BYTES = 1 << 30
 """Maximum size of one record batch, in either direction."""
 _PAUSE_S = 0.05  # s between two attempts to connect to a store
-_GRACE_S = 1.0  # additional s in which a store can report that its time is over
+_GRACE_S = 1.0  # additional time in s for the response of a store whose time is over
 
 
 def rows_to_arrow(slots: Sequence[int], columns: Sequence[Ids]) -> NDArray[np.uint8]:

@@ -270,7 +270,7 @@ class StoreLinks:
             held = self._held[name] = _Held(node, address, self._reach(node, address))
         epochs = self._lease(graph, held)
         if any(shard not in epochs for shard in shards):
-            raise DataPlaneError(f"it has not all of shards {sorted(shards)} yet", "refused")
+            raise DataPlaneError(f"it does not have all of the shards {sorted(shards)} yet", "refused")
         if any(epochs[shard] != held.epochs.get(shard) for shard in shards):
             plane = held.link.plane()
             held.transport = plane.transport(held.node)

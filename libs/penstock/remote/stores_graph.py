@@ -52,8 +52,8 @@ class StoresGraph(native.RemoteStore):
 
     # ---- application of steps
     def number_labels(self, graphs: Ids, predicates: Ids) -> NDArray[np.uint32]:
-        """Return the number of the edge label of each (graph, predicate) pair. They are the same as in the stores,
-        because all replicas assign them in the total order.
+        """Return the number of the edge label of each (graph, predicate) pair. The numbers are the same as in the
+        stores, because all replicas assign them in the total order.
         """
         self.labels_only.number_labels(graphs, predicates)
         return super().number_labels(graphs, predicates)

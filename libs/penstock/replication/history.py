@@ -43,7 +43,7 @@ class Track:
         return self.closed[i - 1] if i else None
 
     def reached(self, time: int) -> int | None:
-        """Return the first step after which the stream was closed up to `time`, or None if it is not yet."""
+        """Return the first step after which the stream was closed up to `time`, None if it is not closed that far."""
         i = bisect_left(self.closed, time)
         return self.steps[i] if i < len(self.steps) else None
 

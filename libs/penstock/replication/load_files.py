@@ -107,7 +107,7 @@ class Manifest:
         for file in self.files:
             if system.get_file_info(f"{path}/{file.name}").type != fs.FileType.File:
                 where = f"{self.folder}/{file.name}"
-                raise DataError(f"{where}: not there for the coordinator; loads lie on shared folders")
+                raise DataError(f"{where}: the coordinator cannot find it; the folder must be shared by all processes")
 
     def records(self, number: int, shards: int) -> Iterator[ShardLoad]:
         """Yield the log record of the load for each of `shards` shards. `number`: the number of the load among all

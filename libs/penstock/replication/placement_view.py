@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 KEY = b"placement"
 """The key of the placement in the control topic."""
 LOST_MS = 1_000
-"""Time in ms for which this engine does not claim a bucket that another engine has opened. It ends early with a newer
-placement.
+"""Time in ms for which this engine does not claim a bucket that another engine has opened. A newer placement ends this
+time early.
 """
 
 

@@ -82,7 +82,7 @@ class ReplicaState:
 def check(state: Saved, version: int, partitions: int, path: Path) -> None:
     """Check the format version and partition count of a checkpoint. StorageError if they differ."""
     if state.get("version") != version or len(state.get("positions", ())) != partitions:
-        raise StorageError(f"{path}: another version of the format, or of another number of partitions")
+        raise StorageError(f"{path}: it has another format version, or another number of partitions")
 
 
 def restore(

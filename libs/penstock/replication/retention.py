@@ -32,9 +32,9 @@ class RetentionFloor:
     """What queries of the cluster may still read.
 
     `retained`: by stream, the time in ms after which tuples are needed; tuples of streams that are not in it are not
-    needed. `evaluated`: by stream, a lower bound, in ms, of the instants of all future evaluations that read the
-    stream. `step`, `insertions`: the oldest snapshot that is needed, as a step of the total order and as a number of
-    insertions.
+    needed. `evaluated`: by stream, a time in ms; the view of each future evaluation contains at least the batches that
+    end at or before it. `step`, `insertions`: the oldest snapshot that is needed, as a step of the total order and as a
+    number of insertions.
     """
 
     step: int
@@ -74,8 +74,8 @@ class Commitments:
         return learnt
 
     def release(self, bucket: int) -> None:
-        """Apply the last progress that was read of a bucket. Call it when this process has released the bucket: the new
-        owner may not commit again.
+        """Apply the last progress of a bucket that `learn` has read but not applied. Call it when this process has
+        released the bucket: the new owner may not commit again.
         """
         if bucket in self._passed:
             self._passed.discard(bucket)

@@ -17,20 +17,22 @@ if TYPE_CHECKING:
     from cryptography.x509 import Certificate, CertificateBuilder, GeneralName
 
 _CA_DAYS: Final = 3_650
-_SKEW: Final = dt.timedelta(hours=1)  # between the clocks of this machine and of those that check
+_SKEW: Final = dt.timedelta(hours=1)  # tolerated difference to the clocks of machines that check certificates
 
 
 def certificates(
-    directory: Annotated[Path, typer.Argument(help="Directory of the CA (ca.crt, ca.key), which is made if missing.")],
+    directory: Annotated[
+        Path, typer.Argument(help="Directory of the CA (ca.crt, ca.key), which is created if missing.")
+    ],
     name: Annotated[str, typer.Option(help="Name of the files: NAME.crt, NAME.key.")] = "tls",
     host: Annotated[
         list[str] | None, typer.Option(help="Host name or IP address of the process; may be repeated.")
     ] = None,
     days: Annotated[int, typer.Option(min=1, max=3_650, help="Validity in days.")] = 365,
 ) -> None:
-    """Make a certificate and key with which a process authenticates to others (PENSTOCK_TLS_*), by a CA of your own.
+    """Make a certificate and key with which a process authenticates to others (PENSTOCK_TLS_*), signed by your own CA.
 
-    Keep ca.key off the machines of the cluster: whoever has it can join.
+    Do not copy ca.key to the machines of the cluster: any process that has it can join.
     """
     if name in ("", "ca") or "/" in name:
         raise DataError(f"--name {name}: a file name other than ca")
@@ -45,7 +47,7 @@ def certificates(
 
 
 def _authority(directory: Path) -> tuple[Certificate, EllipticCurvePrivateKey]:
-    """Return the CA of a directory; makes it if there is none. DataError if it cannot be read."""
+    """Return the CA in a directory; creates one if there is none. DataError if it cannot be read."""
     from cryptography import x509  # noqa: PLC0415 - the cluster extra
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
     from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415

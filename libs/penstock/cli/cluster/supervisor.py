@@ -136,7 +136,7 @@ class Supervisor:
         service.killed = True
 
     def stop(self) -> None:
-        """Stop all services in order. Kill those that take longer than `_STOP_S`."""
+        """Stop all services with SIGTERM. Kill those that take longer than `_STOP_S` seconds."""
         self._starter.submit(lambda: None).result()  # wait for an interrupted start to finish
         running = [service.process for service in self.services.values() if service.process is not None]
         for process in running:

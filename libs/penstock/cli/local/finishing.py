@@ -20,8 +20,8 @@ instant of the query that publishes the stream.
 def finish(engine: Engine, queries: Iterable[Query], show: Callable[[Evaluation], None]) -> None:
     """Advance all streams until each query has reported the window that contains the last event.
 
-    Once it has, a query with time windows is stopped, so that it does not report later instants that only other
-    queries need. Queries with count windows and queries that publish a stream continue.
+    A query with time windows is then stopped, so that it does not report later instants that only other queries need.
+    Queries with count windows and queries that publish a stream continue.
     """
     last = _last_event(engine)
     if last is None:

@@ -16,7 +16,9 @@ from penstock.engine import Engine
 
 
 def load(
-    files: Annotated[list[str], typer.Argument(help="RDF files; .gz by name. With --spark any Hadoop path or glob.")],
+    files: Annotated[
+        list[str], typer.Argument(help="RDF files; .gz files are unpacked. With --spark any Hadoop path or glob.")
+    ],
     data_dir: Annotated[Path | None, typer.Option(help="Data directory of the stored graph.")] = None,
     graph: Annotated[str | None, typer.Option(help="Named graph to load into.")] = None,
     syntax: Annotated[str | None, typer.Option("--format", help="Format of all files; default: by file name.")] = None,
@@ -28,9 +30,11 @@ def load(
     max_bad: Annotated[
         int, typer.Option(help="--spark: maximum number of bad lines to skip before the load fails.")
     ] = 1_000,
-    bad_lines: Annotated[Path | None, typer.Option(help="--spark: file for bad lines (bad-lines.jsonl).")] = None,
+    bad_lines: Annotated[
+        Path | None, typer.Option(help="--spark: file for bad lines; default: bad-lines.jsonl.")
+    ] = None,
     staging: Annotated[str | None, typer.Option(help="--spark: staging folder on any Hadoop file system.")] = None,
-    master: Annotated[str | None, typer.Option(help="--spark: Spark master (local[*]).")] = None,
+    master: Annotated[str | None, typer.Option(help="--spark: Spark master; default: local[*].")] = None,
     memory: Annotated[str, typer.Option(help="--spark: memory of the driver.")] = "2g",
     conf: Annotated[list[str] | None, typer.Option(help="--spark: a Spark setting, key=value.")] = None,
     token_file: Annotated[

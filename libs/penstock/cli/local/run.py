@@ -86,9 +86,13 @@ def trigger(speed: str) -> float | None:
 
 def run(
     queries: Annotated[list[Path], typer.Argument(metavar="QUERY.rq...", help="Files of standing queries.")],
-    stream: Annotated[list[str], typer.Option(help="IRI=FILE: lines `TIMESTAMP_MS <s> <p> <o> .`, or -.")],
+    stream: Annotated[
+        list[str], typer.Option(help="IRI=FILE with lines `TIMESTAMP_MS <s> <p> <o> .`; - = standard input.")
+    ],
     data: Annotated[list[str] | None, typer.Option(help="[GRAPH=]FILE to load first.")] = None,
-    timing: Annotated[list[str] | None, typer.Option(help="IRI=PREDICATE,..., IRI=all, or all: never stored.")] = None,
+    timing: Annotated[
+        list[str] | None, typer.Option(help="IRI=PREDICATE,..., IRI=all, or all: tuples that are not stored.")
+    ] = None,
     absorb: Annotated[list[str] | None, typer.Option(help="IRI=GRAPH that the stream absorbs into.")] = None,
     batch: Annotated[int, typer.Option(help="Batch interval in ms.")] = 100,
     lateness: Annotated[int, typer.Option(help="Allowed lateness in ms.")] = 0,

@@ -35,7 +35,7 @@ class Durability(StrEnum):
 
 def serve(
     data_dir: Annotated[Path | None, typer.Option(help="Data directory; default: in memory only.")] = None,
-    port: Annotated[int, typer.Option(help="0 = any.", min=0, max=65_535)] = 7878,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 = any free port.", min=0, max=65_535)] = 7878,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     shards: Annotated[int, typer.Option(help="Number of shards of a new stored graph.", min=1)] = 1,
     checkpoint_s: Annotated[float, typer.Option(help="Seconds between checkpoints.", min=0.1)] = 60.0,
@@ -60,12 +60,16 @@ def serve(
     oidc_role: Annotated[
         list[str] | None, typer.Option(help="VALUE=ROLE: role (read, write, admin) by a value of the claim.")
     ] = None,
-    oidc_role_claim: Annotated[str, typer.Option(help="Claim with these values; a path with dots.")] = "roles",
+    oidc_role_claim: Annotated[
+        str, typer.Option(help="Claim with these values; a path with dots for a nested claim.")
+    ] = "roles",
     oidc_jwks: Annotated[
         str | None, typer.Option(help="File or URL of the issuer's key set (JWKS); default: by discovery.")
     ] = None,
     oidc_ca: Annotated[Path | None, typer.Option(help="CA (PEM) of the issuer; default: the system's.")] = None,
-    oidc_leeway_s: Annotated[float, typer.Option(help="Tolerated difference of clocks.", min=0, max=300)] = 30.0,
+    oidc_leeway_s: Annotated[
+        float, typer.Option(help="Tolerated difference of clocks in seconds.", min=0, max=300)
+    ] = 30.0,
     certificate: Annotated[Path | None, typer.Option(help="Certificate chain (PEM): serve HTTPS.")] = None,
     key: Annotated[Path | None, typer.Option(help="Private key (PEM) of the certificate.")] = None,
     client_ca: Annotated[Path | None, typer.Option(help="CA (PEM) of the certificates that clients need.")] = None,

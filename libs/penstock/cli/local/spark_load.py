@@ -227,7 +227,9 @@ class Stages:
             self._status.update(f"{title}{self._progress()}")
 
     def _progress(self) -> str:
-        """Return text: the tasks of Spark's current stage, and the lines per second while it reads files."""
+        """Return as text the number of finished tasks of Spark's current stage, and the lines per second while it reads
+        files.
+        """
         stages = self._store.activeStages()
         if stages.isEmpty():
             return ""

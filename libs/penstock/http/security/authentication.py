@@ -103,7 +103,7 @@ class AuthenticationMiddleware:
             await self._pass_on(identity, needed, scope, receive, send)
 
     async def _admitted(self, headers: Headers, needed: Role) -> Identity:
-        """Return the owner of a request's token, who may send it now. _RefusedError otherwise."""
+        """Return the owner of a request's token. _RefusedError if the owner may not send the request now."""
         token = _token_of(headers)
         if token is None:
             raise _RefusedError(_unauthorized("a bearer token is needed"))
@@ -117,7 +117,9 @@ class AuthenticationMiddleware:
         return identity
 
     async def _owner(self, token: str) -> Identity:
-        """Return the owner of a token. _RefusedError if there is none with a role, or the token cannot be checked."""
+        """Return the owner of a token. _RefusedError if the token is invalid or cannot be checked, or its owner has no
+        role.
+        """
         try:
             return await self._identities.owner(token)
         except RefusedTokenError as error:

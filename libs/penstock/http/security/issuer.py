@@ -1,6 +1,7 @@
 """JWTs of an OpenID Connect issuer as bearer tokens (ADR 67).
 
-The issuer's public keys verify the signature. The subject becomes the name `oidc:SUBJECT`, and a claim the role.
+The issuer's public keys verify the signature of a JWT. Its subject gives the name `oidc:SUBJECT`, and a claim gives the
+role.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ NAMES: Final = "oidc:"
 """Prefix of the names of subjects. No name of a static token has a colon."""
 _MAX_SUBJECT = 255  # OpenID Connect Core 1.0, section 2
 _MAX_LEEWAY_S = 300.0
-_WAIT_S = 5.0  # of a request, for a fetch of keys
+_WAIT_S = 5.0  # for which a request waits for a fetch of keys
 _ACCEPTED = frozenset(name for names in ALGORITHMS.values() for name in names)
 _REASONS: list[tuple[type[jwt.PyJWTError], str]] = [
     (jwt.ExpiredSignatureError, "the token has expired"),
@@ -49,7 +50,7 @@ class IssuerSettings:
 
     `url`: the issuer's URL, as in the claim `iss`. `audience`: must be in the claim `aud`. `roles`: role by value of
     the claim `role_claim`. `jwks`: file or URL of the key set; None = by discovery. `ca`: CA (PEM) of the issuer's
-    certificate; None = those of the system.
+    certificate; None = those of the system. `leeway_s`: tolerated difference of clocks in s.
     """
 
     url: str
@@ -95,8 +96,8 @@ def roles_of(pairs: Iterable[str]) -> dict[str, Role]:
 
 
 class Issuer:
-    """Checks the tokens of an issuer. It starts without the issuer; until it has keys, tokens are answered with
-    UnavailableError.
+    """Checks the tokens of an issuer. The issuer need not respond when this object is created; until it has keys,
+    `owner` raises UnavailableError.
     """
 
     def __init__(self, settings: IssuerSettings, source: KeySource | None = None) -> None:
@@ -130,7 +131,9 @@ class Issuer:
         self._keys.close()
 
     async def _key(self, kid: str | None) -> Key:
-        """Return the key that a token names. An unknown one causes a fetch, if the last one is not too recent."""
+        """Return the key that a token names. If the key is unknown, fetches the keys, unless the last fetch is too
+        recent.
+        """
         key = self._keys.find(kid)
         if key is None and (fetch := self._keys.refetch()) is not None:
             done, _ = await asyncio.wait([asyncio.wrap_future(fetch)], timeout=_WAIT_S)

@@ -110,7 +110,9 @@ class KeyUrl:
 
 
 def check_url(url: str) -> None:
-    """Check that others cannot replace the keys of a URL on their way. IssuerError if they can."""
+    """Check that keys from a URL cannot be replaced on the network: by HTTPS, or on the loopback interface. IssuerError
+    if not.
+    """
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -140,7 +142,7 @@ def parsed(content: bytes, place: str) -> KeySet:
 
 
 def _key(entry: Any) -> Key | None:
-    """Return a key of a set; None for a key that is not for signatures, or of another kind."""
+    """Return a key of a set; None if it is not for signatures, or its type or size is not accepted."""
     if not isinstance(entry, dict) or not isinstance(entry.get("kid"), str | None):
         return None
     kind, curve = entry.get("kty"), entry.get("crv")

@@ -29,8 +29,8 @@ class Role(IntEnum):
 class Identity:
     """The owner of a token.
 
-    `rate`: most requests per second, None = unlimited. `max_body_bytes`: largest body of a request, None = the
-    service's limit.
+    `rate`: maximum number of requests per second, None = unlimited. `max_body_bytes`: maximum size of a request's body,
+    None = the service's limit.
     """
 
     name: str

@@ -1,4 +1,6 @@
-"""The current keys of an issuer. A thread of its own reads them, so no request waits for the issuer without need."""
+"""The current keys of an issuer. A separate thread reads them; a request waits for it only if the request's key is
+unknown.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ _log = logging.getLogger(__name__)
 
 
 class KeySource(Protocol):
-    """Where keys come from. `refresh_s`: seconds between regular fetches. `retry_s`: least seconds between a fetch and
-    the next one that an unknown key or a failure causes.
+    """Where keys come from. `refresh_s`: seconds between regular fetches. `retry_s`: minimum seconds between a fetch
+    and a fetch that an unknown key or a failure causes.
     """
 
     refresh_s: float
@@ -49,7 +51,7 @@ class SigningKeys:
         return len(self._keys)
 
     def find(self, kid: str | None) -> Key | None:
-        """Return the key with an id. A token without one has the set's only key."""
+        """Return the key with an id, or None. An id of None stands for the set's only key."""
         keys = self._keys
         if kid is None and len(keys) == 1:
             return next(iter(keys.values()))
@@ -64,7 +66,7 @@ class SigningKeys:
             return self._fetch
 
     def next_fetch_s(self) -> float:
-        """Return in how many seconds an unknown key may cause a fetch."""
+        """Return the seconds until an unknown key may cause a fetch; at most 0 if it may now."""
         return self._fetched + self._source.retry_s - time.monotonic()
 
     def close(self) -> None:
@@ -84,7 +86,7 @@ class SigningKeys:
                 done.set_result(None)
 
     def _await_turn(self) -> bool:
-        """Wait until a fetch is due or asked for. Returns False when the keys are closed."""
+        """Wait until a fetch is due or requested. Returns False after `close`."""
         pause = self._source.refresh_s if self.last_error is None else self._source.retry_s
         with self._condition:
             due = self._fetched + pause

@@ -44,7 +44,7 @@ def new_token(name: str, role: Role) -> tuple[str, str]:
 
 
 class TokenFile:
-    """The tokens of a file. When a token is checked and the file has changed, the file is read again, at most once in
+    """The tokens of a file. The check of a token first reads the file again if the file has changed, at most once in
     `CHECK_S`.
 
     If the new content is malformed, it is not applied: the former tokens stay valid, and `last_error` gives the reason.
