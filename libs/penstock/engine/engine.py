@@ -235,7 +235,7 @@ class Engine:
         max_ahead_ms: int = 86_400_000,
         slice_mb: int | None = None,
     ) -> None:
-        """Declare a stream; for the settings, see `Declaration`. To repeat a declaration has no effect. DataError if
+        """Declare a stream; for the settings, see `Declaration`. Repeating a declaration has no effect. DataError if
         the declaration is invalid or conflicts with an earlier one.
 
         Without `timing`, the engine stores every tuple permanently, and issues UnboundedStorageWarning.
@@ -332,8 +332,8 @@ class Engine:
         None: advance all input streams, that is, all streams that are not derived.
 
         The call evaluates the instants that become due. With `skip=True`, it skips them instead. With `skip="leaps"`,
-        it skips them only for queries with more than `max_catch_up` of them; without, such a query raises LimitError.
-        The `gaps` of each query record the skipped instants.
+        it skips only those of queries for which more than `max_catch_up` instants become due; without `skip`, such a
+        query causes LimitError. The `gaps` of each query record the skipped instants.
         """
         until = checked_time(timestamp)
         given = {"iri": iri, "timestamp": until, "skip": skip}
@@ -615,9 +615,9 @@ def _core(
 
 
 class _Change:
-    """A change of an engine, as a context manager. The change is logged; the body of the `with` statement applies it,
-    under the lock; it is made durable; and the new evaluations are delivered. If the body of a logged change raises
-    PenstockError, it must have changed nothing.
+    """A change of an engine, as a context manager. It acquires the lock and logs the change; the body of the `with`
+    statement applies the change. At the end, it releases the lock, waits until the change is durable, and delivers the
+    new evaluations. If the body of a logged change raises PenstockError, it must have changed nothing.
     """
 
     __slots__ = ("_engine", "_entry", "_number")

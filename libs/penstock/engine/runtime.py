@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 Skip: TypeAlias = Literal["leaps"] | bool
-"""Which due instants `advance` skips. False: none. True: all. "leaps": those of queries with more than `max_catch_up`
-of them.
+"""Which due instants `advance` skips. False: none. True: all. "leaps": those of queries for which more than
+`max_catch_up` instants are due.
 """
 
 

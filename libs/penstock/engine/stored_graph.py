@@ -40,8 +40,8 @@ class StoredGraph(Protocol):
 
     # ---- reading
     def view(self, bounds: Sequence[tuple[int, int]] = ()) -> native.Source:
-        """Return a view of the latest snapshot. For each (stream, batch) in `bounds`, it excludes later batches.
-        UnavailableError if the graph cannot be read now.
+        """Return a view of the latest snapshot. For each (stream, batch) in `bounds`, the view excludes later batches
+        of the stream. UnavailableError if the graph cannot be read now.
         """
 
     def unread(self, bounds: Sequence[tuple[int, int]]) -> native.Source:

@@ -98,7 +98,7 @@ class Answer:
         return self._decoder.decode(ids), [*np.split(positions, ends)]
 
     def _by_row(self, terms: list[T]) -> Iterator[tuple[T, ...]]:
-        """Yield the rows of the answer, with the values that `terms` has in place of the decoded terms."""
+        """Yield the rows of the answer as tuples of values. `terms`: the value of each decoded term."""
         return self._zipped(
             [
                 terms[places.start : places.stop] if isinstance(places, range) else [terms[i] for i in places.tolist()]

@@ -26,8 +26,8 @@ class Recipient(Protocol):
 
 
 class Membership:
-    """An immutable list of members. Their numbers start at 1, because in the hidden member column 0 would be an unbound
-    cell.
+    """An immutable list of members. Their numbers start at 1, because a 0 in the hidden member column would be an
+    unbound cell.
 
     `all` has the members in the order of their numbers; after a restart, it has None in place of a removed member.
     """

@@ -56,7 +56,7 @@ class Rows:
         """Return the rows with global ids in place of private ids, for terms that `dictionary` has fetched from the
         cluster by now. The rows must be `published`.
 
-        A term that was computed at one instant may occur in the data of the next.
+        A term that was computed at one instant may occur in the data of a later one.
         """
         return Rows(self.member, tuple(dictionary.settle(column) for column in self.columns), self.decoder)
 

@@ -38,7 +38,7 @@ STORE = "store"  # name of the folder with the regions, in a checkpoint's folder
 
 def write(runtime: Runtime, folder: Path, previous: Path | None) -> None:
     """Write the complete state of an engine into `folder`. Of the regions, it writes only the parts that have changed
-    since the checkpoint in `previous`, and links to the files of that checkpoint for the others.
+    since the checkpoint in `previous`; for the other parts, it links to the files of that checkpoint.
 
     The caller must hold the engine's lock, and make the folder durable afterwards.
     """

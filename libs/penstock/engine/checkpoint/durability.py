@@ -133,7 +133,7 @@ class ChangeLog:
     def unlogged(self) -> None:
         """Refuse further changes until the next checkpoint. Call after a change that is not logged."""
         if self._wal is not None:
-            self._wal.break_off("no checkpoint contains the last load yet")
+            self._wal.break_off("no checkpoint contains the last load or update yet")
 
     def close(self) -> None:
         """Close the log's file."""

@@ -142,7 +142,7 @@ class EventParser:
         data = [event if type(event) is bytes else _materialised(event) for _, event in events]
         together = [i for i, text in enumerate(data) if _joinable(text, syntax, self._max_bytes) and i not in parts.bad]
         if len(together) > 1:
-            # if it is None, the remaining events are parsed separately
+            # if the result is None, the remaining events are parsed separately
             whole = self._parse_together(data, together, parts)
             if whole is not None:
                 counts, parsed = whole

@@ -48,7 +48,7 @@ class LiveStream:
         self.ended = False
         # In a cluster, the retention floors of all queries. None: no query needs more than the queries of this process.
         self.retained_from: int | None = None  # queries still read tuples after this time
-        self.evaluated_from: int | None = None  # no evaluation precedes this time
+        self.evaluated_from: int | None = None  # all later views contain the batches up to this time
         self.late: Output[LateEvent] = Output(limits.max_refused, limits.refused_bytes)
         self.events = 0
         self.tuples = 0
@@ -269,8 +269,8 @@ class Streams:
         return stream
 
     def declare(self, declaration: Declaration) -> LiveStream:
-        """Add a stream, and return it. To repeat a declaration has no effect. DataError if it conflicts with an earlier
-        one, LimitError if there are too many streams.
+        """Add a stream, and return it. Repeating a declaration has no effect. DataError if the declaration conflicts
+        with an earlier one, LimitError if there are too many streams.
         """
         known = self._by_iri.get(declaration.iri)
         if known is not None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     AsOf: TypeAlias = Callable[[Group, int], list[tuple[int, int]]]
 
-# one in so many executions of a cohort measures the times of operators, because this slows the execution
+# interval, in executions of a cohort, at which the times of operators are measured; this slows an execution
 _TIMED_EVERY = 64
 
 

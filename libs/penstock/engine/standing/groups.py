@@ -257,8 +257,8 @@ class Group:
 
     def current_plan(self, cohort: Cohort, core: EngineCore, streams: Streams, stored: native.Source) -> Planned:
         """Return the group's plan for an execution of `cohort`. First replaces a plan that was made without statistics.
-        Some executions also check the statistics; if these have left the range for which the plan was chosen, it is
-        replaced, too (ADR 6). `stored`: the view that the execution reads.
+        Some executions also check the statistics; if these have left the range for which the plan was chosen, the plan
+        is replaced, too (ADR 6). `stored`: the view that the execution reads.
         """
         assert self.plan is not None
         executions = cohort.executions

@@ -157,9 +157,7 @@ class Schedule:
         )
 
     def _downstream(self, streams: Iterable[LiveStream]) -> Iterator[Group]:
-        """Yield the groups that read one of the streams, and the groups that read streams which such groups publish, in
-        order of depth.
-        """
+        """Yield the groups that read one of the streams, directly or through derived streams, in order of depth."""
         queue: list[tuple[int, int, Group]] = []
         seen: set[Group] = set()
 

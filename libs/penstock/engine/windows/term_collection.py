@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.engine.intake.streams import Streams
 
 _SWEEP_EVERY = 64  # ticks
-# in ticks: one round for each age drops the terms that were not used for so long, until the cache is small enough
+# in ticks: an eviction tries these ages, one after the other, until the cache is small enough
 _AGES = (1_024, 256, 64, 16, 4, 0)
 
 
