@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 MOST_NESTING = 100
 """Maximum of `max_nesting`. Planning is recursive: deeper patterns would overflow Python's stack."""
 
-_ACCEPTED_SLACK = 2  # factor: counts depend slightly on the join order, and thus on the data of the process that plans
+_ACCEPTED_SLACK = (
+    2  # factor for counts: they depend slightly on the join order, and thus on the data of the process that plans
+)
 _LOOK_EVERY = 64  # units of work between two checks of the clock; a unit takes about ten microseconds
 _current: ContextVar[Budget | None] = ContextVar("planning budget", default=None)
 
@@ -31,8 +33,8 @@ class PlanningLimits:
     max_text_bytes: size of a text in UTF-8. max_query_tokens: tokens of a query, and of an update without its INSERT
     DATA and DELETE DATA. max_update_tokens: tokens of an update with data. max_windows: windows of a query.
     max_nesting: levels of nested groups (which count double), expressions, `[ … ]` and paths; at most 100. A chain of
-    patterns, such as OPTIONALs, may be twice as long. max_plan_nodes, max_plan_depth: operators of a plan, and the
-    longest chain of operators; at most 1,000. planning_timeout_s: processor time in s for parsing and planning a query
+    patterns, such as OPTIONALs, may be twice as long. max_plan_nodes: operators of a plan. max_plan_depth: operators on
+    the longest path of a plan; at most 1,000. planning_timeout_s: processor time in s for parsing and planning a query
     (0 = no limit). Data of updates are not timed. planning_memory_mb: estimated memory of a plan in MiB (0 = no limit).
     """
 

@@ -22,11 +22,11 @@ OUT, IN = 0, 1
 
 
 class Catalogue(Protocol):
-    """Facts about an engine, for the planning of one query. Source 0 is the stored graph; source i is the window of the
-    query's window clause i - 1.
+    """Facts about an engine, for the planning of one query. Source 0 is the stored graph; source i + 1 is the window of
+    the query's window clause i, counted from 0.
 
-    Graphs are given by id; 0 is the default graph, and the graph of windows. Statistics may be zero if a window does
-    not exist yet.
+    Graphs are given by id; 0 is the default graph, and the only graph of a window. Statistics may be zero if a window
+    does not exist yet.
     """
 
     @property

@@ -29,9 +29,9 @@ class RelationToStream(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """A time window: (t - range_ms, t] at every instant t, with a step of `step_ms`. `range_ms` None is `[ALL]`. `now`
-    is `[NOW]`: the range is the batch interval of the stream, and so is the step without COMPUTED EVERY; `range_ms` and
-    `step_ms` are 0 until `resolve` sets them.
+    """A time window: (t - range_ms, t] at every instant t, with a step of `step_ms`. `range_ms` None is `[ALL]`. `now`:
+    whether the window is `[NOW]`. Its range is then the batch interval of the stream, and so is its step, unless
+    COMPUTED EVERY is given; both are 0 until `resolve` sets them.
     """
 
     range_ms: int | None
@@ -49,8 +49,8 @@ class CountRange:
 
 @dataclass(frozen=True, slots=True)
 class WindowClause:
-    """A window of the dataset. `name`: the IRI with which patterns refer to the window; that of the stream or, if
-    `named_window` is set, its own.
+    """A window of the dataset. `name`: the IRI by which patterns refer to the window: the stream's IRI or, if
+    `named_window` is set, the window's own.
 
     `in_default`: whether the default graph includes the window (FROM STREAM); otherwise, only GRAPH (FROM NAMED STREAM)
     or WINDOW (FROM NAMED WINDOW) reads it. `at`: the position of the stream's IRI in the text.
@@ -179,8 +179,8 @@ Operation: TypeAlias = ChangeData | Modify | LoadDocument | ChangeGraph | Transf
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A SPARQL Update: operations that become one snapshot, each of which reads what those before it have written. The
-    IRI of the stored default graph (docs/semantics.md §4) is None in all operations.
+    """A SPARQL Update. Its operations become one snapshot; each reads what the earlier ones have written. The IRI of
+    the stored default graph (docs/semantics.md §4) is None in all operations.
     """
 
     text: str

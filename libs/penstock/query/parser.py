@@ -117,8 +117,8 @@ def _check_size(text: str, budget: Budget) -> None:
 
 
 def _look(budget: Budget, fed: int, token: Token, plain: PlainReader) -> int:
-    """Check the budget after the tokens so far. Returns the token count of the next check. The triples of INSERT DATA
-    and DELETE DATA have a limit of their own and no time limit.
+    """Check the budget after the first `fed` tokens. Returns the number of tokens at which the next check is due. The
+    triples of INSERT DATA and DELETE DATA have a limit of their own and no time limit.
     """
     limits, at = budget.limits, token.start_pos or 0
     outside = plain.outside(fed)

@@ -25,7 +25,7 @@ def error_at(query: ContinuousQuery, at: int, message: str, construct: str = "")
 
 
 def as_query(statement: Statement) -> ContinuousQuery:
-    """Return a statement that is a query. QueryError for an update."""
+    """Return the statement if it is a query. QueryError for an update."""
     if isinstance(statement, ContinuousQuery):
         return statement
     if not statement.operations:
@@ -35,7 +35,7 @@ def as_query(statement: Statement) -> ContinuousQuery:
 
 
 def as_update(statement: Statement) -> Update:
-    """Return a statement that is an update. QueryError for a query."""
+    """Return the statement if it is an update. QueryError for a query."""
     if isinstance(statement, Update):
         return statement
     ways = "use Engine.query or Engine.register, Client.query or Client.register, /sparql or PUT /queries/NAME"

@@ -91,9 +91,7 @@ def _of_join(left: GraphUse, right: GraphUse) -> GraphUse:
 
 
 def _of_first(first: GraphUse, *others: GraphUse) -> GraphUse:
-    """Return the use of a pattern whose solutions are those of a part `first`, extended or filtered by the other
-    parts.
-    """
+    """Return the use of a pattern that extends or filters the solutions of its part `first` by the other parts."""
     if first is GraphUse.NONE and any(other is not GraphUse.NONE for other in others):
         return GraphUse.DEPENDS
     return first

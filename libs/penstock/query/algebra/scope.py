@@ -1,9 +1,9 @@
 """Static properties of the algebra: which variables occur, which are bound in every solution, and what may be
 correlated.
 
-A pattern is *correlated* if it is evaluated with the bindings of the rows on its left. The result is that of a join of
-independent results only if no FILTER, BIND, OPTIONAL or MINUS in the pattern could observe a difference. `correlatable`
-decides this.
+A pattern is *correlated* if it is evaluated with the bindings of the rows on its left. This gives the same result as a
+join of independent results only if no FILTER, BIND, OPTIONAL or MINUS in the pattern could observe these bindings.
+`correlatable` decides this.
 """
 
 from __future__ import annotations
@@ -254,8 +254,8 @@ def _own_variables(node: Node) -> Names:
 
 @_memoised
 def size(part: Triple | PathTriple | Node) -> int:
-    """Return the size of a pattern: its number of triple patterns, and of nodes other than Bgp. Patterns of EXISTS do
-    not count.
+    """Return the size of a pattern: the number of its triple patterns plus that of its nodes other than Bgp. Patterns
+    of EXISTS do not count.
     """
     if isinstance(part, (Triple, PathTriple)):
         return 1

@@ -234,8 +234,8 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Grouping with aggregates. `keys`: the variables of GROUP BY; for an expression, an Extend below the Group binds
-    one. `implicit`: whether there is no GROUP BY.
+    """Grouping with aggregates. `keys`: the variables of GROUP BY. If GROUP BY has an expression, an Extend below the
+    Group binds a variable to it. `implicit`: whether there is no GROUP BY.
     """
 
     inner: Node

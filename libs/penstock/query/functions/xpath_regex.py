@@ -205,9 +205,9 @@ class _Translator:
         return _literal(char)
 
     def _back_reference(self, first: str) -> str:
-        """Translate a back-reference. Of the digits that follow, its number has as many as possible, as long as a group
-        with this number exists. The group must be complete. A reference to a group that did not participate in the
-        match matches the empty string.
+        """Translate a back-reference. Its number consists of as many of the following digits as possible, provided that
+        a group with this number exists. The group must be complete. A reference to a group that did not participate in
+        the match matches the empty string.
         """
         digits = first
         while self._peek().isdigit() and int(digits + self._peek()) <= self._opened:

@@ -28,8 +28,8 @@ def expression(context: PlanContext, expr: Expr, rows: Relation, scope: Scope) -
 
 
 def extend(context: PlanContext, inner: Relation, name: str, expr: Expr, scope: Scope) -> Relation:
-    """Add a computed column `name`; where the expression has an error, it is unbound. If `name` is bound already,
-    because an EXISTS substitutes it, only rows with a compatible value remain.
+    """Add a computed column `name`. It is unbound in rows for which the expression has an error. If `name` is bound
+    already, because an EXISTS substitutes it, only rows with a compatible value remain.
     """
     if name in inner.names:
         own = f"{name}#{next(context.numbers)}"

@@ -72,9 +72,9 @@ def _one_case(
 ) -> Relation:
     """Plan the pattern over the rows `outer`.
 
-    `unsure`: names that may be unbound in an outer row, so that no look-up can use them. The pattern gets another
-    variable for each of them, whose value is then compared with the outer value. Expressions read the outer values of
-    names that occur only in expressions, whether they are bound or not.
+    `unsure`: names that may be unbound in an outer row, so that no look-up can use them. In the pattern, another
+    variable replaces each of them, and a condition compares its value with the outer value. Expressions read the outer
+    values of names that occur only in expressions, whether they are bound or not.
     """
     own = {name: f"{name}#inside{context.slots}" for name in sorted(unsure)}
     before = context.substitution

@@ -52,7 +52,7 @@ def scan_node(
 
 def _ends(pattern: Triple, scope: Scope, bound: frozenset[str]) -> list[str]:
     """Return the bound variables that a scan may look up, the subject before the object. A scan that reads the labels
-    of a vertex can look up only the first of them.
+    of a vertex can look up only the first of these variables.
     """
     ends: list[Term] = [pattern.subject, pattern.object]
     found = [end.name for end in ends if isinstance(end, Variable) and end.name in bound]

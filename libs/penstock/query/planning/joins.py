@@ -47,9 +47,9 @@ def start(context: PlanContext, node: Node, scope: Scope, *, by_row: bool = Fals
 
 
 def base(context: PlanContext, node: Node, *, by_row: bool = False) -> Relation:
-    """Return the seed, or inside of an EXISTS the substituted values with their row numbers. An EXISTS needs these if
-    `by_row` is set, or if a join of the outer rows with the solutions of the pattern would give another result (see
-    `joinable`).
+    """Return the relation from which a pattern starts: the seed or, inside of an EXISTS, perhaps the substituted values
+    with their row numbers. These are needed if `by_row` is set, or if a join of the pattern with the outer rows has
+    another result than the substitution (see `joinable`).
     """
     given = context.substitution
     if given is None or (is_sub_select(node) and not by_row):
@@ -78,7 +78,9 @@ def _in_its_graph(context: PlanContext, node: Node, left: Relation, scope: Scope
 
 
 def may_correlate(context: PlanContext, node: Node, left: Relation, scope: Scope) -> bool:
-    """Return whether a pattern may be correlated with `left`, because the result is that of the independent join."""
+    """Return whether a pattern may be correlated with `left`, that is, whether the result is that of the independent
+    join.
+    """
     fixed = frozenset(context.hidden) | context.substituted
     outer = left.names - fixed
     touched = binding_variables(node) | (frozenset((scope.variable,)) if scope.variable is not None else frozenset())
@@ -89,7 +91,7 @@ def hash_join(context: PlanContext, left: Relation, right: Relation) -> Relation
     """Join two relations by hash on the names that they share. Without shared names, the result is all pairs of
     rows.
     """
-    # the unit table, which has one row (a test of constants has no names either, but may have no row)
+    # `left` is the unit table, which has one row (a test of constants has no names either, but may have no row)
     if left.pure_seed and not left.names:
         return right
     shared = sorted(left.names & right.names - frozenset(context.hidden))

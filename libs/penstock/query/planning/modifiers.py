@@ -1,8 +1,8 @@
 """Solution modifiers and sub-selects: grouping, projection, DISTINCT, ORDER BY, LIMIT.
 
-They process whole answers, and are therefore never correlated: each starts from the seed. Every key begins with the
-hidden columns (member, parameters, and the graph variable of an enclosing GRAPH). One execution therefore computes the
-answers of all members of a group.
+They process whole answers, and are therefore never correlated: each starts from the seed. They group, sort and project
+by the hidden columns first (member, parameters, and the graph variable of an enclosing GRAPH). One execution therefore
+computes the answers of all members of a group.
 """
 
 from __future__ import annotations

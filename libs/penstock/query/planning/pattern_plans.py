@@ -170,8 +170,8 @@ def _graph(context: PlanContext, node: Graph | WindowGraph, left: Relation) -> R
 
 
 def _may_not_exist(context: PlanContext, node: Graph | WindowGraph) -> bool:
-    """Return whether the plan must test that the graph of GRAPH <g> exists. It must if no dataset clause lists the
-    graph, and the pattern may have solutions without a scan: without the graph, it has no solution.
+    """Return whether the plan must test that the graph of GRAPH <g> exists, because a missing graph gives no solution.
+    The test is necessary if no dataset clause lists the graph, and the pattern may have solutions without a scan.
     """
     if isinstance(node, WindowGraph) or isinstance(node.name, Variable):
         return False

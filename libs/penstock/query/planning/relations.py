@@ -47,8 +47,8 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A scan. `members`: its fields in plan format, without the input. `uses`: names that are bound before and that it
-    uses. `binds`: names that it binds. `rows`: expected number of rows.
+    """A scan. `members`: its fields in plan format, without the input. `uses`: names that it uses and that are bound
+    before it. `binds`: names that it binds. `rows`: expected number of rows.
     """
 
     members: dict[str, Any]

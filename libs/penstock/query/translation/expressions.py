@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 class GroupTranslator(Protocol):
-    """Translates the group of an EXISTS. With this protocol, the module need not import that of patterns, which imports
-    it.
+    """Translates the group of an EXISTS. The protocol avoids an import of the module `patterns`, which imports this
+    module.
     """
 
     def __call__(self, context: Context, group: GroupPattern) -> Node:

@@ -129,5 +129,5 @@ def constant(syntax: Token | LiteralSyntax, names: Names) -> Iri | Literal:
 
 
 def _declaration_of(prefix: str) -> str:
-    """Return a hint how to declare a prefix."""
+    """Return a hint that shows the declaration of a prefix."""
     return f": add PREFIX {prefix}: <{_WELL_KNOWN.get(prefix, '…')}> at the beginning"

@@ -56,7 +56,9 @@ class SolutionTranslator:
         self.pattern = PatternTranslator(self.select)
 
     def select(self, context: Context, query: SelectQuery) -> tuple[Node, Scope]:
-        """Return the algebra of a SELECT query, a Project below DISTINCT and LIMIT, and the query's variables."""
+        """Return the algebra of a SELECT query, and the query's variables. The algebra has a Project, below DISTINCT
+        and LIMIT if there are any.
+        """
         outer, context.aggregates = context.aggregates, None
         pattern = self.pattern(context, query.where)
         node, variables = _Solution(self, context, pattern, query.modifiers, query.values).selected(query.select)

@@ -33,8 +33,8 @@ def milliseconds(syntax: DurationSyntax) -> int:
 
 
 def starting_instant(syntax: Token | LiteralSyntax) -> int:
-    """Return the instant of STARTING AT in ms since the epoch. The text gives it as this integer or as a dateTime;
-    Fault if it is neither.
+    """Return the instant of STARTING AT in ms since the epoch. The text has an integer in ms or an xsd:dateTime; Fault
+    for anything else.
     """
     token = syntax.string if isinstance(syntax, LiteralSyntax) else syntax
     if not token.type.startswith("STRING"):

@@ -36,8 +36,8 @@ _INDEPENDENT_ROWS = 1000.0
 
 
 def fanout(context: PlanContext, element: Element, bound: Names) -> tuple[float, float]:
-    """Return what a join with an element of a group costs: the expected number of rows for a row that binds the names
-    `bound`, and the cost that occurs once, in rows.
+    """Return what a join with an element of a group costs: the expected number of rows for each row that binds the
+    names `bound`, and a one-time cost, as a number of rows.
     """
     pattern = element.pattern
     if isinstance(pattern, (Triple, PathTriple)):
@@ -47,7 +47,7 @@ def fanout(context: PlanContext, element: Element, bound: Names) -> tuple[float,
 
 
 def estimate(context: PlanContext, node: Node, bound: Names, scope: Scope) -> tuple[float, float]:
-    """Return what a join with a whole pattern costs, as `fanout` does."""
+    """Return what a join with a whole pattern costs; see `fanout`."""
     context.budget.spend()
     shared = bool(visible(node) & bound)
     match node:
