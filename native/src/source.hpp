@@ -61,6 +61,13 @@ public:
     /// Appends every label with at least one edge in this source. The result may be a superset.
     virtual void labels(std::vector<Label>& out) const = 0;
 
+    /// Whether the source has an edge of the label. Unlike labels() and stats(), exact for each snapshot.
+    virtual bool has_edges(Label label) const {
+        std::vector<TermId> subjects;
+        vertices(label, Dir::Out, subjects);
+        return !subjects.empty();
+    }
+
     virtual LabelStats stats(Label label) const = 0;
     /// Equals stats().edges. Sources override it where the count alone is cheaper.
     virtual std::uint64_t edge_count(Label label) const { return stats(label).edges; }

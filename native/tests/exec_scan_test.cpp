@@ -1,5 +1,6 @@
 // Triple patterns, by which positions are bound.
 #include "exec_fixture.hpp"
+#include "store/store.hpp"
 
 namespace penstock::test {
 namespace {
@@ -111,6 +112,37 @@ TEST_F(Scan, finds_its_way_among_many_graphs) {
               (Rows{{5, 6}, {205, 1}, {206, 1}}));
     EXPECT_EQ(run(n.plan(2, n.scan_graph(n.seed(), id(205), id(10), id(1), 1, named))), (Rows{{205}}));
     EXPECT_EQ(run(n.plan(3, n.scan_graph(n.seed(), var(0), id(10), id(6), 1, named), ids({0})), seed).size(), 60u);
+}
+
+TEST_F(Scan, names_the_graphs_that_have_a_triple_at_the_snapshot_of_the_view) {
+    Store store("", 1, std::size_t{1} << 30);
+    const std::vector<Edge> first{{1, store.labels().intern(100, 10), 2}},
+        second{{1, store.labels().intern(101, 10), 2}};
+    const auto names = [&](const Source& view) {
+        const Plan plan(n.plan(1, n.node("graphs", {{"in", n.seed()}, {"graph", 0}, {"dataset", named}})));
+        LocalTerms terms(dictionary);
+        Budget budget(30.0, 0);
+        ExprContext context{terms, budget, 0, {}, {}, 0, {}, {}, {}};
+        const Table seed = unit();
+        const std::vector<const Source*> sources{&view};
+        RunInput input{&seed, sources, &store.labels(), &context, nullptr};
+        Rows rows = rows_of(*plan.run(input));
+        std::sort(rows.begin(), rows.end());
+        return rows;
+    };
+    store.commit(first, {1, 1});
+    store.commit(second, {2, 1});
+    const StreamBound bound{1, 0};
+    const auto before = store.view(), without_first = store.view({&bound, 1});
+    store.change(second, {}, {});
+    EXPECT_EQ(names(*store.view()), (Rows{{100}}));
+    EXPECT_EQ(names(*before), (Rows{{100}, {101}}));
+    EXPECT_EQ(names(*without_first), (Rows{{101}}));
+    store.change(first, {}, {1, 2});
+    EXPECT_EQ(names(*store.view()), (Rows{}));
+    const StreamBound later{1, 1};
+    EXPECT_EQ(names(*store.view({&later, 1})), (Rows{{100}}));
+    EXPECT_EQ(names(*without_first), (Rows{{101}}));
 }
 
 TEST_F(Scan, refuses_an_unbound_cell_where_the_plan_promises_a_bound_one) {

@@ -178,6 +178,7 @@ inline std::string difference(const Source& view, const Model::Edges& expected, 
         Model::Edges want;
         for (const auto& edge : expected)
             if (std::get<1>(edge) == l) want.insert(edge);
+        if (view.has_edges(l) == want.empty()) return where("has_edges", 0, l, 0);
         if (edges != want) return where("edges", 0, l, 0);
         if (!want.empty() && std::find(present.begin(), present.end(), l) == present.end())
             return where("labels()", 0, l, 0);

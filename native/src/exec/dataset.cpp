@@ -146,7 +146,7 @@ void Dataset::graph_names(const Run& run, std::vector<TermId>& out) const {
             stored.labels(labels);
             for (Label label : labels) {
                 TermId graph = run.labels.graph(label);
-                if (graph != 0 && stored.stats(label).edges != 0) out.push_back(graph);
+                if (graph != 0 && stored.has_edges(label)) out.push_back(graph);
             }
         } else {
             for (TermId graph : part.graphs)

@@ -189,6 +189,11 @@ void Overlay::labels(std::vector<Label>& out) const {
         if (!known.contains(label)) out.push_back(label);
 }
 
+bool Overlay::has_edges(Label label) const {
+    if (added_.count(label) != 0) return true;
+    return removed_.count(label) == 0 ? base_.has_edges(label) : Source::has_edges(label);
+}
+
 LabelStats Overlay::stats(Label label) const {
     LabelStats stats = base_.stats(label);
     if (!changed(label)) return stats;

@@ -32,6 +32,7 @@ public:
                    std::vector<Label>& labels) const override;
     void edges(Label label, std::vector<TermId>& subjects, std::vector<TermId>& objects) const override;
     void labels(std::vector<Label>& out) const override;
+    bool has_edges(Label label) const override;
     LabelStats stats(Label label) const override;  // edges are exact, vertices an estimate
     std::uint64_t degree(TermId vertex, Label label, Dir dir) const override;
 

@@ -309,24 +309,23 @@ void StoreView::append_checked_vertices(const List& index, Label label, Dir dir,
     });
 }
 
+void StoreView::append_vertices(const Shard& shard, Label label, Dir dir, std::vector<TermId>& out) const {
+    const Offset row = shard.label_row(label);
+    if (row == 0) return;
+    const List index = load(shard, index_entry(row, dir));
+    if (layout::has_removals(index.state) && !visibility_.excluded.empty())
+        return append_checked_vertices(index, label, dir, out);
+    for_each_visible(index, [&](const TermId* values, std::size_t n) { out.insert(out.end(), values, values + n); });
+    if (index.whole || visibility_.excluded.empty()) return;
+    Ranges ranges;
+    const std::uint32_t length = ranges_of(index, ranges);
+    ranges.push_back({length, length});  // the positions after the last visible range
+    append_hidden_vertices(index, ranges, label, dir, out);
+}
+
 void StoreView::vertices(Label label, Dir dir, std::vector<TermId>& out) const {
     check_whole();
-    for (const Shard* shard : shards_) {
-        const Offset row = shard->label_row(label);
-        if (row == 0) continue;
-        const List index = load(*shard, index_entry(row, dir));
-        if (layout::has_removals(index.state) && !visibility_.excluded.empty()) {
-            append_checked_vertices(index, label, dir, out);
-            continue;
-        }
-        for_each_visible(index,
-                         [&](const TermId* values, std::size_t n) { out.insert(out.end(), values, values + n); });
-        if (index.whole || visibility_.excluded.empty()) continue;
-        Ranges ranges;
-        const std::uint32_t length = ranges_of(index, ranges);
-        ranges.push_back({length, length});  // the positions after the last visible range
-        append_hidden_vertices(index, ranges, label, dir, out);
-    }
+    for (const Shard* shard : shards_) append_vertices(*shard, label, dir, out);
 }
 
 void StoreView::labels_of(std::span<const TermId> keys, Dir dir, std::vector<std::uint32_t>& rows,
@@ -354,25 +353,26 @@ void StoreView::edges(Label label, std::vector<TermId>& subjects, std::vector<Te
 void StoreView::labels(std::vector<Label>& out) const {
     Label end = 0;
     for (const Shard* shard : shards_) end = std::max(end, shard == nullptr ? 0 : shard->label_end());
-    for (Label label = 1; label < end; ++label) {
-        const auto has_edges = [&](const Shard* shard) {
-            if (shard == nullptr) return false;
-            const Offset row = shard->label_row(label);
-            return row != 0 && visible(load(*shard, index_entry(row, Dir::Out)));
-        };
-        const bool some = visibility_.excluded.empty() ? std::any_of(shards_.begin(), shards_.end(), has_edges)
-                                                       : may_have_edges(label);
-        if (some) out.push_back(label);
-    }
+    for (Label label = 1; label < end; ++label)
+        if (visibility_.excluded.empty() ? has_edges(label) : may_have_edges(label)) out.push_back(label);
+}
+
+bool StoreView::has_edges(Label label) const {
+    std::vector<TermId> subjects;
+    return std::any_of(shards_.begin(), shards_.end(), [&](const Shard* shard) {
+        const Offset row = shard == nullptr ? 0 : shard->label_row(label);
+        if (row == 0) return false;
+        const List index = load(*shard, index_entry(row, Dir::Out));
+        if (index.whole || visibility_.excluded.empty()) return visible(index);
+        append_vertices(*shard, label, Dir::Out, subjects);
+        return !subjects.empty();
+    });
 }
 
 /// For views that exclude commits: an index list may hide a vertex that another commit makes visible.
 bool StoreView::may_have_edges(Label label) const {
     const bool now = stats(label).edges > 0;
-    if (!has_removals(label)) return now;  // tested later: no edge was removed before the count was read
-    std::vector<TermId> subjects;
-    vertices(label, Dir::Out, subjects);
-    return !subjects.empty();
+    return has_removals(label) ? has_edges(label) : now;  // tested later: none was removed before the count was read
 }
 
 /// Whether edges of the label have ever been removed.

@@ -40,6 +40,7 @@ public:
                    std::vector<Label>& labels) const override;
     void edges(Label label, std::vector<TermId>& subjects, std::vector<TermId>& objects) const override;
     void labels(std::vector<Label>& out) const override;
+    bool has_edges(Label label) const override;    // of a part: whether a local vertex has out-edges
     LabelStats stats(Label label) const override;  // of the latest snapshot; for the planner
     std::uint64_t degree(TermId vertex, Label label, Dir dir) const override;
 
@@ -85,6 +86,7 @@ private:
     bool has_edge(const List& list, TermId vertex, Label label, Dir dir, TermId neighbour) const;
     void contains_in_old(const List& list, TermId vertex, Label label, Dir dir, std::span<const TermId> to,
                          std::span<std::uint8_t> found) const;
+    void append_vertices(const Shard& shard, Label label, Dir dir, std::vector<TermId>& out) const;
     void append_checked_vertices(const List& index, Label label, Dir dir, std::vector<TermId>& out) const;
     bool may_have_edges(Label label) const;
     bool has_removals(Label label) const;
