@@ -26,6 +26,7 @@ from penstock.engine.intake.declaration import warnings_of
 from penstock.errors import DataError, NotYetError, UnknownStreamError
 from penstock.http.error_responses import body_of, errors_as_json, no_query
 from penstock.http.forwarding import Forwarding
+from penstock.http.protocol_requests import update_of
 from penstock.http.web_limits import READ_AT_ONCE
 from penstock.rdf.formats import Format
 from penstock.replication.load_files import Manifest
@@ -183,8 +184,8 @@ class _Handler:
 
     # ---- stored data
     async def update(self, request: Request) -> Response:
-        text, base, name = (await body_of(request)).decode(), request.query_params.get("base"), _request_name(request)
-        insertion = await self._read(Insertion.of_update, text, base)
+        operation, name = await update_of(request), _request_name(request)
+        insertion = await self._read(Insertion.of_update, operation.text, operation.base)
         return JSONResponse({"triples": await self._do(lambda c: c.insert(insertion, name))})
 
     async def data(self, request: Request) -> Response:

@@ -257,7 +257,7 @@ class EngineGauges:
 def open_engine(context: Context[QueryEngineSettings]) -> CheckpointedEngine:
     """Open the engine, start its heartbeats, and add its routes, health checks and metrics to `context`."""
     made = CheckpointedEngine(context)
-    context.routes.extend(sparql.routes(made.engine.one_shot.query, Limits()))
+    context.routes.extend(sparql.routes(sparql.asking(made.engine.one_shot), Limits()))
     context.routes.extend(query_statuses.routes(made.engine.status))
     context.listening.append(made.engine.answer_at)
     made.engine.send_heartbeats()

@@ -48,6 +48,7 @@ from penstock.errors import (
 )
 from penstock.query.budget import planning
 from penstock.query.functions import text_functions
+from penstock.query.protocol_dataset import dataset_of, update_with
 from penstock.query.resolve import as_update
 from penstock.query.supported_updates import check_supported, inserted_data, is_data
 from penstock.rdf import terms as terms_of
@@ -187,15 +188,26 @@ class Engine:
             raise StorageError('prepared loads need durability="checkpoint"')
         return BulkIntake(self._opened().core, self._lock)
 
-    def update(self, text: str, base: str | None = None) -> None:
+    def update(
+        self,
+        text: str,
+        base: str | None = None,
+        *,
+        default_graphs: Iterable[str] = (),
+        named_graphs: Iterable[str] = (),
+    ) -> None:
         """Execute a SPARQL Update as one snapshot. Each of its operations sees what those before it have added.
+
+        `default_graphs`, `named_graphs`: IRIs of the graphs that its patterns read, as if all of them had USING and
+        USING NAMED; QueryError if an operation has USING or WITH itself.
 
         The stored graph only grows: an operation that removes triples raises QueryError, as does `LOAD`. LimitError if
         a pattern exceeds the engine's limits on queries. After a QueryError or LimitError, nothing has changed. After a
         StorageError, the update may be visible without being durable; the engine then refuses changes until a
         checkpoint succeeds.
         """
-        update = as_update(self._texts.parse(text, base))
+        dataset = dataset_of(default_graphs, named_graphs)
+        update = update_with(as_update(self._texts.parse(text, base)), dataset)
         check_supported(update)
         if is_data(update):
             quads = inserted_data(update)
@@ -212,15 +224,23 @@ class Engine:
                 self.checkpoint()
 
     def query(
-        self, text: str, base: str | None = None, timeout_s: float | None = None, memory_mb: int | None = None
+        self,
+        text: str,
+        base: str | None = None,
+        timeout_s: float | None = None,
+        memory_mb: int | None = None,
+        *,
+        default_graphs: Iterable[str] = (),
+        named_graphs: Iterable[str] = (),
     ) -> Solutions | bool | rdflib.Graph:
         """Execute a one-shot query on the latest snapshot. Queries and pushes do not block each other.
 
+        `default_graphs`, `named_graphs`: IRIs of the graphs of the dataset, in place of those in FROM and FROM NAMED.
         QueryError if the text is invalid. LimitError if the query exceeds `timeout_s` seconds or `memory_mb` MiB (None:
         the engine's limits).
         """
         self._opened()
-        return self._one_shot.query(text, base, timeout_s, memory_mb)
+        return self._one_shot.query(text, base, timeout_s, memory_mb, dataset_of(default_graphs, named_graphs))
 
     # ---- streams
     def declare_stream(

@@ -10,7 +10,7 @@
 - PUT, GET, DELETE /queries/NAME: the query's text (?base=)
 - GET /queries/NAME/results: server-sent events (?after=); /results: of all queries
 - GET /explain (?query=)
-- POST /update (?base=)
+- POST /update (?base=, ?using-graph-uri=, ?using-named-graph-uri=)
 - POST /data: an RDF document (?graph=, ?base=)
 - GET /stats, /metrics, /health/live
 - /: a page for users
@@ -39,6 +39,7 @@ from penstock.http import sparql
 from penstock.http.engine_metrics import registry_of
 from penstock.http.error_responses import body_of, errors_as_json, no_query
 from penstock.http.live import Feeds, all_events, events
+from penstock.http.protocol_requests import FORM, endpoint, media_type, update_of
 from penstock.http.security.authentication import authentication
 from penstock.http.web_access import Access
 from penstock.http.web_limits import READ_AT_ONCE
@@ -53,10 +54,11 @@ if TYPE_CHECKING:
     from penstock.engine import Engine, Query
     from penstock.engine.intake.declaration import Declaration
     from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
+    from penstock.http.protocol_requests import ProtocolOperation
     from penstock.http.security.identities import Identities
 
 T = TypeVar("T")
-_LINES, _FORM = "application/x-ndjson", "application/x-www-form-urlencoded"
+_LINES = "application/x-ndjson"
 
 
 def application(
@@ -88,7 +90,7 @@ class _Handler:
 
         return [
             route("/", self.page),
-            *sparql.routes(self._engine.query, self._engine.limits, self._engine.update),
+            *sparql.routes(self._ask, self._engine.limits, self._change),
             route("/streams", self.streams),
             route("/streams/{iri:path}/events", self.events, "POST"),
             route("/streams/{iri:path}/advance", self.advance, "POST"),
@@ -224,9 +226,19 @@ class _Handler:
 
     # ---- stored data
     async def update(self, request: Request) -> Response:
-        text = (await body_of(request)).decode()
-        await run_in_threadpool(self._engine.update, text, request.query_params.get("base"))
+        operation = await update_of(request)
+        await run_in_threadpool(self._change, operation, operation.base or endpoint(request))
         return Response(status_code=204)
+
+    def _ask(
+        self, operation: ProtocolOperation, base: str, timeout_s: float | None, memory_mb: int | None
+    ) -> sparql.Answer:
+        graphs = {"default_graphs": operation.default_graphs, "named_graphs": operation.named_graphs}
+        return self._engine.query(operation.text, base, timeout_s, memory_mb, **graphs)
+
+    def _change(self, operation: ProtocolOperation, base: str) -> None:
+        graphs = {"default_graphs": operation.default_graphs, "named_graphs": operation.named_graphs}
+        self._engine.update(operation.text, base, **graphs)
 
     async def data(self, request: Request) -> Response:
         body, asked = await body_of(request), request.query_params
@@ -254,8 +266,8 @@ def _content_type(request: Request) -> str:
     """Return the content type of an RDF body. Without a type, or with the type of a form, it is N-Triples: `curl -d`
     labels every body as a form.
     """
-    found = request.headers.get("content-type", _FORM).partition(";")[0].strip().lower()
-    return "application/n-triples" if found == _FORM else found
+    found = media_type(request)
+    return "application/n-triples" if found in ("", FORM) else found
 
 
 async def _settings(request: Request) -> dict[str, Any]:

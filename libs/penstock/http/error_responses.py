@@ -84,8 +84,8 @@ def status_of(error: type[Exception]) -> int:
 def _response(error: Exception) -> Response:
     """Return the JSON response. Its status shows whether the request is at fault and whether a retry may help."""
     status = status_of(type(error))
-    content = {"error": type(error).__name__, "message": str(error)}
+    content: dict[str, str | int] = {"error": type(error).__name__, "message": str(error)}
     if isinstance(error, QueryError):
-        content |= {"message": error.message, "line": str(error.line), "column": str(error.column)}
+        content |= {"message": error.message, "line": error.line, "column": error.column}
         content["construct"] = error.construct
     return JSONResponse(content, status)

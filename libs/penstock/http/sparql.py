@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeAlias
-from urllib.parse import parse_qs
 
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
@@ -12,18 +11,22 @@ from starlette.routing import Route
 from penstock.engine.answers.answer_values import Solutions
 from penstock.engine.answers.result_formats import boolean_json, boolean_xml
 from penstock.errors import DataError
-from penstock.http.error_responses import body_of, errors_as_json
+from penstock.http.error_responses import errors_as_json
+from penstock.http.protocol_requests import endpoint, operation_of
 from penstock.http.security.authentication import need
 from penstock.http.security.roles import Role
+from penstock.query.protocol_dataset import dataset_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     import rdflib
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
     from penstock.engine.limits import Limits
+    from penstock.engine.oneshot.one_shot import OneShot
+    from penstock.http.protocol_requests import ProtocolOperation
 
     Answer: TypeAlias = Solutions | bool | rdflib.Graph
 
@@ -42,59 +45,60 @@ _GRAPHS = {
     "application/ld+json": "json-ld",
     "application/rdf+xml": "xml",
 }
-_FORM = "application/x-www-form-urlencoded"
-_DATASET = ("default-graph-uri", "named-graph-uri", "using-graph-uri", "using-named-graph-uri")
 
 
 class Ask(Protocol):
     """A one-shot query interface (`Engine.query`)."""
 
-    def __call__(self, text: str, base: str | None, timeout_s: float | None, memory_mb: int | None) -> Answer:
+    def __call__(
+        self, operation: ProtocolOperation, base: str, timeout_s: float | None, memory_mb: int | None
+    ) -> Answer:
         """Return the answer over the latest snapshot. LimitError if it exceeds the given time or memory."""
         ...
 
 
-def routes(ask: Ask, limits: Limits, update: Callable[[str], object] | None = None) -> list[BaseRoute]:
-    """Return the route /sparql. `ask` and `update` run in worker threads.
+class Change(Protocol):
+    """An update interface (`Engine.update`)."""
+
+    def __call__(self, operation: ProtocolOperation, base: str) -> object:
+        """Execute an update as one snapshot."""
+        ...
+
+
+def asking(one_shot: OneShot) -> Ask:
+    """Return the query interface of an engine's one-shot queries."""
+
+    def ask(operation: ProtocolOperation, base: str, timeout_s: float | None, memory_mb: int | None) -> Answer:
+        dataset = dataset_of(operation.default_graphs, operation.named_graphs)
+        return one_shot.query(operation.text, base, timeout_s, memory_mb, dataset)
+
+    return ask
+
+
+def routes(ask: Ask, limits: Limits, update: Change | None = None) -> list[BaseRoute]:
+    """Return the route /sparql. `ask` and `update` run in worker threads. The base of relative IRIs is the parameter
+    `base`, or else the URL of the endpoint.
 
     In addition to the protocol's parameters, a query may have `base`, `timeout_s` and `memory_mb`. If one of the last
     two exceeds the value in `limits`, the latter applies.
     """
 
     async def sparql(request: Request) -> Response:
-        operation, text = await _operation(request)
-        if operation == "update":
+        operation = await operation_of(request)
+        base = operation.base or endpoint(request)
+        if operation.kind == "update":
             if update is None:
                 raise DataError("this endpoint does not accept updates")
             need(request.scope, Role.WRITE)
-            await run_in_threadpool(update, text)
+            await run_in_threadpool(update, operation, base)
             return Response(status_code=204)
         asked = request.query_params
         timeout_s = _least("timeout_s", asked.get("timeout_s"), limits.query_timeout_s)
         memory_mb = _least("memory_mb", asked.get("memory_mb"), limits.evaluation_memory_mb)
-        answer = await run_in_threadpool(ask, text, asked.get("base"), timeout_s, int(memory_mb))
+        answer = await run_in_threadpool(ask, operation, base, timeout_s, int(memory_mb))
         return await run_in_threadpool(_response, answer, request.headers.get("accept", "*/*"))
 
     return [Route("/sparql", errors_as_json(sparql), methods=["GET", "POST"])]
-
-
-async def _operation(request: Request) -> tuple[str, str]:
-    """Return ("query" or "update", text) from any of the protocol's encodings (§2.1, §2.2)."""
-    given = _parameters(dict(request.query_params.multi_items()), request.query_params.getlist)
-    if request.method == "POST":
-        body = (await body_of(request)).decode()
-        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if content_type in ("application/sparql-query", "application/sparql-update"):
-            return content_type.rpartition("-")[2], body
-        if content_type != _FORM:
-            raise DataError(f"an operation must be a form or application/sparql-query, not {content_type!r}")
-        form = parse_qs(body, keep_blank_values=True)
-        given += _parameters(form, form.get)
-    if len(given) != 1:
-        raise DataError("there must be exactly one parameter `query`, or `update` in a form")
-    if given[0][0] == "update" and request.method == "GET":
-        raise DataError("an update requires POST")
-    return given[0]
 
 
 def _least(name: str, text: str | None, limit: float) -> float:
@@ -106,13 +110,6 @@ def _least(name: str, text: str | None, limit: float) -> float:
     if text is not None and not asked > 0:
         raise DataError(f"{name} must be more than 0, not {text}")
     return min(asked, limit) if limit else asked  # 0 = no limit
-
-
-def _parameters(names: Mapping[str, object], values: Callable[[str], Sequence[str] | None]) -> list[tuple[str, str]]:
-    for name in _DATASET:
-        if name in names:
-            raise DataError(f"{name} is not supported: use FROM and FROM NAMED in the query")
-    return [(name, text) for name in ("query", "update") for text in values(name) or ()]
 
 
 def _response(answer: Answer, accept: str) -> Response:

@@ -134,12 +134,14 @@ class Modify:
     """DELETE {…} INSERT {…} WHERE {…}, or DELETE WHERE {…}. For each solution of `query`, the triples of `delete` are
     removed and those of `insert` are added. Blank nodes of `insert` are new for each solution.
 
-    `query`: a one-shot SELECT of the variables in both templates. `at`: the position of the first template.
+    `query`: a one-shot SELECT of the variables in both templates. `own_dataset`: whether the operation has USING or
+    WITH. `at`: the position of the first template.
     """
 
     delete: tuple[Quad, ...]
     insert: tuple[Quad, ...]
     query: ContinuousQuery
+    own_dataset: bool = False
     at: int = field(default=-1, compare=False)
 
 

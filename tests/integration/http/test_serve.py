@@ -90,8 +90,54 @@ class TestSparql:
         assert http.get("/sparql", params={"update": "INSERT DATA {}"}).status_code == 400
         assert http.post("/sparql", data={"query": "ASK {}", "update": "INSERT DATA {}"}).status_code == 400
         assert http.post("/sparql", content="ASK {}", headers={"content-type": "text/html"}).status_code == 400
-        reply = http.get("/sparql", params={"query": "ASK {}", "default-graph-uri": "http://x/g"})
-        assert (reply.status_code, "FROM" in reply.json()["message"]) == (400, True)
+        assert http.get("/sparql", params={"query": "ASK {}", "using-graph-uri": "http://x/g"}).status_code == 400
+        direct = {"content-type": "application/sparql-update"}
+        for path in ("/sparql", "/update"):
+            for parameter in ("default-graph-uri=http://x/g", "update=INSERT", "using-graph-uri=relative"):
+                answer = http.post(f"{path}?{parameter}", content="INSERT DATA {}", headers=direct)
+                assert answer.status_code == 400, (path, parameter)
+
+    def test_a_request_names_the_graphs_of_its_query(self, engine, http):
+        for graph in ("http://x/g", "http://x/h"):
+            engine.update(f"INSERT DATA {{ GRAPH <{graph}> {{ <{graph}> <http://x/p> 1 }} }}")
+        text = "SELECT ?s FROM <http://x/elsewhere> { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } } ORDER BY ?s"
+
+        def subjects(**graphs):
+            found = http.get("/sparql", params={"query": text} | graphs).json()["results"]["bindings"]
+            return [row["s"]["value"] for row in found]
+
+        assert subjects() == []
+        assert subjects(**{"default-graph-uri": ["http://x/g", "http://x/h"]}) == ["http://x/g", "http://x/h"]
+        assert subjects(**{"named-graph-uri": "http://x/h"}) == ["http://x/h"]
+        assert subjects(**{"default-graph-uri": "http://x/none"}) == []
+        assert subjects() == []
+
+    @pytest.mark.parametrize("path", ["/sparql", "/update"])
+    @pytest.mark.parametrize("form", [True, False])
+    def test_a_request_names_the_graphs_of_its_update(self, engine, http, path, form):
+        engine.update("INSERT DATA { GRAPH <http://x/g> { <http://x/a> <http://x/p> 1 } }")
+
+        def sent(text):
+            given = {"using-graph-uri": "http://x/g"}
+            if form:
+                return http.post(path, data={"update": text} | given)
+            headers = {"content-type": "application/sparql-update"}
+            return http.post(path, content=text, headers=headers, params=given)
+
+        assert sent("INSERT { ?s <http://x/copied> ?o } WHERE { ?s <http://x/p> ?o }").status_code == 204
+        assert engine.query("ASK { <http://x/a> <http://x/copied> 1 }") is True
+        for own in ("WITH <http://x/g> INSERT { ?s ?p 2 } WHERE {", "INSERT { ?s ?p 2 } USING <http://x/h> WHERE {"):
+            reply = sent(f"INSERT DATA {{}} ;\n {own} ?s ?p 1 }}")
+            assert (reply.status_code, reply.json()["line"]) == (400, 2)
+            assert "USING" in reply.json()["message"]
+
+    def test_relative_iris_have_the_endpoint_as_base(self, engine, http):
+        assert http.post("/update", content="INSERT DATA { <a> <p> 1 }").status_code == 204
+        assert engine.query("ASK { <http://localhost/a> <http://localhost/p> 1 }") is True
+        assert http.get("/sparql", params={"query": "ASK { <a> <p> 1 }"}).json()["boolean"] is True
+        assert (
+            http.get("/sparql", params={"query": "ASK { <a> <p> 1 }", "base": "http://x/"}).json()["boolean"] is False
+        )
 
     def test_a_standing_query_is_refused_with_the_request_that_registers_it(self, http):
         text = "REGISTER QUERY q AS SELECT * FROM STREAM <http://x/s> [RANGE 1s] { ?s ?p ?o }"
@@ -103,7 +149,7 @@ class TestSparql:
 
     def test_errors_have_a_place(self, http):
         reply = http.get("/sparql", params={"query": "SELECT ?x\nWHERE { ?x }"}).json()
-        assert (reply["error"], reply["line"]) == ("QueryError", "2")
+        assert (reply["error"], reply["line"]) == ("QueryError", 2)
 
     @pytest.mark.parametrize(
         ("accept", "media"),
@@ -249,7 +295,7 @@ class TestQueries:
 
     def test_a_bad_query_is_reported_with_its_position(self, http):
         reply = http.put("/queries/q", content="REGISTER QUERY q AS\nSELECT ?o WHERE { ?s }").json()
-        assert (reply["error"], reply["line"]) == ("QueryError", "2")
+        assert (reply["error"], reply["line"]) == ("QueryError", 2)
 
     @pytest.mark.parametrize("name", large_queries.NAMES)
     def test_a_query_beyond_the_planning_limits_is_reported_with_its_position_and_others_continue(
@@ -263,7 +309,7 @@ class TestQueries:
             pushed(http, (500, "x"))
             answer = asked.result(120)
         reply = answer.json()
-        assert (answer.status_code, reply["error"], reply["line"]) == (400, "QueryLimitError", "2")
+        assert (answer.status_code, reply["error"], reply["line"]) == (400, "QueryLimitError", 2)
         assert int(reply["column"]) > 1
         assert any(limit in reply["message"] for limit in limits)
         assert len(answer.content) < 2_000
@@ -277,7 +323,7 @@ class TestQueries:
         text, limits = large_queries.large_query(name, STREAM)
         text = "\nSELECT * WHERE {" + text.partition("WHERE {")[2]
         reply = http.post("/sparql", data={"query": text})
-        assert (reply.status_code, reply.json()["error"], reply.json()["line"]) == (400, "QueryLimitError", "2")
+        assert (reply.status_code, reply.json()["error"], reply.json()["line"]) == (400, "QueryLimitError", 2)
         assert any(limit in reply.json()["message"] for limit in limits)
         assert http.post("/sparql", data={"query": "ASK {}"}).status_code == 200
 

@@ -116,7 +116,7 @@ def test_an_update_with_a_pattern_is_executed_and_one_that_removes_has_a_positio
     text = "CREATE GRAPH <urn:new> ;\n CLEAR ALL"
     for path, body in (("/update", {"content": text}), ("/sparql", {"data": {"update": text}})):
         refused = http.client.post(path, headers=headers, **body)
-        assert (refused.status_code, refused.json()["line"], refused.json()["column"]) == (400, "2", "2")
+        assert (refused.status_code, refused.json()["line"], refused.json()["column"]) == (400, 2, 2)
         assert refused.json()["message"].startswith("CLEAR is not supported yet: the stored graph only grows")
 
 

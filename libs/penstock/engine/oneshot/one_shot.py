@@ -15,6 +15,7 @@ from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, Planned, m
 from penstock.errors import DataPlaneError, LimitError
 from penstock.query.ir import Form
 from penstock.query.parser import parse
+from penstock.query.protocol_dataset import query_with
 from penstock.query.resolve import as_query, error_at
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.streams import Streams
     from penstock.engine.limits import Limits
-    from penstock.query.ir import ContinuousQuery, Statement
+    from penstock.query.ir import ContinuousQuery, Dataset, Statement
 
 _MAX_RETRIES = 3  # maximum number of retries of a query after failures of stores
 _CACHED_TEXT = 1 << 16  # maximum length of a cached text, in characters
@@ -70,16 +71,22 @@ class OneShot:
         self._core = core
         self._streams = streams
         self._texts = texts
-        self._plans: LRUCache[tuple[str, str | None], _Asked] = LRUCache(core.limits.plan_cache)
+        self._plans: LRUCache[tuple[str, str | None, Dataset], _Asked] = LRUCache(core.limits.plan_cache)
         self._caching = Lock()
 
     def query(
-        self, text: str, base: str | None, timeout_s: float | None, memory_mb: int | None
+        self,
+        text: str,
+        base: str | None,
+        timeout_s: float | None,
+        memory_mb: int | None,
+        dataset: Dataset | None = None,
     ) -> Solutions | bool | rdflib.Graph:
         """Return the answer of a query on one snapshot. QueryError if the text is no valid one-shot query. LimitError
-        if the query exceeds `timeout_s` seconds or `memory_mb` MiB (None: the engine's limits).
+        if the query exceeds `timeout_s` seconds or `memory_mb` MiB (None: the engine's limits). `dataset` replaces that
+        of the text.
         """
-        ir = _one_shot(self._texts.parse(text, base))
+        ir = query_with(_one_shot(self._texts.parse(text, base)), dataset)
         # Acquire the lease before any constant is interned, so that it also retains the constants.
         lease = self._core.dictionary.lease()
         asked, result = self._run(ir, base, timeout_s, memory_mb)
@@ -172,12 +179,12 @@ class OneShot:
         asked = _Asked(planned, last_run=None if asked is None else asked.last_run)
         if len(ir.text) <= _CACHED_TEXT:
             with self._caching:
-                self._plans[ir.text, base] = asked
+                self._plans[ir.text, base, ir.dataset] = asked
         return asked
 
     def _known(self, ir: ContinuousQuery, base: str | None) -> _Asked | None:
         with self._caching:
-            return self._plans.get((ir.text, base))
+            return self._plans.get((ir.text, base, ir.dataset))
 
     def _holds(self, asked: _Asked, view: native.Source | None) -> bool:
         if asked.planned.blind:

@@ -141,7 +141,8 @@ class UpdateTranslation:
         query = ContinuousQuery(
             self._text, Form.SELECT, Project(pattern, variables, syntax.at), variables, dataset=dataset, at=syntax.at
         )
-        return Modify(delete, insert, query, syntax.at)
+        own_dataset = bool(syntax.using) or syntax.graph is not None
+        return Modify(delete, insert, query, own_dataset, syntax.at)
 
     def _template(self, syntax: TemplateClause | None, default: Iri | None, reader: TripleReader) -> tuple[Quad, ...]:
         """Translate the quads of a template. All of them share the reader's context, and thus its blank nodes."""

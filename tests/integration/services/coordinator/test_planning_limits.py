@@ -63,7 +63,7 @@ def test_over_http_it_is_the_askers_error_with_a_place(cluster, name):
         assert http.put("/queries/good?wait=0", content=COUNT).status_code == 200
         answer = asked.result(120)
         refusal = answer.json()
-        assert (answer.status_code, refusal["error"], refusal["line"]) == (400, "QueryLimitError", "2")
+        assert (answer.status_code, refusal["error"], refusal["line"]) == (400, "QueryLimitError", 2)
         assert int(refusal["column"]) > 1
         assert any(limit in refusal["message"] for limit in limits)
         assert len(answer.content) < 2_000

@@ -39,7 +39,7 @@ class Everything:
         self.engine = QueryEngine(self.log, self.topics, "e", factory, self.clock)
         routes = [
             *coordinator_routes.routes(self.coordinator, Lock()),
-            *sparql_routes.routes(self.engine.one_shot.query, Limits()),
+            *sparql_routes.routes(sparql_routes.asking(self.engine.one_shot), Limits()),
         ]
         self.http = TestClient(Starlette(routes=routes))
 
@@ -133,7 +133,7 @@ def test_a_bad_query_is_reported_with_line_and_column(cluster):
     cluster.run()
     answer = cluster.http.put("/queries/q?wait=0", content="REGISTER QUERY q AS SELECT *\nWHERE { ?s ?p }")
     assert answer.status_code == 400
-    assert (answer.json()["error"], answer.json()["line"]) == ("QueryError", "2")
+    assert (answer.json()["error"], answer.json()["line"]) == ("QueryError", 2)
 
 
 def test_a_batch_becomes_a_result_and_stored_data(cluster):

@@ -1,0 +1,45 @@
+"""Datasets from outside of a text: those that a request gives (SPARQL 1.1 Protocol §2.1.4, §2.2.3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.query.algebra.tree import Iri
+from penstock.query.ir import Dataset, Modify, Update
+from penstock.query.text_faults import Fault, query_error
+from penstock.rdf.terms import check_iri
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.query.ir import ContinuousQuery, Operation
+
+
+def dataset_of(default_graphs: Iterable[str], named_graphs: Iterable[str]) -> Dataset | None:
+    """Return the dataset of some graphs, by IRI. None if there are none. DataError if an IRI is invalid or relative."""
+    default, named = (tuple(Iri(check_iri(iri)) for iri in iris) for iris in (default_graphs, named_graphs))
+    return Dataset(default, named) if default or named else None
+
+
+def query_with(query: ContinuousQuery, dataset: Dataset | None) -> ContinuousQuery:
+    """Return a one-shot query with a dataset, which replaces that of its FROM and FROM NAMED clauses."""
+    return query if dataset is None else replace(query, dataset=dataset)
+
+
+def update_with(update: Update, dataset: Dataset | None) -> Update:
+    """Return an update whose patterns read a dataset, as if each had it in USING clauses. QueryError, with its
+    position, for an operation with USING, USING NAMED or WITH.
+    """
+    if dataset is None:
+        return update
+    return replace(update, operations=tuple(_with(update, operation, dataset) for operation in update.operations))
+
+
+def _with(update: Update, operation: Operation, dataset: Dataset) -> Operation:
+    if not isinstance(operation, Modify):
+        return operation
+    if operation.own_dataset:
+        message = "USING and WITH cannot stand in an update whose request names its graphs"
+        raise query_error(Fault(message, operation.at), update.text)
+    return replace(operation, query=replace(operation.query, dataset=dataset))
