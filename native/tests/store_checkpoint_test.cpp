@@ -1,11 +1,14 @@
 // Saving a store and opening it again, and what happens when the saved files are not what they were.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
 
 #include "errors.hpp"
+#include "rdf/hash.hpp"
+#include "store/files.hpp"
 #include "store/shard_reader.hpp"
 #include "store_fixture.hpp"
 
@@ -289,6 +292,25 @@ TEST(StoreCheckpoint, RefusesAChainOfWhichAnyFileIsMissingCutOrChanged) {
             EXPECT_THROW(Store::open(copy, "", kReserve), StorageError) << name << ", damage " << damage;
         }
     EXPECT_EQ(Store::open(before, "", kReserve)->latest(), fixture.store->latest());
+}
+
+TEST(StoreCheckpoint, OpensAndContinuesWhatVersion3Saved) {
+    Fixture fixture;
+    const Label l = fixture.label(0);
+    fixture.add({{iri(1), l, iri(2)}});
+    fixture.store->save(fixture.scratch / "saved");
+    // Version 4 differs only where edges were removed.
+    std::string manifest = files::read(fixture.scratch / "saved/manifest");
+    manifest[std::string_view("PENSTOCK-STORE-").size()] = '3';
+    const std::uint64_t sum = hash_bytes(manifest.data(), manifest.size() - sizeof sum, 0);
+    std::memcpy(manifest.data() + manifest.size() - sizeof sum, &sum, sizeof sum);
+    files::write(fixture.scratch / "saved/manifest", manifest);
+    fixture.store.reset();
+    fixture.store = Store::open(fixture.scratch / "saved", fixture.scratch / "regions", kReserve);
+    fixture.add({{iri(3), l, iri(4)}});
+    fixture.store->capture(fixture.scratch / "next", fixture.scratch / "saved")->write();
+    EXPECT_EQ(std::distance(fs::directory_iterator(fixture.scratch / "next"), {}), 3);  // manifest, and a chain of two
+    EXPECT_EQ(reopen(fixture, fixture.scratch / "next")->edge_count(), 2u);
 }
 
 TEST(StoreCheckpoint, SaysSoWhereItCannotWrite) {

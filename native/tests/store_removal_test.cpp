@@ -35,6 +35,16 @@ public:
         return edges;
     }
 
+    /// Whether a bound hides the commit.
+    bool hidden(Snapshot snapshot, const std::vector<StreamBound>& bounds) const {
+        return std::any_of(all_.begin(), all_.end(), [&](const Operation& operation) {
+            return operation.snapshot == snapshot &&
+                   std::any_of(bounds.begin(), bounds.end(), [&](const StreamBound& b) {
+                       return b.stream == operation.source.stream && operation.source.batch > b.batch;
+                   });
+        });
+    }
+
 private:
     struct Operation {
         Snapshot snapshot;
@@ -72,6 +82,7 @@ public:
             if (case_.streams > 0 && one_in(6)) release();
             check_statistics();
             if (one_in(8)) check_foreign_readers();
+            if (one_in(10)) restart();
         }
         while (!held_.empty() && !testing::Test::HasFatalFailure()) close_view();
         for (std::uint32_t s = 1; s <= case_.streams; ++s) fixture_.store->release(s, batches_[s]);
@@ -174,6 +185,24 @@ private:
         }
     }
 
+    /// Saves the store, all of it or what has changed, and opens it again.
+    void restart() {
+        while (!held_.empty() && !testing::Test::HasFatalFailure()) close_view();
+        for (std::size_t saves = 1 + below(3); saves > 0; --saves) {
+            const std::string here = fixture_.scratch / ("saved-" + std::to_string(++saves_));
+            fixture_.store->capture(here, one_in(3) ? "" : saved_)->write();
+            if (!saved_.empty()) std::filesystem::remove_all(saved_);
+            saved_ = here;
+            if (saves > 1) commit();
+        }
+        const Snapshot latest = fixture_.store->latest();
+        fixture_.store.reset();
+        fixture_.store = Store::open(saved_, fixture_.scratch / "regions", kReserve);
+        ASSERT_EQ(fixture_.store->latest(), latest);
+        check_statistics();
+        open_view();
+    }
+
     void open_view() {
         std::vector<StreamBound> bounds;
         for (std::uint32_t s = 1; s <= case_.streams; ++s)
@@ -206,6 +235,8 @@ private:
     std::vector<Label> labels_;
     std::vector<std::int64_t> batches_, released_;
     std::deque<Held> held_;
+    std::size_t saves_ = 0;
+    std::string saved_;
 };
 
 class StoreRemoval : public testing::TestWithParam<Case> {};
@@ -310,17 +341,66 @@ TEST(StoreRemovals, AFullRegionLeavesTheGraphAsItWas) {
     EXPECT_EQ(f.store->view()->stats(knows).subjects, 0u);
 }
 
-TEST(StoreRemovals, WhatCannotHoldThemYetRefusesThem) {
-    Fixture f;
-    const Label knows = f.label(0);
-    const std::vector<Edge> edge{{iri(1), knows, iri(2)}};
-    f.add(edge);
-    f.store->change(edge, {}, {});
-    EXPECT_THROW(f.store->save(f.scratch / "saved"), DataError);
-    Store publishing(f.scratch / "publishing", StoreOptions{.reserve_bytes = kReserve, .publish_logs = true});
+TEST(StoreRemovals, PartsOfAStoreShowTheSameGraphAndSaveIt) {
+    const Case sizes{3, 12, 2, 60, 12, 2};
+    std::mt19937_64 random(1);
+    const ScratchDirectory scratch;
+    std::vector<std::unique_ptr<Store>> parts;
+    for (const std::vector<std::uint32_t>& own : {std::vector<std::uint32_t>{0, 2}, {1}}) {
+        parts.push_back(std::make_unique<Store>("", StoreOptions{.shards = 3, .own = own, .reserve_bytes = kReserve}));
+        for (Label l = 1; l <= 2; ++l) ASSERT_EQ(parts.back()->labels().intern(0, iri(l)), l);
+    }
+    Operations operations;
+    std::vector<TermId> vertices;
+    for (std::size_t i = 0; i < sizes.vertices; ++i) vertices.push_back(iri(i));
+    const auto some_edges = [&](std::size_t most) {
+        std::vector<Edge> edges;
+        for (std::size_t n = random() % (most + 1); n > 0; --n)
+            edges.push_back({iri(random() % 12), static_cast<Label>(1 + random() % 2), iri(random() % 12)});
+        return edges;
+    };
+    for (Snapshot snapshot = 1; snapshot <= sizes.commits; ++snapshot) {
+        const CommitSource source{static_cast<std::uint32_t>(random() % 3), snapshot};
+        const auto removed = some_edges(40), added = some_edges(12);
+        operations.add(snapshot, source, removed, added);
+        std::vector<Snapshot> excluded;
+        const std::vector<StreamBound> bounds{{1, snapshot / 2}};
+        for (auto& part : parts) {
+            ASSERT_EQ(part->apply(snapshot, removed, added, source).snapshot, snapshot);
+            if (snapshot % 20 == 7) {
+                part->save(scratch / "part");
+                part = Store::open(scratch / "part", "", kReserve);
+            }
+        }
+        for (Snapshot s = 1; s <= snapshot; ++s)
+            if (operations.hidden(s, bounds)) excluded.push_back(s);
+        for (const bool all : {true, false}) {
+            const Model::Edges expected = operations.visible(snapshot, all ? std::vector<StreamBound>{} : bounds);
+            for (std::size_t p = 0; p < parts.size(); ++p) {
+                const auto view = parts[p]->view_part(snapshot, all ? std::vector<Snapshot>{} : excluded);
+                for (const TermId v : vertices) {
+                    if ((parts[p]->shard_of(v) == 1) != (p == 1)) continue;
+                    for (Label l = 1; l <= 2; ++l)
+                        for (const Dir dir : {Dir::Out, Dir::In}) {
+                            std::vector<TermId> want;
+                            for (const auto& [subject, label, object] : expected)
+                                if (label == l && (dir == Dir::Out ? subject : object) == v)
+                                    want.push_back(dir == Dir::Out ? object : subject);
+                            ASSERT_EQ(neighbours(*view, v, l, dir), sorted(want)) << "commit " << snapshot;
+                        }
+                }
+            }
+        }
+    }
+}
+
+TEST(StoreRemovals, AStoreThatPublishesItsLogsRefusesThemYet) {
+    const std::vector<Edge> edge{{iri(1), 1, iri(2)}};
+    const ScratchDirectory scratch;
+    Store publishing(scratch / "publishing", StoreOptions{.reserve_bytes = kReserve, .publish_logs = true});
     EXPECT_THROW(publishing.change(edge, {}, {}), DataError);
-    Store part(f.scratch / "part", StoreOptions{.shards = 2, .own = {1}, .reserve_bytes = kReserve});
-    EXPECT_THROW(part.change(edge, {}, {}), DataError);
+    EXPECT_THROW(publishing.apply(1, edge, {}, {}), DataError);
+    EXPECT_EQ(publishing.latest(), 0u);
 }
 
 }  // namespace

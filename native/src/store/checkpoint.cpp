@@ -16,9 +16,14 @@ namespace penstock {
 
 namespace {
 
-constexpr std::string_view kMagic = "PENSTOCK-STORE-3";
+// Version 4 may contain removal words; what has none is as in version 3, which is read too.
+constexpr std::string_view kMagic = "PENSTOCK-STORE-4", kOlderMagic = "PENSTOCK-STORE-3";
 constexpr const char* kManifest = "manifest";
 constexpr std::uint64_t kMaxCopied = std::uint64_t{256} << 20;  // more changed bytes are written, not copied
+
+ByteReader manifest_reader(const std::string& bytes, const std::string& directory) {
+    return {bytes, bytes.starts_with(kOlderMagic) ? kOlderMagic : kMagic, "store " + directory};
+}
 
 std::string random_name() {
     std::random_device device;
@@ -156,7 +161,7 @@ namespace {
 std::string generation_of(const std::string& directory) {
     try {
         const std::string bytes = files::read(directory + "/" + kManifest);
-        return ByteReader(bytes, kMagic, "store " + directory).get_text();
+        return manifest_reader(bytes, directory).get_text();
     } catch (const StorageError&) {
         return "";
     }
@@ -165,7 +170,6 @@ std::string generation_of(const std::string& directory) {
 }  // namespace
 
 std::unique_ptr<StoreCapture> Store::capture(const std::string& directory, const std::string& previous) const {
-    if (impl_->has_removals) throw DataError("a store from which edges were removed cannot be saved yet");
     SavedStore& known = *impl_->saved;
     if (known.writing.exchange(true, std::memory_order_acquire))
         throw DataError("what was captured before is not written yet");
@@ -201,7 +205,7 @@ std::unique_ptr<Store> Store::open(const std::string& saved, const std::string& 
 std::unique_ptr<Store> Store::open(const std::string& saved, const std::string& directory,
                                    const StoreOptions& options) {
     const std::string bytes = files::read(saved + "/" + kManifest);
-    ByteReader manifest(bytes, kMagic, "store " + saved);
+    ByteReader manifest = manifest_reader(bytes, saved);
     auto impl = std::make_unique<Impl>();
     impl->saved->generation = manifest.get_text();
     const auto all_shards = manifest.get<std::uint64_t>();

@@ -25,8 +25,9 @@ public:
         owned_[number] = std::make_unique<Count[]>(2 * layout::LabelChunk::rows(number));
         chunks_[number].store(owned_[number].get(), std::memory_order_release);
     }
-    void add(Label label, Dir dir) {
-        owned_[layout::LabelChunk::number(label)][place(label, dir)].fetch_add(1, std::memory_order_relaxed);
+    void add(Label label, Dir dir) { set(label, dir, get(label, dir) + 1); }
+    void set(Label label, Dir dir, std::uint32_t count) {
+        owned_[layout::LabelChunk::number(label)][place(label, dir)].store(count, std::memory_order_relaxed);
     }
 
 private:

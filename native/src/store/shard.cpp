@@ -33,6 +33,7 @@ Shard::Shard(Region region, const CommitHistory& history, std::uint32_t number)
     // The saved list of unused spans includes the rings and logs of the previous incarnation.
     region_.header().commits = 0;
     region_.header().oldest_readable = header().published + 1;
+    count_removals();
 }
 
 void Shard::restore_log(Snapshot snapshot, const CommitSource& source, const AppendLog& log) {

@@ -138,6 +138,7 @@ private:
                    const NewLabel& label);
     void append_list(layout::Offset entry, std::span<const TermId> values);
     void append_index(Dir dir);
+    void count_removals();
     void change_index(Dir dir);
     void change_index_of(Label label, Dir dir, std::span<const IndexItem> items, std::span<const IndexTurn> turns);
     layout::Offset make_label_row(Label label);

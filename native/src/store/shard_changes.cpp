@@ -43,6 +43,23 @@ std::uint64_t Shard::vertex_count(Label label, Dir dir) const {
     return words - std::min(words, 2 * std::uint64_t{removal_counts_.get(label, dir)});
 }
 
+/// The counts of a region that was saved.
+void Shard::count_removals() {
+    const Label end = label_end();
+    for (Label label = 1; label < end; ++label)
+        for (const Dir dir : {Dir::Out, Dir::In}) {
+            const Offset row = label_row(label);
+            if (row == 0) continue;
+            const Entry& index = region_.at<LabelRow>(row).vertices[static_cast<int>(dir)];
+            if (!layout::has_removals(index.state)) continue;
+            std::uint32_t removals = 0;
+            lookup::for_each_removal(region_, index.head, 0, layout::length_of(index.state),
+                                     [&](TermId word, std::uint32_t) { removals += Removal::restores(word) ? 0 : 1; });
+            removal_counts_.reserve(label);
+            removal_counts_.set(label, dir, removals);
+        }
+}
+
 void Shard::change(Dir dir, std::span<const Keyed> added, std::span<const Keyed> removed, const Effects& effects) {
     for_each_group(
         added, removed, [](const Keyed& end) { return end.vertex; },

@@ -161,9 +161,13 @@ Snapshot Store::commit(std::span<const Edge> edges, CommitSource source) {
     return latest();
 }
 
+void Store::Impl::check_next(Snapshot snapshot) const {
+    if (snapshot != history.latest() + 1)
+        throw DataError("commit " + std::to_string(snapshot) + " cannot follow " + std::to_string(history.latest()));
+}
+
 void Store::apply(Snapshot snapshot, std::span<const Edge> edges, CommitSource source) {
-    if (snapshot != latest() + 1)
-        throw DataError("commit " + std::to_string(snapshot) + " cannot follow " + std::to_string(latest()));
+    impl_->check_next(snapshot);
     impl_->commit(snapshot, edges, source, true);
 }
 

@@ -73,13 +73,15 @@ public:
 
     /// Removes edges and adds others, as one snapshot. An edge that is in both is added. Readers of older snapshots
     /// continue to see what was removed. The memory of removed edges is not reclaimed yet. DataError if the store
-    /// publishes append logs or holds a part of the shards: removals are not built there yet.
+    /// publishes append logs: readers in other processes cannot see removals there yet.
     Changed change(std::span<const Edge> removed, std::span<const Edge> added, CommitSource source);
 
     /// A commit whose number the caller chooses: latest() + 1, used even if nothing in it is new or belongs to a local
     /// shard, so that a snapshot number means the same on all nodes. Each shard detects duplicates by itself, because
     /// the other end of an edge may be on another node.
     void apply(Snapshot snapshot, std::span<const Edge> edges, CommitSource source);
+    /// As apply(), for a commit that removes edges too. Counts the changed edges whose subject is local.
+    Changed apply(Snapshot snapshot, std::span<const Edge> removed, std::span<const Edge> added, CommitSource source);
 
     /// Records that the stream has closed all batches up to `batch`, including those that absorbed nothing: Local_VTS.
     void set_vts(std::uint32_t stream, std::int64_t batch);
@@ -113,8 +115,7 @@ public:
     /// Captures regions, labels and history as of now, for writing into `directory` while further commits run. If
     /// `previous` (it may equal `directory`) holds the last written capture or what open() read, only the changes since
     /// are captured and its files are linked; otherwise everything is. At most 256 MB are copied; regions beyond that
-    /// are written before this returns. DataError if another capture exists, and once edges were removed: saved stores
-    /// cannot hold removals yet. StorageError.
+    /// are written before this returns. DataError if another capture exists. StorageError.
     std::unique_ptr<StoreCapture> capture(const std::string& directory, const std::string& previous) const;
     void save(const std::string& directory) const;  // captures and writes everything; StorageError
     static std::unique_ptr<Store> open(const std::string& saved, const std::string& directory,

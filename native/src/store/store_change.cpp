@@ -59,23 +59,60 @@ Changed Store::Impl::change(StoreCommit& commit, std::vector<Keyed>& removed, st
     return changed;
 }
 
-Changed Store::change(std::span<const Edge> removed, std::span<const Edge> added, CommitSource source) {
-    if (!impl_->whole()) throw DataError("a part of a store cannot remove edges yet");
-    if (impl_->publish_logs) throw DataError("a store that publishes its logs cannot remove edges yet");
-    impl_->refuse_while_loading();
-    std::vector<Keyed> fewer = out_ends(removed), more = out_ends(added);
-    return impl_->commit_change(latest() + 1, fewer, more, source);
+/// As append_part(): each direction is checked by itself.
+Changed Store::Impl::change_part(StoreCommit& commit, std::vector<Keyed>& removed, std::vector<Keyed>& added,
+                                 std::size_t& reasserted) {
+    std::vector<Keyed> removed_in = removed, added_in = added;
+    reverse(removed_in);
+    reverse(added_in);
+    std::vector<std::vector<Keyed>> removed_by_shard;
+    Changed changed;
+    std::vector<Keyed> gone, fresh, repeated;
+    for (const Dir dir : {Dir::Out, Dir::In}) {
+        gone.clear();
+        fresh.clear();
+        distribute(dir == Dir::Out ? added : added_in);
+        distribute(dir == Dir::Out ? removed : removed_in, removed_by_shard);
+        for (const auto& shard : shards) {
+            const std::uint32_t number = shard->header().shard;
+            repeated.clear();
+            subtract(removed_by_shard[number], by_shard[number]);
+            commit.change(*shard, dir, by_shard[number], removed_by_shard[number], {&fresh, &gone, &repeated});
+            for (const Keyed& end : repeated) commit.reassert(*shard, dir, end);
+            reasserted += repeated.size();
+        }
+        if (dir == Dir::Out) changed = {0, fresh.size(), gone.size()};
+    }
+    return changed;
 }
 
-Changed Store::Impl::commit_change(Snapshot snapshot, std::vector<Keyed>& removed, std::vector<Keyed>& added,
-                                   CommitSource source) {
+void Store::Impl::refuse_removals() const {
+    if (publish_logs) throw DataError("a store that publishes its logs cannot remove edges yet");
+}
+
+Changed Store::change(std::span<const Edge> removed, std::span<const Edge> added, CommitSource source) {
+    if (!impl_->whole()) throw Error("a part of a store cannot give commits their numbers");
+    impl_->refuse_removals();
+    impl_->refuse_while_loading();
+    return impl_->commit_change(latest() + 1, removed, added, source, false);
+}
+
+Changed Store::apply(Snapshot snapshot, std::span<const Edge> removed, std::span<const Edge> added,
+                     CommitSource source) {
+    impl_->check_next(snapshot);
+    impl_->refuse_removals();
+    return impl_->commit_change(snapshot, removed, added, source, true);
+}
+
+Changed Store::Impl::commit_change(Snapshot snapshot, std::span<const Edge> removed, std::span<const Edge> added,
+                                   CommitSource source, bool even_if_empty) {
     if (snapshot > kMaxSnapshot) throw LimitError("snapshot numbers are used up");
+    std::vector<Keyed> fewer = out_ends(removed), more = out_ends(added);
     StoreCommit running(shards, history, snapshot, source);
     std::size_t repeated = 0;
-    Changed changed = change(running, removed, added, repeated);
-    if (changed.added + changed.removed + repeated > 0) running.publish(publish_logs);
+    Changed changed = whole() ? change(running, fewer, more, repeated) : change_part(running, fewer, more, repeated);
+    if (even_if_empty || changed.added + changed.removed + repeated > 0) running.publish(publish_logs);
     changed.snapshot = history.latest();
-    has_removals = has_removals || changed.removed > 0;
     return changed;
 }
 

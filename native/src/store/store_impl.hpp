@@ -32,24 +32,27 @@ struct Store::Impl {
 
     std::vector<std::vector<Keyed>> by_shard;  // scratch: ends of the running commit
     bool loading = false;                      // a BulkLoad is open
-    bool has_removals = false;                 // a commit has removed edges
 
     bool whole() const { return shards.size() == all_shards; }
     void add(Region region);
     void commit(Snapshot snapshot, std::span<const Edge> edges, CommitSource source, bool even_if_empty);
     void distribute(std::vector<Keyed>& ends) { distribute(ends, by_shard); }
     void distribute(std::vector<Keyed>& ends, std::vector<std::vector<Keyed>>& parts) const;
-    void refuse_while_loading() const;  // DataError
+    void refuse_while_loading() const;         // DataError
+    void refuse_removals() const;              // DataError
+    void check_next(Snapshot snapshot) const;  // DataError
     /// Adds edges to a commit and returns how many ends changed the graph. Works with all shards local, or some.
     std::size_t append(StoreCommit& commit, std::span<const Edge> edges);
     std::size_t append_whole(StoreCommit& commit, std::vector<Keyed>& ends);
     /// Records edges that a commit asserts or removes again. The ends are out-ends.
     void reassert(StoreCommit& commit, std::span<const Keyed> repeated) const;
-    Changed commit_change(Snapshot snapshot, std::vector<Keyed>& removed, std::vector<Keyed>& added,
-                          CommitSource source);
+    Changed commit_change(Snapshot snapshot, std::span<const Edge> removed, std::span<const Edge> added,
+                          CommitSource source, bool even_if_empty);
     /// Consumes the out-ends of a commit's edges. Sets how many are only asserted or removed again.
     Changed change(StoreCommit& commit, std::vector<Keyed>& removed, std::vector<Keyed>& added,
                    std::size_t& reasserted);
+    Changed change_part(StoreCommit& commit, std::vector<Keyed>& removed, std::vector<Keyed>& added,
+                        std::size_t& reasserted);
     std::size_t append_part(StoreCommit& commit, std::vector<Keyed>& ends);
 };
 
