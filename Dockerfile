@@ -1,6 +1,7 @@
 # One image for every service: `docker build -t penstock .`, `docker run penstock SERVICE` (docs/operations.md).
 ARG BASE_IMAGE=debian:bookworm-slim
 
+# Compiles the native module. Only native/, CMakeLists.txt and the versions of pyproject.toml repeat these steps.
 FROM ${BASE_IMAGE} AS build
 SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 # hadolint ignore=DL3008
@@ -8,15 +9,26 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends \
         ca-certificates cmake g++ git libibverbs-dev ninja-build python3-dev python3-venv \
     && rm -rf /var/lib/apt/lists/*
-RUN python3 -m venv /opt/penstock
+RUN python3 -m venv /opt/build && python3 -m venv /opt/penstock
 WORKDIR /src
-COPY pyproject.toml CMakeLists.txt LICENSE README.md ./
+COPY pyproject.toml ./
+RUN versions='import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+    && /opt/build/bin/pip install --no-cache-dir -r <(python3 -c "$versions")
+COPY CMakeLists.txt ./
 COPY native native
+RUN cmake -S . -B /native -G Ninja -DPython_EXECUTABLE=/opt/build/bin/python \
+    && cmake --build /native --target _native
+# The packages, then Penstock itself: a change of a Python file repeats only the last step.
+RUN versions='import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*p["dependencies"], *p["optional-dependencies"]["cluster"], sep="\n")' \
+    && /opt/penstock/bin/pip install --no-cache-dir -r <(python3 -c "$versions")
+COPY LICENSE README.md ./
 COPY schemas schemas
 COPY examples examples
 COPY libs libs
 COPY services services
-RUN /opt/penstock/bin/pip install --no-cache-dir ".[cluster]"
+RUN /opt/build/bin/pip wheel --no-build-isolation --no-deps --wheel-dir /dist \
+        --config-settings=cmake.define.PENSTOCK_BUILT_MODULE="$(echo /native/_native*.so)" . \
+    && /opt/penstock/bin/pip install --no-cache-dir --no-deps /dist/*.whl
 
 FROM ${BASE_IMAGE}
 # hadolint ignore=DL3008

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import json
 import runpy
 import subprocess
 from pathlib import Path
@@ -13,12 +14,14 @@ import kubernetes_validate
 import pytest
 import yaml
 from tools.docs.reference import SETTINGS
+from tools.kubernetes import readme
 
 import penstock
 from penstock.http.security import Role, TokenFile
 from penstock.log.topics import TopicNames
 from penstock.replication.cluster_topics import ClusterTopics
 from penstock.runtime import ServiceSettings, load
+from support.answering import AnsweringServer
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "helm" / "penstock"
@@ -346,6 +349,74 @@ def test_pods_restart_with_the_secret_that_they_read_at_the_start():
     assert stores == engines
 
 
+@pytest.mark.parametrize(
+    ("values", "seconds"),
+    [
+        ((), {"store": "40", "query-engine": "40"}),
+        (("store.terminationGracePeriodSeconds=90",), {"store": "60", "query-engine": "40"}),
+        (("colocate=true", "store.terminationGracePeriodSeconds=90"), {"store": "60", "query-engine": "60"}),
+        (("store.settings.leave_s=20",), {"store": "20", "query-engine": "40"}),
+        (("settings.leave_s=20",), {"store": "20", "query-engine": "20"}),
+    ],
+)
+def test_a_handover_may_take_most_of_the_grace_period(values: tuple[str, ...], seconds: dict[str, str]):
+    documents = render(*TRIAL, *[part for value in values for part in ("--set", value)])
+    found = {
+        container["name"]: [e["value"] for e in container["env"] if e["name"] == "PENSTOCK_LEAVE_S"]
+        for pod in pods(documents)
+        for container in pod["containers"]
+        if "env" in container
+    }
+    assert {name: [value] for name, value in seconds.items()}.items() <= found.items()
+    assert found["dispatcher"] == (["20"] if "settings.leave_s=20" in values else [])
+
+
+def test_streams_and_queries_of_the_values_are_declared_after_an_install(tmp_path: Path, monkeypatch):
+    documents = render("--values", str(CHART / "examples" / "trial.yaml"))
+    data = find(documents, "ConfigMap", "test-penstock-declarations")["data"]
+    for name, text in data.items():
+        (tmp_path / name).write_text(text)
+    job = find(documents, "Job", "test-penstock-declarations")
+    assert job["metadata"]["annotations"]["helm.sh/hook"] == "post-install,post-upgrade"
+    [coordinators] = [
+        e["value"] for e in job["spec"]["template"]["spec"]["containers"][0]["env"] if e["name"] == "COORDINATORS"
+    ]
+    assert coordinators == "http://test-penstock-coordinator:8080"
+    with AnsweringServer([503, 200, 200]) as server:
+        monkeypatch.setenv("COORDINATORS", server.url)
+        monkeypatch.setenv("TOKEN", "secret")
+        script = runpy.run_path(str(tmp_path / "declare.py"))
+        script["put"].__globals__["PAUSE_S"] = 0.01
+        assert script["main"](tmp_path) == 0
+    (unavailable, _, first, token), declared, (path, text, _, _) = server.requests
+    assert (unavailable, first, token) == ("/streams/motion", "PUT", "Bearer secret")
+    settings = json.loads(declared[1])
+    assert settings.pop("iri") == "urn:motion"
+    with penstock.Engine() as engine:
+        engine.declare_stream("urn:motion", **settings)
+        assert path == f"/queries/{engine.register(text.decode()).name}"
+
+
+def test_a_declaration_that_is_refused_ends_the_job_with_its_message(tmp_path: Path, monkeypatch, capsys):
+    (tmp_path / "streams.json").write_text('{"a": {"iri": "urn:a"}}')
+    (tmp_path / "queries.json").write_text("{}")
+    with AnsweringServer([400]) as server:
+        monkeypatch.setenv("COORDINATORS", server.url)
+        monkeypatch.delenv("TOKEN", raising=False)
+        assert runpy.run_path(str(CHART / "files" / "declare.py"))["main"](tmp_path) == 1
+    assert capsys.readouterr().err == "/streams/a: 400 said\n"
+
+
+def test_the_job_that_declares_reaches_coordinators_where_clients_are_restricted():
+    clients = ("--set-json", 'networkPolicy.clients=[{"ipBlock": {"cidr": "192.0.2.0/24"}}]')
+    documents = render("--values", str(CHART / "examples" / "trial.yaml"), *clients)
+    [rule] = find(documents, "NetworkPolicy", "test-penstock-coordinator-http")["spec"]["ingress"]
+    admitted = [peer["podSelector"]["matchLabels"] for peer in rule["from"] if "podSelector" in peer]
+    job = find(documents, "Job", "test-penstock-declarations")
+    labels = job["spec"]["template"]["metadata"]["labels"]
+    assert any(peer.items() <= labels.items() for peer in admitted)
+
+
 def test_there_is_one_dispatcher_also_during_an_upgrade():
     dispatcher = find(render(*TRIAL), "Deployment", "test-penstock-dispatcher")["spec"]
     assert (dispatcher["replicas"], dispatcher["strategy"]) == (1, {"type": "Recreate"})
@@ -368,6 +439,21 @@ def test_a_trial_fits_on_a_small_node():
     ]
     assert sum(int(request["cpu"].removesuffix("m")) for request in requests) <= 500
     assert sum(int(request["memory"].removesuffix("Mi")) for request in requests) <= 2048
+
+
+def test_the_lines_of_the_readme_name_what_the_trial_has():
+    install, produce, consume = readme.lines()
+    program, verb, release, chart, flag, values, _, image, wait = install.split()
+    assert (program, verb, flag, wait) == ("helm", "install", "-f", "--wait")
+    done = helm("template", release, str(ROOT / chart), flag, str(ROOT / values), "--set", image)
+    documents = [document for document in yaml.safe_load_all(done.stdout) if document]
+    assert find(documents, "StatefulSet", "penstock-kafka")
+    assert all("penstock-kafka-0 -- /opt/kafka/bin/kafka-console-" in line for line in (produce, consume))
+    [stream] = json.loads(find(documents, "ConfigMap", "penstock-declarations")["data"]["streams.json"])
+    names = TopicNames("penstock")
+    assert produce.endswith(f"--topic {names.events(stream)}")
+    assert f"--topic {names.results} " in consume
+    assert {c["image"].partition("/")[0] for c in pod(documents, "penstock-store")["containers"]} == {"REGISTRY"}
 
 
 def test_the_test_of_a_release_reads_an_answer_as_clients_get_it():
@@ -453,6 +539,12 @@ MISTAKES = {
         ["http.auth.enabled=false", "http.auth.oidc.issuer=https://a.example"],
         "http.auth.oidc.issuer has no meaning",
     ),
+    "a handover longer than the grace period": (
+        ["store.settings.leave_s=60"],
+        "store.settings.leave_s is 60, but pods are killed after 60 s",
+    ),
+    "a stream without an IRI": (["streams.a.batch_ms=100"], "streams/a"),
+    "a query that is no text": (["queries.a.text=x"], "queries/a"),
     "an ingress without a host": (["ingress.enabled=true"], "ingress.host is empty"),
     "a setting of the chart": (["store.settings.data_dir=/x"], "store.settings.data_dir is set by the chart"),
 }

@@ -36,7 +36,7 @@ SETTINGS: dict[str, type[ServiceSettings]] = {
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 OWN = {name: service for name, service in COMPOSE["services"].items() if name != "kafka"}
-IN_IMAGE = dict(re.findall(r"(PENSTOCK_\w+)=(\S+)", DOCKERFILE))
+IN_IMAGE = dict(re.findall(r"(?<!define\.)(PENSTOCK_\w+)=(\S+)", DOCKERFILE))
 
 
 @pytest.mark.parametrize("name", OWN)
@@ -107,6 +107,16 @@ def test_the_image_is_given_everything_that_the_build_installs():
     sent = set(re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(encoding="utf-8"), re.MULTILINE))
     assert installed | {"libs", "native", "schemas"} <= copied
     assert copied <= sent
+
+
+def test_a_change_of_a_python_file_compiles_nothing_again():
+    before, after = DOCKERFILE.split("cmake --build", 1)
+    copied = {part for line in re.findall(r"^COPY (?!--)(.+) \S+$", before, re.MULTILINE) for part in line.split()}
+    assert copied == {"pyproject.toml", "CMakeLists.txt", "native"}
+    assert "PENSTOCK_BUILT_MODULE" in after
+    packages, wheel = after.split("pip wheel", 1)
+    assert packages.rindex("pip install") < packages.index("COPY libs libs")  # nor does it load the packages again
+    assert "--no-deps" in wheel.partition("FROM")[0]
 
 
 def test_two_clusters_on_one_broker_have_adaptor_groups_of_their_own():

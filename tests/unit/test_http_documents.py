@@ -16,6 +16,7 @@ from tools.docs.openapi import METHODS, operations, render
 from penstock import Engine
 from penstock.engine.limits import Limits
 from penstock.http import embedded, query_statuses, sparql
+from penstock.http.security.roles import role_of
 from penstock.runtime import health_routes as web
 from penstock.runtime.health import Health
 from penstock.runtime.metrics import Metrics
@@ -76,3 +77,18 @@ def test_the_rendered_page_has_every_operation(name):
         assert method.lower() in METHODS
         assert f"### `{method} {path}`" in page
         assert operation["summary"] in page
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_operations_need_a_token_where_the_services_check_one(name):
+    found = document(name)
+    assert found["security"] == [{}, {"bearer": []}]  # optional: a service may have no tokens
+    for path, method, operation in operations(found):
+        assert (operation.get("security") == []) == (role_of(method, path) is None), path
+
+
+def test_the_rendered_page_names_the_role_of_a_token():
+    page = render(FOLDER / "serve.yaml")
+    events = page.partition("### `POST /streams/{iri}/events`")[2]
+    assert "Role of the token: `write`." in events.partition("###")[0]
+    assert "No token is needed." in page.partition("### `GET /health/live`")[2].partition("###")[0]

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from penstock.http.security.roles import role_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -26,6 +28,7 @@ def render(source: Path) -> str:
     """Return the sections of one document."""
     document = yaml.safe_load(source.read_text(encoding="utf-8"))
     lines = [f"## {document['info']['title']}", "", document["info"]["description"].strip(), ""]
+    lines += [document["components"]["securitySchemes"]["bearer"]["description"].strip(), ""]
     lines += [f"Document: [{source.name}](../openapi/{source.name})", ""]
     for tag in document["tags"]:
         for path, method, operation in operations(document):
@@ -36,7 +39,7 @@ def render(source: Path) -> str:
 
 def _operation(document: dict[str, Any], path: str, method: str, operation: dict[str, Any]) -> list[str]:
     lines = [f"### `{method} {path}` {{ #{document['info']['title'].split()[-1].lower()}-{operation['operationId']} }}"]
-    lines += ["", operation["summary"], "", operation.get("description", "").strip(), ""]
+    lines += ["", operation["summary"], "", operation.get("description", "").strip(), "", _token(path, method), ""]
     parameters = [_resolved(document, each) for each in operation["parameters"]]
     if parameters:
         lines += ["| parameter | in | type | meaning |", "| --- | --- | --- | --- |"]
@@ -49,6 +52,11 @@ def _operation(document: dict[str, Any], path: str, method: str, operation: dict
         found = _resolved(document, response)
         lines.append(f"| {status} | {_text(found)} | {_content(found.get('content', {}))} |")
     return [*lines, ""]
+
+
+def _token(path: str, method: str) -> str:
+    role = role_of(method, path)
+    return "No token is needed." if role is None else f"Role of the token: `{role.name.lower()}`."
 
 
 def _schemas(document: dict[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from penstock import Client
-from tools.kubernetes import images
+from tools.kubernetes import images, readme
 from tools.kubernetes.cluster import (
     FULL_NAME,
     NAMESPACE,
@@ -70,6 +70,7 @@ class Run:
             ("cluster up", self._up),
             ("helm install", self._install),
             ("helm test", self._test),
+            ("the README's lines", readme.produced_and_consumed),
             ("every coordinator answers", self._coordinators),
             ("load from the host", self._begin),
             ("kill a store pod", lambda: self._kill("store", 2)),

@@ -4,6 +4,15 @@
 {{- ternary 8081 8080 (and (eq .component "query-engine") .root.Values.colocate) -}}
 {{- end }}
 
+{{/*
+Seconds that a store or query engine has to hand over its work: two thirds of the pod's grace period. The rest is for
+preStop, an evaluation that runs, and closing.
+*/}}
+{{- define "penstock.leave" -}}
+{{- $block := .root.Values.colocate | ternary .root.Values.store .block -}}
+{{- max 1 (div (mul 2 (int $block.terminationGracePeriodSeconds)) 3) -}}
+{{- end }}
+
 {{- define "penstock.container" -}}
 {{- $root := .root -}}
 {{- $spark := and (eq .component "adaptor") (eq $root.Values.adaptor.mode "spark") -}}
@@ -35,6 +44,10 @@
     - name: PENSTOCK_HTTP_PORT
       value: {{ $port | quote }}
     {{- include (printf "penstock.env.%s" .component) $root | nindent 4 }}
+    {{- if and (has .component (list "store" "query-engine")) (not (hasKey .block.settings "leave_s")) (not (hasKey $root.Values.settings "leave_s")) }}
+    - name: PENSTOCK_LEAVE_S
+      value: {{ include "penstock.leave" . | quote }}
+    {{- end }}
     {{- range $name, $value := .block.settings }}
     - name: PENSTOCK_{{ $name | upper }}
       value: {{ $value | toString | quote }}
