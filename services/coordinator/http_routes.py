@@ -8,6 +8,7 @@ knows none.
 - GET /engines: addresses for one-shot queries; also on standby
 - POST /update: `INSERT DATA`; ?base=. POST /data: an RDF document; ?graph=, ?base=. A client may repeat either request
   with the same `idempotency-key` header; the data are stored once
+- POST /rdf-graphs, /rdf-graphs/PATH: adds a document to a graph (SPARQL 1.1 Graph Store HTTP Protocol); idempotency-key
 - GET /loads: parameters for the preparation of a load. POST /loads: the manifest of a prepared load
 """
 
@@ -26,6 +27,7 @@ from penstock.engine.intake.declaration import warnings_of
 from penstock.errors import DataError, NotYetError, UnknownStreamError
 from penstock.http.error_responses import body_of, errors_as_json, no_query
 from penstock.http.forwarding import Forwarding
+from penstock.http.graph_store import GraphStore
 from penstock.http.protocol_requests import update_of
 from penstock.http.web_limits import READ_AT_ONCE
 from penstock.rdf.formats import Format
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
+    from penstock.http.graph_store import Addition
     from penstock.replication.status_topic import Standing
     from penstock.services.coordinator.coordinator import Coordinator
     from penstock.wire import QueryRegistration
@@ -80,6 +83,7 @@ def routes(
         Route("/engines", errors_as_json(handler.engines)),
         route("/update", handler.update, "POST"),
         route("/data", handler.data, "POST"),
+        *GraphStore(add=handler.add).routes(forwarding.around),
         route("/loads", handler.loads, "GET", "POST"),
     ]
 
@@ -195,6 +199,13 @@ class _Handler:
         insertion = await self._read(Insertion.of_document, body, syntax, asked.get("graph"), asked.get("base"))
         triples = await self._do(lambda c: c.insert(insertion, name))
         return JSONResponse({"triples": triples, "terms": insertion.terms})
+
+    async def add(self, addition: Addition, request: Request) -> None:
+        """Add a document to a graph."""
+        name, syntax = _request_name(request), addition.format.value
+        given = addition.data, syntax, addition.graph, addition.base
+        insertion = await self._read(Insertion.of_document, *given)
+        await self._do(lambda c: c.insert(insertion, name))
 
     async def _read(self, reading: Callable[..., Insertion], *what: str | bytes | None) -> Insertion:
         """Parse data to store, without the lock. NotActiveError on standby."""

@@ -1,5 +1,5 @@
-"""The query engine's process: evaluates its buckets, writes checkpoints, and serves one-shot queries at /sparql
-and the status of its queries at /queries/NAME/status.
+"""The query engine's process: evaluates its buckets, writes checkpoints, and serves one-shot queries at /sparql, graphs
+at /rdf-graphs and the status of its queries at /queries/NAME/status.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.engine.limits import Limits
 from penstock.errors import StorageError
 from penstock.http import query_statuses, sparql
+from penstock.http.graph_store import GraphStore
 from penstock.log.view import records_behind
 from penstock.query.planning.cost.placement import Execution  # noqa: TC001 - pydantic reads it
 from penstock.remote.lease_keeper import Keeper
@@ -257,7 +258,9 @@ class EngineGauges:
 def open_engine(context: Context[QueryEngineSettings]) -> CheckpointedEngine:
     """Open the engine, start its heartbeats, and add its routes, health checks and metrics to `context`."""
     made = CheckpointedEngine(context)
-    context.routes.extend(sparql.routes(sparql.asking(made.engine.one_shot), Limits()))
+    ask = sparql.asking(made.engine.one_shot)
+    context.routes.extend(sparql.routes(ask, Limits()))
+    context.routes.extend(GraphStore(ask).routes())
     context.routes.extend(query_statuses.routes(made.engine.status))
     context.listening.append(made.engine.answer_at)
     made.engine.send_heartbeats()

@@ -33,7 +33,7 @@ POISON = "http://p/s"
 """The stream that takes the worst."""
 METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD", "BREW")
 ROUTES = ("/", "/sparql", "/streams", "/streams/{}", "/streams/{}/events", "/streams/{}/advance", "/streams/{}/late", "/dead-letters",
-    "/queries", "/queries/{}", "/queries/{}/results", "/results", "/update", "/data", "/explain", "/stats", "/metrics", "/health/live",
+    "/queries", "/queries/{}", "/queries/{}/results", "/results", "/update", "/data", "/rdf-graphs", "/rdf-graphs/{}", "/explain", "/stats", "/metrics", "/health/live",
     "/health/ready", "/engines", "/loads", "/%00", "/../x")  # fmt: skip
 PARAMETERS = (
     "timestamp",

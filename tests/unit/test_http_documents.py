@@ -16,6 +16,7 @@ from tools.docs.openapi import METHODS, operations, render
 from penstock import Engine
 from penstock.engine.limits import Limits
 from penstock.http import embedded, query_statuses, sparql
+from penstock.http.graph_store import GraphStore
 from penstock.http.security.roles import role_of
 from penstock.runtime import health_routes as web
 from penstock.runtime.health import Health
@@ -52,7 +53,9 @@ def real_operations(name: str) -> set[tuple[str, str]]:
             return operations_of(embedded.application(engine).routes)
     if name == "coordinator":
         return operations_of(service_routes(coordinator.routes(Mock(), Lock())))
-    return operations_of(service_routes([*sparql.routes(Mock(), Limits()), *query_statuses.routes(Mock())]))
+    return operations_of(
+        service_routes([*sparql.routes(Mock(), Limits()), *GraphStore(Mock()).routes(), *query_statuses.routes(Mock())])
+    )
 
 
 def test_there_is_a_document_for_each_interface():

@@ -1,6 +1,7 @@
 """The HTTP API of an embedded engine, served by `penstock serve` (docs/operations.md).
 
 - /sparql: the SPARQL 1.1 Protocol
+- /rdf-graphs, /rdf-graphs/PATH: the SPARQL 1.1 Graph Store HTTP Protocol
 - GET /streams, /queries
 - PUT, GET, DELETE /streams/IRI: JSON settings
 - POST /streams/IRI/events: one event (RDF, ?timestamp=), or one JSON object per line,
@@ -38,6 +39,7 @@ from penstock.event_time.time_units import unit_warning
 from penstock.http import sparql
 from penstock.http.engine_metrics import registry_of
 from penstock.http.error_responses import body_of, errors_as_json, no_query
+from penstock.http.graph_store import GraphStore
 from penstock.http.live import Feeds, all_events, events
 from penstock.http.protocol_requests import FORM, endpoint, media_type, update_of
 from penstock.http.security.authentication import authentication
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from penstock.engine import Engine, Query
     from penstock.engine.intake.declaration import Declaration
     from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
+    from penstock.http.graph_store import Addition
     from penstock.http.protocol_requests import ProtocolOperation
     from penstock.http.security.identities import Identities
 
@@ -91,6 +94,7 @@ class _Handler:
         return [
             route("/", self.page),
             *sparql.routes(self._ask, self._engine.limits, self._change),
+            *GraphStore(self._ask, self._add).routes(),
             route("/streams", self.streams),
             route("/streams/{iri:path}/events", self.events, "POST"),
             route("/streams/{iri:path}/advance", self.advance, "POST"),
@@ -245,6 +249,10 @@ class _Handler:
         syntax = Format.named(_content_type(request)).value
         report = await self._read(syntax, self._engine.load, body, asked.get("graph"), syntax, asked.get("base"))
         return JSONResponse({"triples": report.triples, "terms": report.terms, "seconds": report.seconds})
+
+    async def _add(self, addition: Addition, _: Request) -> None:
+        syntax = addition.format.value
+        await self._read(syntax, self._engine.load, addition.data, addition.graph, syntax, addition.base)
 
     # ---- the engine itself
     async def page(self, _: Request) -> Response:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MARK: Final = "penstock-forwarded"
 """Header of a forwarded request. The instance that receives it answers it itself."""
 _SENT: Final = ("accept", "authorization", "content-type", "cookie", "host", "idempotency-key")
-_RETURNED: Final = ("content-type", "retry-after", "www-authenticate")
+_RETURNED: Final = ("content-type", "location", "retry-after", "www-authenticate")
 _RESPONSE_S: Final = 140.0  # longer than any response of a service takes
 _CONNECT_S: Final = 5.0
 

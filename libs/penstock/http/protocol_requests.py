@@ -75,8 +75,11 @@ def media_type(request: Request) -> str:
 
 
 def endpoint(request: Request) -> str:
-    """Return the URL of a request without its query: the base of relative IRIs if nothing else gives one (§2.1.6)."""
-    return str(request.url.replace(query="", fragment=""))
+    """Return the URL of a request without its query: the base of relative IRIs if nothing else gives one (§2.1.6).
+    Its path has the same percent-encoding as in the request.
+    """
+    path: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
+    return f"{request.url.scheme}://{request.url.netloc}{path.partition(b'?')[0].decode('ascii', 'replace')}"
 
 
 def _url_parameters(request: Request) -> Parameters:

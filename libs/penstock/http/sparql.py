@@ -18,7 +18,7 @@ from penstock.http.security.roles import Role
 from penstock.query.protocol_dataset import dataset_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import rdflib
     from starlette.requests import Request
@@ -39,12 +39,13 @@ _SOLUTIONS = {
     "application/json": Solutions.to_json,
 }
 _BOOLEANS = {_JSON: boolean_json, _XML: boolean_xml, "application/json": boolean_json}
-_GRAPHS = {
+GRAPHS = {
     "application/n-triples": "nt",
     "text/turtle": "turtle",
     "application/ld+json": "json-ld",
     "application/rdf+xml": "xml",
 }
+"""Media types of RDF graphs, with rdflib's names of the formats."""
 
 
 class Ask(Protocol):
@@ -96,7 +97,7 @@ def routes(ask: Ask, limits: Limits, update: Change | None = None) -> list[BaseR
         timeout_s = _least("timeout_s", asked.get("timeout_s"), limits.query_timeout_s)
         memory_mb = _least("memory_mb", asked.get("memory_mb"), limits.evaluation_memory_mb)
         answer = await run_in_threadpool(ask, operation, base, timeout_s, int(memory_mb))
-        return await run_in_threadpool(_response, answer, request.headers.get("accept", "*/*"))
+        return await run_in_threadpool(response_of, answer, request.headers.get("accept", "*/*"))
 
     return [Route("/sparql", errors_as_json(sparql), methods=["GET", "POST"])]
 
@@ -112,15 +113,19 @@ def _least(name: str, text: str | None, limit: float) -> float:
     return min(asked, limit) if limit else asked  # 0 = no limit
 
 
-def _response(answer: Answer, accept: str) -> Response:
+def response_of(answer: Answer, accept: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Return an answer in the format that a client prefers."""
+    content: str | bytes
     if isinstance(answer, bool):
         media = preferred(accept, list(_BOOLEANS))
-        return Response(_BOOLEANS[media](answer), media_type=media)
-    if isinstance(answer, Solutions):
+        content = _BOOLEANS[media](answer)
+    elif isinstance(answer, Solutions):
         media = preferred(accept, list(_SOLUTIONS))
-        return Response(_SOLUTIONS[media](answer), media_type=media)
-    media = preferred(accept, list(_GRAPHS))
-    return Response(answer.serialize(format=_GRAPHS[media]), media_type=media)
+        content = _SOLUTIONS[media](answer)
+    else:
+        media = preferred(accept, list(GRAPHS))
+        content = answer.serialize(format=GRAPHS[media])
+    return Response(content, media_type=media, headers=None if headers is None else dict(headers))
 
 
 def preferred(accept: str, offered: Sequence[str]) -> str:

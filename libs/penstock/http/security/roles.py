@@ -10,7 +10,9 @@ OPEN_PATHS = frozenset({"/", "/login", "/health/live", "/health/ready"})
 """Paths that need no token: health checks, and the page and the form with which users log in."""
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _READ_BY_POST = frozenset({"/sparql"})  # a query may be the body
+_CHANGING = frozenset({"POST", "PUT", "DELETE"})
 _WRITING = frozenset({"/update", "/data"})
+_GRAPH = re.compile(r"/rdf-graphs(/.*)?", re.DOTALL)
 _EVENTS = re.compile(r"/streams/.+/(events|advance|late|dead-letters)|/dead-letters", re.DOTALL)
 
 
@@ -46,5 +48,7 @@ def role_of(method: str, path: str) -> Role | None:
     if method in _READING or path in _READ_BY_POST:
         return Role.READ
     if method == "POST" and (path in _WRITING or _EVENTS.fullmatch(path)):
+        return Role.WRITE
+    if method in _CHANGING and _GRAPH.fullmatch(path):
         return Role.WRITE
     return Role.ADMIN

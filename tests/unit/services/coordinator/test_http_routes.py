@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from penstock.engine.limits import Limits
 from penstock.http import sparql as sparql_routes
+from penstock.http.graph_store import GraphStore
 from penstock.log import MemoryLog, Partition, Record
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
@@ -40,6 +41,7 @@ class Everything:
         routes = [
             *coordinator_routes.routes(self.coordinator, Lock()),
             *sparql_routes.routes(sparql_routes.asking(self.engine.one_shot), Limits()),
+            *GraphStore(sparql_routes.asking(self.engine.one_shot)).routes(),
         ]
         self.http = TestClient(Starlette(routes=routes))
 
@@ -172,3 +174,20 @@ def test_what_users_store_is_there_for_everybody(cluster):
     cluster.run()
     asked = {"query": "ASK { <http://x/a> <http://x/p> 'b' . GRAPH <http://x/g> { <http://x/c> <http://x/p> 'e' } }"}
     assert http.get("/sparql", params=asked).json()["boolean"] is True
+
+
+def test_graphs_are_added_to_at_the_coordinator_and_read_at_an_engine(cluster):
+    http, turtle, key = cluster.http, {"content-type": "text/turtle"}, {"idempotency-key": "g"}
+    cluster.run()
+    for _ in range(2):
+        answer = http.post("/rdf-graphs?graph=http://x/g", content="[] <p> 1 .", headers=turtle | key)
+        assert (answer.status_code, answer.content) == (204, b"")
+    made = http.post("/rdf-graphs", content="[] <http://x/p> 1 .", headers=turtle)
+    assert made.status_code == 201
+    assert http.put("/rdf-graphs?default", content="", headers=turtle).status_code == 501
+    assert http.post("/rdf-graphs?graph=http://x/g", content="no", headers=turtle).status_code == 400
+    cluster.run()
+    found = http.get("/rdf-graphs?graph=http://x/g")
+    assert (found.status_code, found.text.count("<http://x/p>")) == (200, 1)
+    assert http.get("/rdf-graphs", params={"graph": made.headers["location"]}).status_code == 200
+    assert http.head("/rdf-graphs?graph=http://x/none").status_code == 404

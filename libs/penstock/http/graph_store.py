@@ -1,0 +1,185 @@
+"""The SPARQL 1.1 Graph Store HTTP Protocol at `/rdf-graphs`.
+
+A request names a graph by `?graph=IRI` or `?default`, or directly: the URL of a path below `/rdf-graphs/` is the
+graph's IRI. A named graph exists while it has a triple (docs/semantics.md §1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from email.parser import BytesParser
+from email.policy import HTTP
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
+from uuid import uuid4
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from penstock.core import _native as native
+from penstock.engine.answers.result_formats import to_ntriples
+from penstock.errors import DataError
+from penstock.http.error_responses import body_of, errors_as_json
+from penstock.http.protocol_requests import FORM, ProtocolOperation, endpoint, media_type
+from penstock.http.sparql import GRAPHS, preferred, response_of
+from penstock.query.catalogue import STORED_GRAPH
+from penstock.rdf.formats import Format
+from penstock.rdf.parsing import parse
+from penstock.rdf.terms import BLANK, check_iri
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.requests import Request
+
+    from penstock.core._native import Ids, TermTuple
+    from penstock.http.sparql import Answer, Ask
+
+    Endpoint = Callable[[Request], Awaitable[Response]]
+
+PATH: Final = "/rdf-graphs"
+_TRIPLES: Final = "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }"
+_ANY: Final = "ASK { ?s ?p ?o }"
+_MULTIPART: Final = "multipart/form-data"
+_NO_GRAPH: Final = "name a graph: ?graph=IRI, ?default, or a path below /rdf-graphs/"
+_REFUSED: Final = "is not supported yet: it removes the triples of a graph. POST adds triples"
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A document to add to a graph. `graph`: its IRI; None: the default graph. `base`: the base of relative IRIs."""
+
+    graph: str | None
+    data: bytes
+    format: Format
+    base: str
+
+
+class Add(Protocol):
+    """Adds documents to graphs."""
+
+    async def __call__(self, addition: Addition, request: Request, /) -> object:
+        """Store a document as one snapshot. DataError if it is invalid."""
+        ...
+
+
+class GraphStore:
+    """The handlers of the protocol. `ask`: answers queries; None: graphs cannot be read here. `add`: stores documents;
+    None: graphs cannot be changed here.
+    """
+
+    def __init__(self, ask: Ask | None = None, add: Add | None = None) -> None:
+        self._ask, self._add = ask, add
+
+    def routes(self, around: Callable[[Endpoint], Endpoint] = lambda endpoint: endpoint) -> list[Route]:
+        """Return the routes. `around` wraps each endpoint."""
+        found = []
+        for path in (PATH, PATH + "/{path:path}"):
+            if self._ask is not None:
+                found.append(Route(path, errors_as_json(around(self._read)), methods=["GET"]))
+            if self._add is not None:
+                found.append(Route(path, errors_as_json(around(self._post)), methods=["POST"]))
+                found.append(Route(path, errors_as_json(around(self._refuse)), methods=["PUT", "DELETE"]))
+        return found
+
+    async def _read(self, request: Request) -> Response:
+        graph = _graph_of(request)
+        if graph == "":
+            raise DataError(_NO_GRAPH)
+        if request.method == "HEAD":
+            media = preferred(request.headers.get("accept", "*/*"), list(GRAPHS))
+            if graph is not None and not await self._has_triples(graph):
+                return _not_found(graph)
+            return Response(media_type=media, headers=dict(_VARY))
+        answer = await self._asked(_TRIPLES, graph)
+        if graph is not None and not answer:
+            return _not_found(graph)
+        return await run_in_threadpool(response_of, answer, request.headers.get("accept", "*/*"), _VARY)
+
+    async def _post(self, request: Request) -> Response:
+        graph = _graph_of(request)
+        made = f"{endpoint(request).rstrip('/')}/{uuid4().hex}" if graph == "" else None
+        graph = made or graph
+        existed = made is None and (graph is None or self._ask is None or await self._has_triples(graph))
+        base = graph or endpoint(request)
+        data, syntax = await body_of(request), media_type(request)
+        if syntax == _MULTIPART:
+            header = request.headers["content-type"]
+            data, syntax = await run_in_threadpool(_joined, data, header, base), Format.N_TRIPLES.value
+        addition = Addition(graph, data, _format(syntax), base)
+        assert self._add is not None
+        await self._add(addition, request)
+        return Response(status_code=204 if existed else 201, headers={} if made is None else {"location": made})
+
+    async def _refuse(self, request: Request) -> Response:
+        content = {"error": "NotImplemented", "message": f"{request.method} {_REFUSED}"}
+        return JSONResponse(content, 501)
+
+    async def _has_triples(self, graph: str) -> bool:
+        return bool(await self._asked(_ANY, graph))
+
+    async def _asked(self, text: str, graph: str | None) -> Answer:
+        assert self._ask is not None
+        operation = ProtocolOperation("query", text, () if graph is None else (graph,))
+        return await run_in_threadpool(self._ask, operation, "", None, None)
+
+
+_VARY: Final = {"vary": "accept"}
+
+
+def _graph_of(request: Request) -> str | None:
+    """Return the IRI of the graph that a request names, None for the default graph, "" if it names none. DataError if
+    it names several, or if the IRI is invalid.
+    """
+    asked = request.query_params
+    named, default = asked.getlist("graph"), "default" in asked
+    direct = bool(request.path_params.get("path"))
+    if len(named) + default + direct > 1:
+        raise DataError(f"a request names one graph only: {_NO_GRAPH}")
+    if direct:
+        named = [endpoint(request)]
+    if not named:
+        return None if default else ""
+    return None if named[0] == STORED_GRAPH else check_iri(named[0])
+
+
+def _not_found(graph: str) -> Response:
+    return JSONResponse({"error": "NotFound", "message": f"there is no graph <{graph}>"}, 404)
+
+
+def _format(media: str) -> Format:
+    """Return the format of a graph's document. Without a type, or with that of a form, it is N-Triples: `curl -d`
+    labels every body as a form.
+    """
+    found = Format.N_TRIPLES if media in ("", FORM) else Format.named(media)
+    if found in (Format.N_QUADS, Format.TRIG):
+        raise DataError(f"{found.media_type} has named graphs; POST /data stores such documents")
+    return found
+
+
+def _joined(body: bytes, content_type: str, base: str) -> bytes:
+    """Return the documents of a form with files as one N-Triples document. DataError if a part is invalid."""
+    message = BytesParser(policy=HTTP).parsebytes(b"Content-Type: " + content_type.encode() + b"\r\n\r\n" + body)
+    if not message.is_multipart():
+        raise DataError(f"the body is no {_MULTIPART}")
+    dictionary = native.Dictionary()
+    texts = []
+    for number, part in enumerate(message.iter_parts()):
+        data = part.get_payload(decode=True)
+        declared = part.get_content_type() if "content-type" in part else Format.of_path(part.get_filename("")).value
+        if not isinstance(data, bytes):
+            raise DataError(f"part {number + 1} of the form has no document")
+        quads = parse(dictionary, data, _format(declared), base)
+        decode = partial(_terms, native.LocalTerms(dictionary))
+        texts.append(to_ntriples(zip(*map(decode, (quads.subjects, quads.predicates, quads.objects)), strict=True)))
+    return "".join(texts).encode()
+
+
+def _terms(terms: native.LocalTerms, ids: Ids) -> list[TermTuple | None]:
+    """Return terms by ids. The id is the label of a blank node: labels of a document mean nothing in another."""
+    found = terms.decode(ids)
+    return [
+        (BLANK, f"b{number}", "", "") if term is not None and term[0] == BLANK else term
+        for number, term in zip(ids.tolist(), found, strict=True)
+    ]
