@@ -33,7 +33,7 @@ POLL_RECORDS = 2_000
 """Maximum number of events per step."""
 STEP_S = 5.0
 """Time after which a step starts no further portion of its events, in s. A parser may need seconds per portion (ADR
-52), and the failure detector considers a service failed if its step does not end.
+52), and a service whose steps take too long is not live (`Health`).
 """
 PORTION_CPU_S = 20.0
 """Maximum CPU time of the parsers of one portion, in s."""
@@ -118,7 +118,9 @@ class Adaptor:
         self._followed = self._declared.changes
 
     def _write(self, work: Sequence[Message]) -> None:
-        """Write the tuples of messages. If the predicate filter has changed, write them again by the new one."""
+        """Write the tuples of messages. If the predicate filter has changed meanwhile, write them again, filtered by
+        the new one.
+        """
         by_topic, filters = self._declared.by_topic(), self._declared.filters
         topics = sorted({message.topic for message in work} & by_topic.keys())
         while True:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class AdaptorSettings(ClientSettings, GroupSettings):
     """Settings of an adaptor."""
 
-    poll_ms: int = Field(10, ge=1, le=10_000, description="longest time that a step waits for input")
+    poll_ms: int = Field(10, ge=1, le=10_000, description="maximum time that a step waits for input")
 
 
 class Counting(Protocol):

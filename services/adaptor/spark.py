@@ -26,7 +26,7 @@ class SparkAdaptorSettings(AdaptorSettings):
     poll_ms: int = Field(200, ge=1, le=10_000, description="interval at which the driver checks the streaming query")
     checkpoint: str = Field(
         min_length=1,
-        description="folder of the streaming query's checkpoints, on any Hadoop file system; of this adaptor alone",
+        description="folder of the streaming query's checkpoints, on any Hadoop file system; not shared by adaptors",
     )
     checkpoint_ms: int = Field(
         1_000, ge=0, description="interval at which offsets are written to the checkpoint; 0 = in every micro-batch"

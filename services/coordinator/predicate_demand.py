@@ -47,8 +47,8 @@ def predicates_read(statement: Statement) -> PredicatesRead:
 
 
 def timing_of(stream: StreamDeclaration, needed: frozenset[str] | None) -> frozenset[str] | None:
-    """Return the timing predicates of a stream that are in `needed`. `needed` or result None: all predicates. Timeless
-    predicates do not matter: adaptors always pass on their tuples, because stores absorb them.
+    """Return the timing predicates of a stream that are in `needed`. None, in `needed` or as the result, stands for all
+    predicates. Timeless predicates do not matter: adaptors always pass on their tuples, because stores absorb them.
     """
     if stream.timing_all:
         return needed

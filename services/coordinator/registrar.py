@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Command: TypeAlias = StreamDeclaration | StreamDrop | QueryRegistration | QueryStop
 StreamRequest: TypeAlias = tuple[str, str | None, "dict[str, Any]"]
-"""A stream's IRI, name, settings."""
+"""A stream's IRI, name (None: the IRI), and settings."""
 Compacted: TypeAlias = StreamDeclaration | QueryRegistration | None
 MAX_REQUEST_BYTES = 1 << 20
 """Maximum size of a declaration or of a query's text."""
@@ -58,7 +58,7 @@ class Beginning(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """A parsed query, and what parsing has left of the planning budget."""
+    """A parsed query, and its planning budget, from which parsing has been subtracted."""
 
     statement: Statement
     budget: Budget
@@ -111,8 +111,8 @@ class Registrar:
         """Declare a stream. The change is empty if the stream is already declared identically. DataError if the
         declaration is invalid or differs from the existing one, or if another stream has the name.
 
-        `name`: determines the names of the stream's topics; None: the IRI. `begin`: where the stream's data begins in
-        these topics.
+        `name` determines the names of the stream's topics; None: the IRI does. `begin`: where the stream's data begins
+        in these topics.
         """
         checked = Declaration.checked(iri, **settings)
         known = self.streams.get(iri)
@@ -224,7 +224,7 @@ class Registrar:
         return change
 
     def _check_derived(self, statement: Statement) -> None:
-        """QueryError if a query would become the publisher of a declared stream that other queries already read."""
+        """Raise QueryError if a query would become the publisher of a declared stream that queries already read."""
         if not isinstance(statement, ContinuousQuery) or not statement.publishes or statement.name not in self.streams:
             return
         stream = self._runtime.streams.get(statement.name)

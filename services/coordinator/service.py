@@ -32,7 +32,8 @@ class CoordinatorSettings(ClientSettings):
         MAX_CATCH_UP,
         ge=1,
         le=MOST_CATCH_UP,
-        description="instants of a query that one advance of a stream may make due, if its registration sets no number",
+        description="maximum number of instants of a query that one advance of a stream may make due, if the"
+        " registration sets none",
     )
 
 

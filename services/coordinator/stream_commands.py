@@ -23,7 +23,9 @@ MAX_DECLARED = 10_000
 
 
 class StreamCommands:
-    """Declares and drops streams, one transaction per call. A call that raises has written no command."""
+    """Declares and drops streams, one transaction per call. A call that raises DataError, LimitError or
+    UnknownStreamError has written no command; after another error the outcome may be unknown.
+    """
 
     def __init__(
         self, log: Log, topics: ClusterTopics, registrar: Registrar, writer: StateWriter, filters: FilterUpdates

@@ -6,8 +6,8 @@ HTTP.
 | streams | the stream's name | JSON: `iri` and settings; none: drop the stream | |
 | queries | the query's name | the query's text; none: stop the query | `base`, `topic`, `max_catch_up` |
 
-A record with another text replaces the registered query of the same name. Clients need not stop that query first,
-because compaction could remove the record that stops it.
+A record with another text replaces the registered query of the same name. Clients therefore need no record that stops
+the old query first; compaction could remove such a record.
 
 The coordinator processes each record exactly once: one transaction contains the effect of the record and, in the
 control topic, the next offset. (It does not use a consumer group, because brokers delete the offsets of a group that

@@ -253,7 +253,7 @@ class _Incoming(asyncio.Protocol):
         self._frames = _Frames(gate)
         self._target: asyncio.Transport | None = None
         self._opening: asyncio.Task[None] | None = None
-        self._early = b""  # what arrived before the connection to the Flight server
+        self._early = b""  # data that arrived before the connection to the Flight server
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

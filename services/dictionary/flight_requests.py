@@ -1,8 +1,8 @@
 """Requests of the dictionary's Flight server, validated while they are read.
 
-Clients are not authenticated. The server therefore limits the rows and bytes of each request, and the number and bytes
-of all concurrent requests. It rejects a request as soon as the request exceeds a limit. gRPC delivers whole messages;
-`flight_gate` limits their size.
+Without TLS, clients are not authenticated. The server therefore limits the rows and bytes of each request, and the
+number and bytes of all concurrent requests. It rejects a request as soon as the request exceeds a limit. gRPC delivers
+whole messages; `flight_gate` limits their size.
 """
 
 from __future__ import annotations

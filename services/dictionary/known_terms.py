@@ -57,7 +57,7 @@ class KnownTerms:
     def _load(self, log: Log, snapshot: Path) -> None:
         state = read_json(snapshot / _STATE)
         if state.get("version") != _VERSION or state.get("topic") != self._partition.topic:
-            raise StorageError(f"{snapshot}: of another version of the format, or of another cluster")
+            raise StorageError(f"{snapshot}: it has another format version, or is of another cluster")
         self.promised = state["position"]
         if self.promised > log.spans([self._partition])[self._partition].end:
             return
@@ -68,7 +68,7 @@ class KnownTerms:
 
     def read(self, timeout_s: float = 0.0) -> bool:
         """Read new records, waiting up to `timeout_s` seconds for them. Returns whether there were any. StorageError if
-        an entry has another id than the next one.
+        an entry's id is not the next one.
         """
         messages = self._reader.poll(_POLL, timeout_s)
         read = ((message, self._records.read(message, DICTIONARY)) for message in messages)

@@ -26,10 +26,12 @@ class DictionarySettings(PeerSettings):
 
     data_dir: Path | None = Field(None, description="folder of the snapshots; none = each start reads the topic")
     checkpoint_s: float = Field(60.0, gt=0, description="seconds between snapshots")
-    listen: str = Field("127.0.0.1:0", description="host:port that answers look-ups; port 0 = any free port")
-    max_message_mb: int = Field(96, ge=72, le=2_047, description="MiB of one request (`max_message_bytes`)")
+    listen: str = Field("127.0.0.1:0", description="host:port on which look-ups are answered; port 0 = any free port")
+    max_message_mb: int = Field(
+        96, ge=72, le=2_047, description="maximum size of one request, MiB (`max_message_bytes`)"
+    )
     flight_insecure: bool = Field(
-        False, description="answer look-ups on other addresses than the loopback interface without TLS"
+        False, description="answer look-ups without TLS on addresses other than the loopback interface"
     )
 
     def served_certificates(self) -> PeerCertificates | None:
@@ -71,7 +73,9 @@ class SnapshotDictionary:
         return self.node.step(timeout_s)
 
     def close(self) -> None:
-        """Close the instance. The dictionary topic still has the terms that no snapshot contains."""
+        """Close the instance without a snapshot. After a restart, it reads the terms since the last snapshot from the
+        topic.
+        """
         self.node.close()
         if self._directory is not None:
             self._directory.close(clean=True)

@@ -25,10 +25,10 @@ class DispatcherSettings(ClusterSettings, GroupSettings):
     max_batch_tuples: int = Field(
         MAX_BATCH_TUPLES,
         ge=MAX_TUPLES,
-        description="tuples that an open batch may contain; events beyond it become dead letters. A batch is one"
+        description="maximum number of tuples of an open batch; further events become dead letters. A batch is one"
         " transaction, and one commit in each store (4 million tuples: some 10 s, 150 MB of log)",
     )
-    poll_ms: int = Field(10, ge=1, le=10_000, description="longest time that a step waits for input")
+    poll_ms: int = Field(10, ge=1, le=10_000, description="maximum time that a step waits for input")
 
 
 class DispatcherGauges:

@@ -90,8 +90,8 @@ class SourcePartition:
     refused: RefusedRuns = field(default_factory=RefusedRuns)
 
     def outdated(self, tuples: Tuples) -> bool:
-        """Return whether an older filter version was applied to a record. Its adaptor then writes it again before it
-        commits (ADR 45). A record from which nothing was discarded is never outdated.
+        """Return whether an older filter version was applied to a record. Its adaptor then writes the record again
+        before it commits (ADR 45). A record from which nothing was discarded is never outdated.
         """
         return 0 < tuples.filter_version < self.filter_version
 
@@ -179,7 +179,7 @@ class StreamTime:
         return refused
 
     def _limit(self, *, full: bool) -> str:
-        """Return a text that names the limit for which an event is refused that is neither late nor too far ahead."""
+        """Return, as text, the limit by which an event is refused although it is neither late nor too far ahead."""
         if full:
             most = self._max_batch_tuples
             return f"its batch is full: {most} tuples (PENSTOCK_MAX_BATCH_TUPLES); a smaller batch_ms closes earlier"
@@ -215,7 +215,9 @@ class StreamTime:
             self.known, self.changed = known, True
 
     def demand(self, version: int) -> None:
-        """From now on, skip tuples with filter versions before `version`, which the control topic contains already."""
+        """From now on, skip tuples with filter versions before `version`. The control topic must already contain
+        `version`.
+        """
         for part in self.partitions:
             part.filter_version = max(part.filter_version, version)
         self._learn()
@@ -279,7 +281,7 @@ class StreamTime:
 
     # ---- restart
     def state(self) -> DispatcherState:
-        """Return the state that a restart needs. Removes refused events that it does not need."""
+        """Return the state that a restart needs. Discards the runs of refused events that a restart does not need."""
         closed_ms = NEVER if self.closed is None else (self.closed + 1) * self.declaration.batch_ms
         replay = [
             self.open.oldest(i) or Origin(i, p.position, p.next_offset, p.filter_version)

@@ -83,7 +83,7 @@ def catch_up_counted(cohort: Cohort) -> None:
 
 
 def restore_predecessors(cohorts: Iterable[Cohort], saved: GroupState, dictionary: native.Dictionary) -> None:
-    """Restore the previous answers of the cohorts' members, those at the last committed instant."""
+    """Restore, for the cohorts' members, the answers at the last committed instant."""
     if saved.predecessor is None:
         return
     parts = json.loads(saved.predecessor)

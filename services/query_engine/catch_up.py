@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from penstock.log.clock import Clock
 
 AT_ONCE = 128
-"""Maximum number of due instants of a query that are evaluated at once. A query with more due instants catches up."""
+"""Maximum number of due instants of a query that are evaluated at once. A query with more due instants joins the
+backlog.
+"""
 SLICE_MS = 100
 """Time for catch-up per service step, in ms. An evaluation that has started is completed."""
 SLICE_INSTANTS = 1_000

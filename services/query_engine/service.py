@@ -48,7 +48,7 @@ class QueryEngineSettings(ClientSettings):
     """Settings of a query engine."""
 
     graph: Literal["stores", "engine"] = Field(
-        "stores", description="`stores`: read the stored graph in stores; `engine`: hold all of it in this process"
+        "stores", description="`stores`: read the stored graph from stores; `engine`: hold all of it in this process"
     )
     secret_file: Path | None = Field(
         None, description="secret that stores and engines share: a file of at least 16 bytes; required to read stores"
@@ -60,7 +60,7 @@ class QueryEngineSettings(ClientSettings):
     execution: Execution = Field(
         "auto",
         description="steps over the stored graph: `in-place` (by reads), `fork-join` (in the stores, ADR 18), or"
-        " `auto`: what costs less",
+        " `auto`: the cheaper one",
     )
     lease_ms: int = Field(
         10_000, ge=1_000, le=600_000, description="how long a store retains old state for an engine that sends nothing"
@@ -70,7 +70,7 @@ class QueryEngineSettings(ClientSettings):
     )
     data_dir: Path | None = Field(None, description="folder of the checkpoints; none = each start reads the whole log")
     checkpoint_s: float = Field(30.0, gt=0, description="seconds between checkpoints")
-    poll_ms: int = Field(10, ge=1, le=10_000, description="longest time that a step waits for input")
+    poll_ms: int = Field(10, ge=1, le=10_000, description="maximum time that a step waits for input")
 
     def links(self) -> StoreLinks | None:
         """Return links to the stores, or None if the engine has the stored graph. SettingsError without a secret."""

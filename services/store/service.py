@@ -32,21 +32,24 @@ class StoreSettings(ClientSettings):
     """Settings of a store."""
 
     secret_file: Path = Field(description="secret that stores and engines share: a file of at least 16 bytes")
-    listen: str = Field("127.0.0.1:0", description="host:port that grants leases to engines; port 0 = any free port")
-    data_port: int = Field(0, ge=0, le=65_535, description="port of the data plane on that host; 0 = any free port")
+    listen: str = Field("127.0.0.1:0", description="host:port at which engines request leases; port 0 = any free port")
+    data_port: int = Field(
+        0, ge=0, le=65_535, description="port of the data plane, on the host of `listen`; 0 = any free port"
+    )
     regions_dir: Path = Field(
         Path("/dev/shm"),  # noqa: S108
-        description="memory file system for the shards' regions, which lie in a folder of the instance",
+        description="memory file system for the shards' regions; each instance uses a folder of its own in it",
     )
     data_dir: Path | None = Field(
-        None, description="folder of the checkpoints, best shared by all stores; none = each start reads the whole log"
+        None,
+        description="folder of the checkpoints, preferably shared by all stores; none = a start reads the whole log",
     )
     checkpoint_s: float = Field(60.0, gt=0, description="seconds between checkpoints")
     rdma_device: str = Field("", description="RDMA device of the data plane; empty = the first usable one")
     rdma_required: bool = Field(
-        False, description="end at the start if regions cannot be served over RDMA, and say what is missing"
+        False, description="do not start if regions cannot be served over RDMA; the error names what is missing"
     )
-    poll_ms: int = Field(10, ge=1, le=10_000, description="longest time that a step waits for input")
+    poll_ms: int = Field(10, ge=1, le=10_000, description="maximum time that a step waits for input")
 
     def secret(self) -> bytes:
         """Return the secret. SettingsError if it cannot be read."""
@@ -135,7 +138,9 @@ class ServedStore:
         return self.store.left or (time.monotonic() > self._asked + _ALONE_S and self.store.alone)
 
     def close(self) -> None:
-        """Close the store. The log still has the steps that no checkpoint contains."""
+        """Close the store without a new checkpoint. After a restart, it reads the steps since the last checkpoint from
+        the log.
+        """
         self.leases.close()
         if self._saving is not None:
             self._saving.close()

@@ -71,7 +71,7 @@ class Store:
         self.leases = Leases() if leases is None else leases
         self.last_error: str | None = None  # why the last step made no progress
         self.leaving = False
-        self.unready: str | None = "no shards are assigned yet"  # why the store is not ready; it stays ready then
+        self.unready: str | None = "no shards are assigned yet"  # why the store is not ready; once None, it stays None
         self._log, self._terms, self._server, self._directory = log, terms, server, directory
         self._instance = instance
         self._checkpoints = checkpoints
@@ -259,7 +259,9 @@ class Store:
         return list(self._followers)
 
     def close(self) -> None:
-        """Close the store. The log still has the steps that no checkpoint contains."""
+        """Close the store without a new checkpoint. After a restart, it reads the steps since the last checkpoint from
+        the log.
+        """
         if self.leaving:
             self._heartbeat_sender.left()
         self._heartbeat_sender.close()
