@@ -50,9 +50,10 @@ _PART_STEP = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class LoadSettings:
-    """What to load, and the target.
+    """The files of a load, and its target.
 
-    files: paths, globs, folders. format: of all files; None = by file name. graph: for statements without a graph.
+    files: paths, globs, folders. format: the format of all files; None = by file name. graph: IRI of the graph for
+    statements that name none.
     max_bad: number of bad lines that are skipped; one more fails the load. shards: of the target store. split_bytes:
     size of splits that are read in parallel. edges_per_bin, terms_per_task: bound a task's memory.
     dictionaries: addresses of the target cluster's dictionary service, which assigns the ids; none = the target is an
@@ -116,13 +117,13 @@ class BulkLoad:
         )
 
     def run(self, known: KnownTerms = NO_TERMS) -> None:
-        """Run the incomplete stages. A retry keeps completed stages, but if the engine's dictionary has changed since,
-        it discards `terms` and all later stages.
+        """Run the incomplete stages. If the engine's dictionary has changed since an earlier run, stage `terms` and all
+        later stages run again.
 
         DataError if the files cannot be loaded, StorageError if a Spark job fails.
         """
         terms = self.staging.found("terms")
-        if terms is not None and terms["known"] != known.digest:  # the engine's dictionary changed in the meantime
+        if terms is not None and terms["known"] != known.digest:  # the engine's dictionary has changed
             self.staging.begin("terms")
         self._stage("parse", self._parse)
         self._refuse_bad()
@@ -181,7 +182,9 @@ class BulkLoad:
 
     # ---- bad lines
     def bad_lines(self, at_most: int) -> list[tuple[str, int | None, str, bytes]]:
-        """Return bad lines as (file, line, reason, bytes), in file order; line None = the whole document."""
+        """Return at most `at_most` bad lines as (file, line, reason, bytes), in file order; line None = the whole
+        document.
+        """
         staged = self._read("parse", statement_parsing.STAGED_DDL)
         lines = staged.where("what = 'lines'").select("file", "start", "line").collect()
         before: dict[tuple[int, int], int] = {}

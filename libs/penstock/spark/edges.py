@@ -61,9 +61,9 @@ class DealSettings:
 def deal(settings: DealSettings, batches: Iterable[Any]) -> Iterator[Any]:
     """Translate the statements of parts to packed edges.
 
-    There are two kinds of input rows, and in each part those of the first kind come first: (part, slots, codes), the
-    codes of a part's terms; (part, s, p, o, g), the part's statements in local ids. The first column of the output is
-    direction times number of bins plus bin.
+    There are two kinds of input rows: (part, slots, codes) has the codes of a part's terms, and (part, s, p, o, g) the
+    part's statements in local ids. In each part, the rows of the first kind come first. The first column of the output
+    is direction times number of bins plus bin.
     """
     waiting: list[tuple[Ids, ...]] = []
     part, table = None, _Table()

@@ -3,8 +3,8 @@
 Terms, including those of the existing dictionary, are partitioned by lexical form, so that one task receives all
 occurrences of a term. A task numbers its new terms from 0. The offset that makes these numbers unique is known only
 when all tasks are done. The output therefore contains *codes*: a code is a known id, or (new, kind of id, task,
-number). Rows have three kinds (`what`): `map`, the local ids of a part and their codes, packed; `new`, new terms;
-`count`, the number of new terms.
+number). There are three kinds of rows (column `what`): `map` has the local ids of a part and their codes, packed; `new`
+has a new term; `count` has the number of new terms.
 """
 
 from __future__ import annotations

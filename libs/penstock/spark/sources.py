@@ -92,7 +92,7 @@ _UNCUT = {"spark.sql.files.maxPartitionBytes": str(1 << 60), "spark.sql.files.mi
 
 
 def readings(spark: SparkSession, files: Sequence[SourceFile], split_bytes: int) -> list[Reading]:
-    """Return how to read the files.
+    """Return the frames that read the files.
 
     Files of line-based formats are split and read in parallel. In the other formats, a small file becomes one row, and
     one task reads a large file line by line.

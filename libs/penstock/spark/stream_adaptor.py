@@ -102,7 +102,7 @@ class StreamAdaptor:
         """Monitor the Spark streaming query for `timeout_s`. Returns whether it finished a batch.
 
         TransientError: the query failed; the next call restarts it. FencedError: another driver started. StorageError:
-        it failed repeatedly.
+        the query failed repeatedly.
         """
         self._declared.refresh()
         by_topic = self._declared.by_topic()

@@ -16,7 +16,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
 
 def task_number() -> int:
-    """Return the partition's number; 0 outside of Spark workers, as in tests."""
+    """Return the number of the task's partition; 0 outside of Spark workers, as in tests."""
     pyspark = sys.modules.get("pyspark")
     context = None if pyspark is None else pyspark.TaskContext.get()
     return 0 if context is None else int(context.partitionId())
