@@ -1,1 +1,1 @@
-"""What make runs."""
+"""Programs that the Makefile runs."""

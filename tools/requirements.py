@@ -1,4 +1,5 @@
-"""What pyproject.toml asks for, as a requirements list; `--link` puts libs/ and the command on the environment's path.
+"""Prints the dependencies in pyproject.toml as a requirements list. `--link` makes the package and the command of this
+checkout available in the environment.
 
 The native module is built in place by native/build.sh, so a checkout needs no install step of its own.
 """
@@ -16,7 +17,7 @@ COMMAND = "#!{python}\nimport sys\n\nfrom penstock.cli import main\n\nsys.exit(m
 
 
 def requirements(extras: list[str]) -> list[str]:
-    """The project's dependencies with what builds it, or those of the named extras."""
+    """Return the dependencies of the project and of its build, or those of the named extras."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     if extras:
         return [line for extra in extras for line in project["project"]["optional-dependencies"][extra]]
@@ -27,8 +28,8 @@ def requirements(extras: list[str]) -> list[str]:
 def link() -> None:
     """Make `import penstock` and the command `penstock` work in this environment.
 
-    A path file in place of an editable install: that of scikit-build-core (1.1.2, both modes) puts a finder before
-    `sys.path`, so PYTHONPATH could no longer select another checkout for the same environment.
+    Writes a path file instead of an editable install. An editable install by scikit-build-core (1.1.2, both modes) puts
+    a finder before `sys.path`, so that PYTHONPATH could no longer select another checkout for the same environment.
     """
     (Path(sysconfig.get_path("purelib")) / "penstock.pth").write_text(f"{ROOT / 'libs'}\n")
     command = Path(sysconfig.get_path("scripts")) / "penstock"

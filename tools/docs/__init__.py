@@ -1,1 +1,1 @@
-"""What `make docs` runs besides MkDocs: generated reference pages, and diagrams."""
+"""The extensions of MkDocs that `make docs` uses: generated reference pages, and diagrams."""

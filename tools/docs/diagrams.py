@@ -21,7 +21,7 @@ _STYLE = (
 
 
 def format_dot(source: str, language: str, class_name: str, options: Any, md: Any, **arguments: Any) -> str:
-    """Return a figure with the diagram; RuntimeError where Graphviz refuses the source."""
+    """Return a figure with the diagram. RuntimeError if Graphviz refuses the source."""
     del language, options, md, arguments
     done = subprocess.run(["dot", "-Tsvg", *_STYLE], input=source, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -32,14 +32,14 @@ def sections(grammar: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _words(grammar: str) -> dict[str, str]:
-    """Return what stands for a token: a keyword's name in quotes, a sign in quotes."""
+    """Return the text of each token in the EBNF: the keyword or the sign, in quotes."""
     keywords = " ".join(re.findall(r"^%declare (.*)$", grammar, re.MULTILINE)).split()
     signs = (match for line in grammar.splitlines() if (match := _TOKEN.match(line)))
     return {name: f"'{name}'" for name in keywords if name != "A"} | {"A": "'a'"} | {m[1]: f"'{m[2]}'" for m in signs}
 
 
 def _joined(grammar: str) -> Iterator[str]:
-    """Yield the lines without comments and aliases; a rule's alternatives on its first line."""
+    """Yield the grammar's lines without comments and aliases. A rule is one text, with its alternatives."""
     whole = ""
     for line in grammar.splitlines():
         text = re.sub(r"\s+// .*$", "", line)

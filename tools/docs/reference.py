@@ -165,7 +165,7 @@ def http() -> str:
 
 
 def errors() -> str:
-    """Return the page of the error classes, with the status that HTTP interfaces give them."""
+    """Return the page of the error classes, with the HTTP status of each."""
     lines = [_ERRORS, "| class | base class | HTTP status |", "| --- | --- | --- |"]
     found = [getattr(error_classes, name) for name in sorted(error_classes.__all__)]
     for each in found:

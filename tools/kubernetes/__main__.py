@@ -15,7 +15,7 @@ from tools.kubernetes.steps import Run
 
 
 def main() -> int:
-    """Run all steps. A step that fails does not run the rest."""
+    """Run all steps. After a step that fails, the rest is skipped."""
     if lacks := missing():
         sys.stderr.write("make test-k8s cannot run here. Missing:\n" + "".join(f"  - {part}\n" for part in lacks))
         return 2

@@ -91,7 +91,7 @@ def is_ready(pod: dict[str, Any]) -> bool:
 
 
 def ready(component: str, count: int) -> bool:
-    """Return whether a component has exactly so many pods, all of them ready."""
+    """Return whether a component has exactly `count` pods, all of them ready."""
     found = pods(component).values()
     return len(found) == count and all(map(is_ready, found))
 

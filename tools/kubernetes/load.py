@@ -94,7 +94,7 @@ class Load:
         self._producer.poll(0)
 
     def end(self) -> None:
-        """Stop sending, and close the last window. StepError if the broker did not get all events."""
+        """Stop sending, and close the last window. StepError if the broker has not received all events."""
         self._ended.set()
         self._thread.join(30.0)
         self._send(None, [("heartbeat", b"%d" % self._end_ms)])

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 CHART = ROOT / "helm" / "penstock"
 BROKER_PORT = 19094
 RESOURCE = "rdma/hca_shared_devices_a"
-VALUES: dict[str, Any] = {  # over examples/trial.yaml: a standby or a second one of what is killed
+VALUES: dict[str, Any] = {  # added to examples/trial.yaml: second instances of the services whose pods are killed
     "image": dict(zip(("repository", "tag"), images.SERVICES.split(":"), strict=True)),
     "kafka": {
         "embedded": {
@@ -55,7 +55,7 @@ _INSTALL_S, _ROLL_S, _SETTLE_S = 300.0, 300.0, 5.0
 
 
 class Run:
-    """One run of the test: what the steps share."""
+    """One run of the test, with the state that its steps share."""
 
     def __init__(self) -> None:
         self._open = ExitStack()
@@ -87,7 +87,7 @@ class Run:
         ]
 
     def close(self) -> None:
-        """Stop what runs on this machine."""
+        """Stop the processes on this machine."""
         self._open.close()
 
     # ---- install
@@ -143,9 +143,7 @@ class Run:
         return f"stream {NAME}, {len(self._load.sent)} events so far"
 
     def _kill(self, component: str, count: int, name: str | None = None) -> str:
-        """End a pod of a component without grace, by default the last one, and wait until as many as before are
-        ready.
-        """
+        """Kill a pod of a component, by default the last one, and wait until `count` pods are ready."""
         name = name or max(pods(component))
         before = pods(component)[name]["metadata"]["uid"]
         kubectl("delete", "pod", name, "--grace-period=0", "--force")
@@ -212,7 +210,7 @@ class Run:
         wait(lambda: ready("store", 2) and ready("query-engine", 1), "stores and engine run with the device", _ROLL_S)
         wait(lambda: all(map(_has_device, [*pods("store").values(), *pods("query-engine").values()])), "all rolled")
         time.sleep(_SETTLE_S)
-        return "2 stores and 1 query engine have the device; reads by TCP, for it is a stub"
+        return "2 stores and 1 query engine have the device; reads use TCP, because it is a stub"
 
     # ---- end
     def _verdict(self) -> str:
@@ -246,7 +244,7 @@ def _runs(component: str, image: str) -> bool:
 
 
 def _is_refused(pod: dict[str, Any]) -> str:
-    """Return why the scheduler does not place a pod for want of the device, else an empty string."""
+    """Return the scheduler's message if it cannot place a pod because the device is missing, else an empty string."""
     for condition in pod["status"].get("conditions", []):
         if condition["type"] == "PodScheduled" and condition["status"] == "False" and RESOURCE in condition["message"]:
             return str(condition["message"]).split(".", maxsplit=1)[0]

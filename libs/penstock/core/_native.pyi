@@ -39,7 +39,7 @@ class Dictionary:
     def attach(self, service: TermSource) -> None: ...  # the dictionary must be empty
     @property
     def partial(self) -> bool: ...
-    def adopt(self, ids: Ids, terms: Sequence[TermTuple]) -> None: ...  # adds terms under ids of another dictionary
+    def adopt(self, ids: Ids, terms: Sequence[TermTuple]) -> None: ...  # adds terms with the source's ids
     def require(self, ids: Ids) -> int: ...  # fetches missing terms; returns their bytes
     def settle(self, ids: Ids) -> Ids: ...   # private ids -> the source's ids, for terms it knows
 
@@ -105,7 +105,7 @@ def parse_nquads(
 class Source: ...  # input of execute()
 
 class SourceStats:
-    """Counts for the planner, of Source objects."""
+    """Statistics of a Source, for the planner."""
 
 class Labelled:
     """The edge labels of a stored graph."""
@@ -133,7 +133,7 @@ class StoreCapture:
 class Store(Labelled):
     def __init__(
         self, directory: str, shards: int = 1, reserve_bytes: int = 1 << 36,
-        own: Sequence[int] = (), publish_logs: bool = False,  # for a part: its shards, and append logs in the regions
+        own: Sequence[int] = (), publish_logs: bool = False,  # for a store with some shards: their numbers, and append logs in the regions
     ) -> None: ...
     def apply(self, snapshot: int, s: Ids, labels: NDArray[np.uint32], o: Ids, stream: int = 0, batch: int = 0) -> None: ...
     def set_vts(self, stream: int, batch: int) -> None: ...
@@ -327,7 +327,7 @@ def execute(
 
 ForkPart = tuple[list[int], list[Ids]] | None  # slots and their columns, starting with row numbers; None: no rows
 
-class StepForker: ...  # lets `execute` run steps of a plan on nodes
+class StepForker: ...  # with it, `execute` can run steps of a plan on nodes
 
 class Forker(StepForker):
     """Runs forks of a plan on other processes. `run` gets the number of the fork in the plan, the rows for each node
@@ -426,5 +426,5 @@ class RemoteStore(Labelled):
     def edge_count(self) -> int: ...
     def rounds(self) -> int: ...                                  # number of read rounds
 
-# of a RemoteStore's view: its snapshot, and the commits it excludes
+# for a view of a RemoteStore: its snapshot, and the commits that it excludes
 def visible_in(view: Source) -> tuple[int, list[int]]: ...
