@@ -35,7 +35,8 @@ SETTINGS: dict[str, type[ServiceSettings]] = {
 }
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
-OWN = {name: service for name, service in COMPOSE["services"].items() if name != "kafka"}
+FOREIGN = {"kafka", "prometheus", "grafana"}
+OWN = {name: service for name, service in COMPOSE["services"].items() if name not in FOREIGN}
 IN_IMAGE = dict(re.findall(r"(?<!define\.)(PENSTOCK_\w+)=(\S+)", DOCKERFILE))
 
 

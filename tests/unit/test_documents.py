@@ -28,7 +28,8 @@ SETTINGS = [
     AdaptorSettings, CoordinatorSettings, DictionarySettings, DispatcherSettings,
     QueryEngineSettings, SparkAdaptorSettings, StoreSettings,
 ]  # fmt: skip
-OTHER_VARIABLES = {"CONFIG", "LONG", "PARSER_MEMORY_MB", "SECRET", "SHARED", "TOKENS"}  # not settings of a service
+# Not settings of a service.
+OTHER_VARIABLES = {"CONFIG", "LONG", "METRICS_TOKEN", "PARSER_MEMORY_MB", "SECRET", "SHARED", "TOKENS"}
 
 
 def each_document() -> pytest.MarkDecorator:
