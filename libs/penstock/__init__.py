@@ -16,6 +16,7 @@ from penstock.engine import (
     QueryStatus,
     Solutions,
     StreamWait,
+    UpdateReport,
 )
 from penstock.errors import (
     DataError,
@@ -53,5 +54,6 @@ __all__ = [
     "StreamWait",
     "UnboundedStorageWarning",
     "UnknownStreamError",
+    "UpdateReport",
     "parse",
 ]

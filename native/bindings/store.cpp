@@ -38,12 +38,29 @@ using penstock::TermId;
 
 namespace {
 
-std::vector<Edge> make_edges(Labelled& store, const IdsIn& s, const IdsIn& p, const IdsIn& o, const IdsIn& g) {
+void check_columns(const IdsIn& s, const IdsIn& p, const IdsIn& o, const IdsIn& g) {
     const std::size_t n = s.size();
     if (p.size() != n || o.size() != n || g.size() != n) throw penstock::DataError("commit: columns of unequal length");
+}
+
+std::vector<Edge> make_edges(Labelled& store, const IdsIn& s, const IdsIn& p, const IdsIn& o, const IdsIn& g) {
+    check_columns(s, p, o, g);
+    const std::size_t n = s.size();
     penstock::EdgeLabels labels(store.labels());
     std::vector<Edge> edges(n);
     for (std::size_t i = 0; i < n; ++i) edges[i] = {s.data()[i], labels(g.data()[i], p.data()[i]), o.data()[i]};
+    return edges;
+}
+
+/// The edges whose label exists. Others cannot be stored.
+std::vector<Edge> known_edges(Labelled& store, const IdsIn& s, const IdsIn& p, const IdsIn& o, const IdsIn& g) {
+    check_columns(s, p, o, g);
+    penstock::EdgeLabels labels(store.labels());
+    std::vector<Edge> edges;
+    edges.reserve(s.size());
+    for (std::size_t i = 0; i < s.size(); ++i)
+        if (const Label label = labels.find(g.data()[i], p.data()[i]); label != 0)
+            edges.push_back({s.data()[i], label, o.data()[i]});
     return edges;
 }
 
@@ -51,6 +68,20 @@ penstock::Snapshot commit(Store& store, const IdsIn& s, const IdsIn& p, const Id
                           std::uint32_t stream, std::int64_t batch) {
     penstock::Unlocked release;
     return store.commit(make_edges(store, s, p, o, g), {stream, batch});
+}
+
+using ColumnsIn = std::tuple<IdsIn, IdsIn, IdsIn, IdsIn>;  // s, p, o, g
+
+std::tuple<penstock::Snapshot, std::uint64_t, std::uint64_t> change(Store& store, const ColumnsIn& removed,
+                                                                    const ColumnsIn& added, std::uint32_t stream,
+                                                                    std::int64_t batch) {
+    const penstock::Unlocked release;
+    const auto edges = [&](auto make, const ColumnsIn& columns) {
+        return std::apply([&](const auto&... column) { return make(store, column...); }, columns);
+    };
+    const std::vector<Edge> fewer = edges(known_edges, removed), more = edges(make_edges, added);
+    const penstock::Changed changed = store.change(fewer, more, {stream, batch});
+    return {changed.snapshot, changed.added, changed.removed};
 }
 
 /// An overlay, and the labels of its graph.
@@ -79,7 +110,7 @@ void add_to_overlay(LabelledOverlay& overlay, const IdsIn& s, const IdsIn& p, co
 
 void remove_from_overlay(LabelledOverlay& overlay, const IdsIn& s, const IdsIn& p, const IdsIn& o, const IdsIn& g) {
     const penstock::Unlocked release;
-    overlay.remove(make_edges(overlay.graph, s, p, o, g));
+    overlay.remove(known_edges(overlay.graph, s, p, o, g));
 }
 
 using LabelsIn = penstock::ColumnIn<Label>;
@@ -225,6 +256,7 @@ void bind_store(nb::module_& m) {
         .def("retire", &Store::retire)
         .def("lease", &Store::lease, "snapshot"_a, nb::keep_alive<0, 1>())
         .def("commit", &commit, "s"_a, "p"_a, "o"_a, "g"_a, "stream"_a = 0, "batch"_a = 0)
+        .def("change", &change, "removed"_a, "added"_a, "stream"_a = 0, "batch"_a = 0)
         .def("latest", &Store::latest)
         .def("shard_count", &Store::shard_count)
         .def("view", &view, "bounds"_a = std::vector<std::pair<std::uint32_t, std::int64_t>>{}, nb::keep_alive<0, 1>())

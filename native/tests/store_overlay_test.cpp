@@ -41,6 +41,7 @@ void expect_equal(const Source& overlay, const std::set<Triple>& expected, Label
             if (std::get<1>(triple) == label) of_label.insert(triple);
         EXPECT_EQ(triples(edges), of_label);
         EXPECT_EQ(overlay.stats(label).edges, of_label.size());
+        EXPECT_EQ(overlay.has_edges(label), !of_label.empty());
         if (!of_label.empty()) {
             EXPECT_EQ(std::count(present.begin(), present.end(), label), 1);
         }

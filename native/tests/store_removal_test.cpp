@@ -224,6 +224,9 @@ private:
     }
     void check(const Held& held) {
         const std::string found = difference(*held.view, held.expected, vertices_, labels_);
+        for (const Label label : labels_)
+            ASSERT_EQ(held.view->has_edges(label), std::any_of(held.expected.begin(), held.expected.end(),
+                                                               [&](const auto& e) { return std::get<1>(e) == label; }));
         ASSERT_EQ(found, "") << "after commit " << fixture_.store->latest();
     }
 
@@ -268,6 +271,8 @@ TEST(StoreRemovals, AnOlderViewStillSeesWhatWasRemoved) {
     EXPECT_EQ(vertices(*before, knows, Dir::In), std::vector{iri(2)});
     const auto now = f.store->view();
     EXPECT_FALSE(has(*now, iri(1), knows, iri(2)));
+    EXPECT_TRUE(before->has_edges(knows));
+    EXPECT_FALSE(now->has_edges(knows));
     EXPECT_TRUE(vertices(*now, knows, Dir::In).empty());
     EXPECT_TRUE(labels_of(*now, iri(1), Dir::Out).empty());
     EXPECT_EQ(now->degree(iri(1), knows, Dir::Out), 0u);

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 SUITES = {"W3C suites": "test_w3c.py", "W3C suite of updates": "test_w3c_update.py"}
 KINDS = {
-    "test_an_update_that_removes_is_refused_at_its_position": "refused updates",
     "test_evaluation_gives_the_expected_result": "evaluations",
     "test_good_text_is_accepted": "positive syntax",
     "test_bad_text_is_refused": "negative syntax",

@@ -14,14 +14,14 @@ import penstock
 from penstock.core import _native as native
 from penstock.engine.engine_core import EngineCore
 from penstock.engine.intake.events import EventParser
-from penstock.engine.intake.graph_loading import Document, insert
+from penstock.engine.intake.graph_loading import Document
 from penstock.engine.limits import Limits
 from penstock.engine.oneshot.one_shot import OneShot
+from penstock.engine.oneshot.updating import data_change
 from penstock.engine.runtime import Runtime
 from penstock.engine.standing.evaluator import Evaluator
 from penstock.query.parser import parse
 from penstock.query.resolve import as_update
-from penstock.query.supported_updates import inserted_data
 from penstock.term_ids.cluster_terms import OWN_BLANKS, ClusterCore, TermCache, one_shot_core
 from penstock.term_ids.reencoding import to_cluster
 from support.systems import EngineSystem
@@ -97,7 +97,7 @@ class SplitSystem(EngineSystem):
         self._forget()
 
     def update(self, text: str) -> None:
-        insert(self._whole, inserted_data(as_update(parse(text))))
+        data_change(self._whole, as_update(parse(text))).commit(self._whole)
 
     def push(self, iri: str, time: int, data: str) -> None:
         super().push(iri, time, data)

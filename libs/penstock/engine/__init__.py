@@ -18,6 +18,7 @@ from penstock.engine.answers.result_blocks import Evaluation
 from penstock.engine.engine import Engine
 from penstock.engine.intake.arrival import PushReport
 from penstock.engine.intake.declaration import Declaration
+from penstock.engine.intake.graph_change import UpdateReport
 from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
 from penstock.engine.limits import Limits
 from penstock.engine.standing.query_status import QueryStatus, StreamWait
@@ -37,4 +38,5 @@ __all__ = [
     "QueryStatus",
     "Solutions",
     "StreamWait",
+    "UpdateReport",
 ]

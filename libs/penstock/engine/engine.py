@@ -22,20 +22,20 @@ from penstock.core import _native as native
 from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.engine.checkpoint.durability import ChangeLog, checked_durability
 from penstock.engine.checkpoint.engine_checkpoint import restored
-from penstock.engine.checkpoint.log_entries import LogEntry, pushed
+from penstock.engine.checkpoint.log_entries import LogEntry, changed, pushed
 from penstock.engine.checkpoint.recovery import Recovered, replay
 from penstock.engine.engine_core import EngineCore
 from penstock.engine.intake.arrival import PushReport, as_column
 from penstock.engine.intake.bulk_intake import BulkIntake
 from penstock.engine.intake.declaration import Declaration, warning_of
 from penstock.engine.intake.events import EventParser, Events, checked_time, original_bytes
-from penstock.engine.intake.graph_loading import Document, LoadReport, insert
+from penstock.engine.intake.graph_loading import Document, LoadReport
 from penstock.engine.intake.idle_sources import IdleSources
 from penstock.engine.intake.rejected_events import DeadLetter
 from penstock.engine.limits import MAX_TIME_MS, Limits
 from penstock.engine.oneshot.explaining import explain
 from penstock.engine.oneshot.one_shot import OneShot, Texts
-from penstock.engine.oneshot.updating import UpdateRun
+from penstock.engine.oneshot.updating import UpdateRun, data_change
 from penstock.engine.standing.standing_query import Query
 from penstock.engine.statistics import engine_stats
 from penstock.engine.stored_graph import LocalGraph
@@ -50,7 +50,7 @@ from penstock.query.budget import planning
 from penstock.query.functions import text_functions
 from penstock.query.protocol_dataset import dataset_of, update_with
 from penstock.query.resolve import as_update
-from penstock.query.supported_updates import check_supported, inserted_data, is_data
+from penstock.query.supported_updates import check_supported, is_data
 from penstock.rdf import terms as terms_of
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids
     from penstock.engine.answers.answer_values import Solutions
     from penstock.engine.intake.events import EventData
+    from penstock.engine.intake.graph_change import UpdateReport
     from penstock.engine.intake.rejected_events import LateEvent
     from penstock.engine.intake.streams import LiveStream
     from penstock.engine.runtime import Runtime, Skip
@@ -195,33 +196,30 @@ class Engine:
         *,
         default_graphs: Iterable[str] = (),
         named_graphs: Iterable[str] = (),
-    ) -> None:
-        """Execute a SPARQL Update as one snapshot. Each of its operations sees what those before it have added.
+    ) -> UpdateReport:
+        """Execute a SPARQL Update as one snapshot. Each of its operations sees what those before it have changed.
 
         `default_graphs`, `named_graphs`: IRIs of the graphs that its patterns read, as if all of them had USING and
         USING NAMED; QueryError if an operation has USING or WITH itself.
 
-        The stored graph only grows: an operation that removes triples raises QueryError, as does `LOAD`. LimitError if
-        a pattern exceeds the engine's limits on queries. After a QueryError or LimitError, nothing has changed. After a
-        StorageError, the update may be visible without being durable; the engine then refuses changes until a
-        checkpoint succeeds.
+        `LOAD` raises QueryError. LimitError if a pattern exceeds the engine's limits on queries. After a QueryError or
+        LimitError, nothing has changed. After a StorageError, the update may be visible without being durable; the
+        engine then refuses changes until a checkpoint succeeds.
         """
         dataset = dataset_of(default_graphs, named_graphs)
         update = update_with(as_update(self._texts.parse(text, base)), dataset)
         check_supported(update)
         if is_data(update):
-            quads = inserted_data(update)
             with self._change(lambda: self._entry("update", {"text": text, "base": base})) as runtime:
-                insert(runtime.core, quads)
-            return
+                return data_change(runtime.core, update).commit(runtime.core)
         run = UpdateRun(self._opened().core, self._one_shot, update)
-        with self._change(lambda: self._effect(run)):
-            if run.added is None:
-                run.evaluate()
-            run.commit()
-            if self._changes.logs and run.added is not None and not run.logged:
+        with self._change(lambda: self._effect(run)) as runtime:
+            change = run.evaluate() if run.change is None else run.change
+            report = change.commit(runtime.core)
+            if self._changes.logs and not run.logged:
                 self._changes.unlogged()
                 self.checkpoint()
+        return report
 
     def query(
         self,
@@ -551,15 +549,15 @@ class Engine:
         return LogEntry(verb, self._wall(), arguments, data)
 
     def _effect(self, run: UpdateRun) -> LogEntry | None:
-        """Evaluate an update, and return the entry for what it adds. None if only a checkpoint can make this durable:
-        the log contains the quads, because another evaluation of the text may give others.
+        """Evaluate an update, and return the entry for its change. None if only a checkpoint can make this durable: the
+        log contains the quads, because another evaluation of the text may give others.
         """
-        if not len(run.evaluate()[0]):
+        if not run.evaluate():
             run.logged = True
             return None
         data = run.as_nquads(self.limits.log_bytes // 4)
         run.logged = data is not None
-        return None if data is None else self._entry("load", {"graph": None, "format": "nquads", "base": None}, data)
+        return None if data is None else changed(self._wall(), *data)
 
     def _pushed(self, iri: str, chunk: Sequence[tuple[object, EventData]], syntax: str) -> LogEntry:
         return pushed(self._wall(), iri, chunk, syntax)

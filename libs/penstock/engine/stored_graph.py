@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids
     from penstock.engine.intake.bins import Bins
     from penstock.engine.intake.declaration import Declaration
+    from penstock.engine.intake.graph_change import Columns
     from penstock.errors import DataPlaneError, UnavailableError
     from penstock.query.planning.cost.placement import Placement
 
@@ -72,6 +73,11 @@ class StoredGraph(Protocol):
         `batch`.
         """
 
+    def change(self, removed: Columns, added: Columns, stream: int = 0, batch: int = 0) -> tuple[int, int, int]:
+        """Remove quads and add others, as one snapshot; a quad in both is added. Returns the number of the snapshot,
+        and the numbers of quads that were added and removed.
+        """
+
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
         """Commit sorted bins as one snapshot. Yields after each bin: None, or the error of a bin that has to be
         retried.
@@ -112,7 +118,7 @@ class LocalGraph:
         self.shards = store.shard_count()
         self.view = self.unread = self.glance = store.view
         self.latest, self.edge_count = store.latest, store.edge_count
-        self.commit, self.release = store.commit, store.release
+        self.commit, self.change, self.release = store.commit, store.change, store.release
         self.used_bytes, self.log_bytes, self.capture = store.used_bytes, store.log_bytes, store.capture
 
     def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:

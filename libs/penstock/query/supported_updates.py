@@ -1,6 +1,4 @@
-"""Which updates can be executed. The stored graph only grows: an operation that removes triples is an error with its
-position (docs/semantics.md §1).
-"""
+"""Which updates can be executed, and the errors of the others, with their positions."""
 
 from __future__ import annotations
 
@@ -15,23 +13,13 @@ if TYPE_CHECKING:
 
 
 def check_supported(update: Update) -> None:
-    """Raise QueryError, with its position, for the first operation that removes triples or reads a document. Does not
-    detect COPY to a graph that has triples, which `UpdateRun` refuses.
+    """Raise QueryError, with its position, for the first operation that cannot be executed: a `LOAD`. `LOAD SILENT` is
+    possible: it fails without an error.
     """
-    grows = "is not supported yet: the stored graph only grows"
     for operation in update.operations:
-        match operation:
-            case ChangeData(insert=False):
-                raise error_in(update, operation, f"DELETE DATA {grows}")
-            case Modify() if operation.delete:
-                raise error_in(update, operation, f"DELETE {grows}")
-            case ChangeGraph(verb="CLEAR" | "DROP"):
-                raise error_in(update, operation, f"{operation.verb} {grows}")
-            case TransferGraph(verb="MOVE") if operation.source != operation.target:
-                raise error_in(update, operation, f"MOVE {grows}")
-            case LoadDocument():
-                message = "LOAD is not supported yet: use Engine.load, Client.load or POST /data"
-                raise error_in(update, operation, message)
+        if isinstance(operation, LoadDocument) and not operation.silent:
+            message = "LOAD is not supported yet: use Engine.load, Client.load or POST /data"
+            raise error_in(update, operation, message)
 
 
 def is_data(update: Update) -> bool:
@@ -41,14 +29,14 @@ def is_data(update: Update) -> bool:
 
 def inserted_data(update: Update) -> tuple[DataQuad, ...]:
     """Return the quads of an update that consists of INSERT DATA. QueryError, with its position, for the first other
-    operation.
+    operation, which a cluster cannot execute.
     """
     check_supported(update)
     quads: list[DataQuad] = []
     for operation in update.operations:
-        if not isinstance(operation, ChangeData):
-            verb = operation.verb if isinstance(operation, ChangeGraph | TransferGraph) else "INSERT … WHERE"
-            raise error_in(update, operation, f"{verb} is not supported in a cluster yet: use INSERT DATA")
+        if not isinstance(operation, ChangeData) or not operation.insert:
+            message = f"{_verb(operation)} is not supported in a cluster yet: use INSERT DATA"
+            raise error_in(update, operation, message)
         quads += operation.quads
     return tuple(quads)
 
@@ -56,3 +44,15 @@ def inserted_data(update: Update) -> tuple[DataQuad, ...]:
 def error_in(update: Update, operation: Operation, message: str) -> QueryError:
     """Return a QueryError at the position of an operation."""
     return query_error(Fault(message, operation.at), update.text)
+
+
+def _verb(operation: Operation) -> str:
+    match operation:
+        case ChangeData():
+            return "INSERT DATA" if operation.insert else "DELETE DATA"
+        case Modify():
+            return "DELETE … WHERE" if operation.delete else "INSERT … WHERE"
+        case ChangeGraph() | TransferGraph():
+            return operation.verb
+        case LoadDocument():
+            return "LOAD"

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock.core import _native as native
-from penstock.errors import DataPlaneError, UnavailableError
+from penstock.errors import DataError, DataPlaneError, UnavailableError
 from penstock.replication.absorption import Absorption, batch_labels
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids
     from penstock.engine.intake.bins import Bins
     from penstock.engine.intake.declaration import Declaration
+    from penstock.engine.intake.graph_change import Columns
     from penstock.query.planning.cost.placement import Placement
     from penstock.remote.store_links import StoreLinks
 
@@ -64,6 +65,11 @@ class StoresGraph(native.RemoteStore):
         self.number_labels(g, p)
         self.snapshot += 1
         return self.snapshot
+
+    def change(self, removed: Columns, added: Columns, stream: int = 0, batch: int = 0) -> tuple[int, int, int]:
+        """Raise DataError: the stores cannot remove quads yet."""
+        del removed, added, stream, batch
+        raise DataError("the stores of a cluster cannot remove triples yet")
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
         """Count a bulk load as one snapshot. The stores commit the bins."""

@@ -8,7 +8,7 @@ from penstock import QueryError, QueryLimitError, parse
 from penstock.query.algebra.tree import Bgp, BlankNode, Graph, Iri, Join, Project, Triple, Variable
 from penstock.query.budget import PlanningLimits
 from penstock.query.ir import ChangeData, ChangeGraph, Dataset, LoadDocument, Modify, TransferGraph, Update
-from penstock.query.supported_updates import inserted_data
+from penstock.query.supported_updates import check_supported, inserted_data
 
 PREFIX = "PREFIX : <urn:x:> "
 G, H, P = Iri("urn:x:g"), Iri("urn:x:h"), Iri("urn:x:p")
@@ -141,21 +141,31 @@ def test_blank_nodes_are_local_to_an_operation(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message", "column"),
+    ("text", "verb", "column"),
     [
-        ("DELETE DATA { :a :p 1 }", "DELETE DATA is not supported yet: the stored graph only grows", 1),
-        ("INSERT DATA {} ; DELETE WHERE { ?s ?p ?o }", "DELETE is not supported yet: the stored graph only grows", 18),
-        ("WITH :g DELETE { ?s :p 1 } WHERE {}", "DELETE is not supported yet", 9),
-        ("CLEAR ALL", "CLEAR is not supported yet: the stored graph only grows", 1),
-        ("MOVE :g TO :h", "MOVE is not supported yet: the stored graph only grows", 1),
-        ("LOAD :g", "LOAD is not supported yet: use Engine.load", 1),
+        ("DELETE DATA { :a :p 1 }", "DELETE DATA", 1),
+        ("INSERT DATA {} ; DELETE WHERE { ?s ?p ?o }", "DELETE … WHERE", 18),
+        ("WITH :g DELETE { ?s :p 1 } WHERE {}", "DELETE … WHERE", 9),
+        ("INSERT DATA {} ; CLEAR ALL", "CLEAR", 18),
+        ("DROP GRAPH :g", "DROP", 1),
+        ("MOVE :g TO :h", "MOVE", 1),
+        ("LOAD :g", "LOAD", 1),
     ],
 )
-def test_what_cannot_be_executed_is_an_error_with_its_position(text: str, message: str, column: int) -> None:
+def test_what_a_cluster_cannot_execute_is_an_error_with_its_position(text: str, verb: str, column: int) -> None:
+    found = update("\n" + text)
     with pytest.raises(QueryError) as caught:
-        inserted_data(update("\n" + text))
-    assert caught.value.message.startswith(message)
+        inserted_data(found)
+    assert caught.value.message.startswith(f"{verb} is not supported")
     assert (caught.value.line, caught.value.column) == (2, column)
+    if verb != "LOAD":
+        check_supported(found)
+
+
+def test_a_load_that_may_fail_silently_is_no_error_in_one_process() -> None:
+    check_supported(update("LOAD SILENT :g"))
+    with pytest.raises(QueryError, match="LOAD is not supported in a cluster yet"):
+        inserted_data(update("LOAD SILENT :g"))
 
 
 def test_data_have_a_limit_of_their_own_and_patterns_that_of_queries() -> None:

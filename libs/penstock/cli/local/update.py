@@ -23,7 +23,6 @@ def update(
     asked = query_text(text)
     check_supported(as_update(parse(asked, base)))  # an invalid update is a usage error, whatever the data
     with Engine(data_dir=data_dir) as engine:
-        before = engine.stats()["triples"]
-        engine.update(asked, base)
-        added = engine.stats()["triples"] - before
-    print(f"{added:,} triple{'' if added == 1 else 's'} added")
+        report = engine.update(asked, base)
+    counts = ((report.removed, "removed"), (report.added, "added"))
+    print(", ".join(f"{n:,} triple{'' if n == 1 else 's'} {what}" for n, what in counts if n) or "no change")

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from penstock.engine.limits import Limits
 
 
+CHANGE = "change"
+"""The operation of an entry that `changed` has made."""
+
+
 class Operations(Protocol):
     """The operations that the log records. Parameters and errors: see `penstock.Engine`."""
 
@@ -106,6 +110,13 @@ def pushed(wall_ms: int, iri: str, events: Sequence[tuple[object, EventData]], s
     return LogEntry("push", wall_ms, {"stream": iri, "events": parts}, b"".join(texts))
 
 
+def changed(wall_ms: int, removed: bytes, added: bytes) -> LogEntry:
+    """Return the entry of a change of the stored graph, given as N-Quads. `GraphChange.of_nquads` reads
+    it.
+    """
+    return LogEntry(CHANGE, wall_ms, {"removed": len(removed)}, removed + added)
+
+
 def _time(time: object) -> int | None:
     try:
         return checked_time(time)
@@ -114,7 +125,7 @@ def _time(time: object) -> int | None:
 
 
 def apply(entry: LogEntry, engine: Operations) -> None:
-    """Apply a logged operation to an engine. StorageError for an unknown operation."""
+    """Apply a logged operation, other than CHANGE, to an engine. StorageError for an unknown operation."""
     if entry.verb == "push":
         _push(entry, engine)
         return

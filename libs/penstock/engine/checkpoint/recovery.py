@@ -11,8 +11,9 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.engine.checkpoint.log_entries import LogEntry, apply
+from penstock.engine.checkpoint.log_entries import CHANGE, LogEntry, apply
 from penstock.engine.checkpoint.log_file import frames, log_numbers, log_path
+from penstock.engine.intake.graph_change import GraphChange
 from penstock.engine.standing.groups import fullest
 from penstock.errors import PenstockError, StorageError
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.engine.checkpoint.engine_checkpoint import Position
     from penstock.engine.checkpoint.log_entries import Operations
+    from penstock.engine.engine_core import EngineCore
     from penstock.engine.runtime import Runtime
 
 _TRIM_EVERY = 10_000  # number of evaluations between two calls of `trim`
@@ -57,7 +59,7 @@ def replay(engine: Operations, runtime: Runtime, folder: Path, position: Positio
         for entry in entries_from(folder, found):
             core.clock = lambda wall_ms=entry.wall_ms: wall_ms  # type: ignore[misc]
             found.entries += 1
-            _apply(engine, entry, found.last)
+            _apply(engine, core, entry, found.last)
             held = runtime.schedule.unpolled.bytes
             if runtime.firing.evaluations - trimmed >= _TRIM_EVERY or held > core.limits.unpolled_mb << 20 > 0:
                 trimmed = runtime.firing.evaluations
@@ -69,10 +71,14 @@ def replay(engine: Operations, runtime: Runtime, folder: Path, position: Positio
     return found
 
 
-def _apply(engine: Operations, entry: LogEntry, number: int) -> None:
+def _apply(engine: Operations, core: EngineCore, entry: LogEntry, number: int) -> None:
     """Apply an entry. If a change was refused, but a crash has left its entry in the log, it is refused again."""
     try:
-        apply(entry, engine)
+        if entry.verb == CHANGE:
+            split = entry.arguments["removed"]
+            GraphChange.of_nquads(core, entry.data[:split], entry.data[split:]).commit(core)
+        else:
+            apply(entry, engine)
     except StorageError:
         raise
     except PenstockError as error:

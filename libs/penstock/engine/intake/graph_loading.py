@@ -1,4 +1,4 @@
-"""Loads of documents into the stored graph, and the commit of INSERT DATA. Each is one snapshot."""
+"""Loads of documents into the stored graph, each of which is one snapshot, and the ids of the data of updates."""
 
 from __future__ import annotations
 
@@ -45,6 +45,11 @@ class Document:
     terms_before: int
     began: float
 
+    @property
+    def columns(self) -> tuple[Ids, Ids, Ids, Ids]:
+        """The columns s, p, o and g."""
+        return self.quads.subjects, self.quads.predicates, self.quads.objects, self.graphs
+
     @classmethod
     def read(
         cls,
@@ -72,22 +77,11 @@ class Document:
     def commit(self, core: EngineCore) -> LoadReport:
         """Store the document as one snapshot. The caller must hold the engine's lock."""
         triples = core.store.edge_count()
-        columns = self.quads.subjects, self.quads.predicates, self.quads.objects, self.graphs
-        for column in columns:
+        for column in self.columns:
             core.dictionary.keep(column)
-        core.store.commit(*columns)
+        core.store.commit(*self.columns)
         terms = core.dictionary.size() - self.terms_before
         return LoadReport(core.store.edge_count() - triples, terms, time.perf_counter() - self.began)
-
-
-def insert(core: EngineCore, quads: Sequence[DataQuad]) -> int:
-    """Commit quads as one snapshot, and return the snapshot's number."""
-    if not quads:
-        return core.store.latest()
-    columns = quads_of(core.dictionary, quads)
-    for column in columns:
-        core.dictionary.keep(column)
-    return core.store.commit(*columns)
 
 
 def quads_of(dictionary: native.Dictionary, quads: Sequence[DataQuad]) -> tuple[Ids, Ids, Ids, Ids]:

@@ -1,4 +1,4 @@
-"""The execution of updates: the quads that an update adds (docs/adr/0070-updates.md)."""
+"""The execution of updates: the quads that an update removes and adds (docs/adr/0070-updates.md)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from penstock.core import _native as native
 from penstock.engine.answers.result_formats import ntriples_term
+from penstock.engine.intake.graph_change import NO_QUADS, GraphChange, joined
 from penstock.engine.intake.graph_loading import quads_of
 from penstock.errors import DataError
 from penstock.query.algebra.tree import Bgp, BlankNode, Graph, Iri, Literal, Project, Triple, Variable
@@ -20,17 +21,20 @@ from penstock.rdf.parsing import parse
 from penstock.rdf.terms import BLANK
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from penstock.core._native import Ids
     from penstock.engine.engine_core import EngineCore
+    from penstock.engine.intake.graph_change import Columns
     from penstock.engine.oneshot.one_shot import OneShot
-    from penstock.query.algebra.tree import Term
+    from penstock.query.algebra.tree import Node, Term
     from penstock.query.ir import Operation, Quad, Update
 
-    Columns: TypeAlias = tuple[Ids, Ids, Ids, Ids]
+_S, _P, _O, _G = (Variable(name) for name in "spog")
+_TRIPLES = Bgp((Triple(_S, _P, _O),))
 
-_S, _P, _O = (Variable(name) for name in "spo")
+
+def data_change(core: EngineCore, update: Update) -> GraphChange:
+    """Return the change by an update that consists of data."""
+    return GraphChange.joined([_of_data(core, operation) for operation in update.operations])
 
 
 @dataclass(slots=True)
@@ -40,94 +44,109 @@ class UpdateRun:
     core: EngineCore
     one_shot: OneShot
     update: Update
-    added: Columns | None = None
-    logged: bool = False  # whether the write-ahead log, if there is one, contains the added quads
-    _pending: list[Columns] = field(default_factory=list)  # added by operations, not in the overlay yet
+    change: GraphChange | None = None
+    logged: bool = False  # whether the write-ahead log, if there is one, contains the change
+    _pending: list[GraphChange] = field(default_factory=list)  # by operations, not in the overlay yet
     _view: native.Source | None = None
     _lease: native.Lease | None = None
 
-    def evaluate(self) -> Columns:
-        """Return the quads that the update adds, perhaps some that the stored graph already has: columns s, p, o and g
-        of ids. QueryError, with its position, if an operation fails; LimitError if a pattern exceeds a limit.
+    def evaluate(self) -> GraphChange:
+        """Return the change by the update. It may remove quads that the stored graph does not have, and add quads that
+        it has. QueryError, with its position, if an operation fails; LimitError if a pattern exceeds a limit.
 
-        Each operation sees what those before it have added. The stored graph does not change.
+        Each operation sees what those before it have changed. The stored graph does not change.
         """
         self._lease = self.core.dictionary.lease()
         self._view = self.core.store.view()
-        everything = []
+        changes = []
         for operation in self.update.operations:
-            columns = self._operation(operation)
-            if columns is not None and len(columns[0]):
-                self._pending.append(columns)
-                everything.append(columns)
-        empty = np.zeros(0, np.uint64)
-        s, p, o, g = ([columns[i] for columns in everything] for i in range(4))
-        self.added = tuple(np.concatenate([empty, *column]) for column in (s, p, o, g))  # type: ignore[assignment]
-        assert self.added is not None
-        return self.added
+            change = self._operation(operation)
+            if change:
+                self._pending.append(change)
+                changes.append(change)
+        self.change = GraphChange.joined(changes)
+        return self.change
 
-    def as_nquads(self, most: int) -> bytes | None:
-        """Return the added quads as N-Quads. None if they contain a blank node, which has no name outside of this
-        process, or an IRI that N-Quads do not allow, or if they have more than `most` bytes.
+    def as_nquads(self, most: int) -> tuple[bytes, bytes] | None:
+        """Return the removed and the added quads as N-Quads. None if they contain a blank node, which has no name
+        outside of this process, or an IRI that N-Quads do not allow, or if they have more than `most` bytes.
         """
-        assert self.added is not None
-        if any((column >> TAG_SHIFT == TAG_BLANK).any() for column in self.added):
+        assert self.change is not None
+        removed, added = (self._nquads(quads) for quads in (self.change.removed, self.change.added))
+        if removed is None or added is None or len(removed) + len(added) > most:
+            return None
+        return removed, added
+
+    def _nquads(self, quads: Columns) -> bytes | None:
+        if any((column >> TAG_SHIFT == TAG_BLANK).any() for column in quads):
             return None
         decoder = native.LocalTerms(self.core.dictionary)
-        texts = [["" if t is None else ntriples_term(t) for t in decoder.decode(column)] for column in self.added]
+        texts = [["" if t is None else ntriples_term(t) for t in decoder.decode(column)] for column in quads]
         data = "".join(f"{s} {p} {o} {g} .\n" for s, p, o, g in zip(*texts, strict=True)).encode()
-        if len(data) > most:
-            return None
         try:
             parse(native.Dictionary(), data, "nquads", None)
         except DataError:
             return None
         return data
 
-    def commit(self) -> None:
-        """Commit the added quads as one snapshot."""
-        assert self.added is not None
-        if len(self.added[0]):
-            for column in self.added:
-                self.core.dictionary.keep(column)
-            self.core.store.commit(*self.added)
-
     # ---- operations
-    def _operation(self, operation: Operation) -> Columns | None:
+    def _operation(self, operation: Operation) -> GraphChange:
         match operation:
             case ChangeData():
-                return quads_of(self.core.dictionary, operation.quads) if operation.quads else None
+                return _of_data(self.core, operation)
             case Modify():
                 return self._modify(operation)
             case TransferGraph():
                 return self._transfer(operation)
-            case ChangeGraph() if isinstance(operation.target, Iri):  # CREATE: a graph exists while it has a triple
-                if not operation.silent and self._has_triples(operation.target):
-                    raise error_in(self.update, operation, f"graph <{operation.target.value}> already exists")
-        return None
+            case ChangeGraph(verb="CREATE", target=Iri() as graph):  # a graph exists while it has a triple
+                if not operation.silent and self._has_triples(graph):
+                    raise error_in(self.update, operation, f"graph <{graph.value}> already exists")
+            case ChangeGraph():
+                return GraphChange(removed=self._triples_of(operation.target, operation.at))
+        return GraphChange()
 
-    def _modify(self, operation: Modify) -> Columns | None:
+    def _modify(self, operation: Modify) -> GraphChange:
         found, rows = self._solutions(operation.query)
         blanks: dict[str, Ids] = {}
-        parts = [self._instances(quad, found, rows, blanks) for quad in operation.insert]
-        return _joined(parts) if parts and rows else None
+        removed, added = (
+            joined([self._instances(quad, found, rows, blanks) for quad in template]) if rows else NO_QUADS
+            for template in (operation.delete, operation.insert)
+        )
+        return GraphChange(removed, added)
 
-    def _transfer(self, operation: TransferGraph) -> Columns | None:
-        """Add the triples of a graph to another. COPY to a graph with triples would remove them."""
+    def _transfer(self, operation: TransferGraph) -> GraphChange:
+        """Add the triples of a graph to another. COPY and MOVE first remove what is there; MOVE also removes the
+        source.
+        """
         source, target = operation.source, operation.target
         if source == target:
-            return None
-        if source is not None and not operation.silent and not self._has_triples(source):
+            return GraphChange()
+        if source is not None and not self._has_triples(source):
+            if operation.silent:
+                return GraphChange()
             raise error_in(self.update, operation, f"graph <{source.value}> does not exist")
-        if operation.verb == "COPY" and self._has_triples(target):
-            message = "COPY to a graph that has triples is not supported yet: the stored graph only grows"
-            raise error_in(self.update, operation, message)
-        pattern = Bgp((Triple(_S, _P, _O),))
-        algebra = Project(pattern if source is None else Graph(source, pattern), (_S, _P, _O))
-        query = ContinuousQuery(self.update.text, Form.SELECT, algebra, (_S, _P, _O), at=operation.at)
+        s, p, o, g = self._triples_of(source or "DEFAULT", operation.at)
+        replaced = NO_QUADS if operation.verb == "ADD" else self._triples_of(target or "DEFAULT", operation.at)
+        moved = (s, p, o, g) if operation.verb == "MOVE" else NO_QUADS
+        name = np.uint64(0 if target is None else self.core.term_id(target))
+        return GraphChange(joined([replaced, moved]), (s, p, o, np.full(len(g), name)))
+
+    def _triples_of(self, graph: Iri | str, at: int) -> Columns:
+        """Return the triples of a graph, or of the graphs that DEFAULT, NAMED or ALL means."""
+        if graph == "ALL":
+            return joined([self._triples_of("DEFAULT", at), self._triples_of("NAMED", at)])
+        variables: tuple[Variable, ...] = (_S, _P, _O)
+        pattern: Node = _TRIPLES
+        if isinstance(graph, Iri):
+            pattern = Graph(graph, pattern)
+        elif graph == "NAMED":
+            pattern, variables = Graph(_G, pattern), (*variables, _G)
+        query = ContinuousQuery(self.update.text, Form.SELECT, Project(pattern, variables), variables, at=at)
         found, rows = self._solutions(query)
-        graph = np.full(rows, 0 if target is None else self.core.term_id(target), np.uint64)
-        return found["s"], found["p"], found["o"], graph
+        if not rows:
+            return NO_QUADS
+        name = self.core.graph_id(graph.value) if isinstance(graph, Iri) else 0
+        return found["s"], found["p"], found["o"], found.get("g", np.full(rows, name, np.uint64))
 
     def _instances(self, quad: Quad, found: dict[str, Ids], rows: int, blanks: dict[str, Ids]) -> Columns:
         """Return a quad of a template for each solution, without those that are no RDF triples (§3.1.3). `blanks`: the
@@ -159,13 +178,14 @@ class UpdateRun:
 
     # ---- reading
     def _source(self) -> native.Source:
-        """Return the stored graph with what the operations have added so far."""
+        """Return the stored graph with what the operations have changed so far."""
         assert self._view is not None
         if self._pending:
             if not isinstance(self._view, native.Overlay):
                 self._view = native.Overlay(self.core.store.labels, self._view)
-            for columns in self._pending:
-                self._view.add(*columns)
+            for change in self._pending:
+                self._view.remove(*change.removed)
+                self._view.add(*change.added)
             self._pending.clear()
         return self._view
 
@@ -190,6 +210,9 @@ def _is_iri(ids: Ids) -> Ids:
     return is_iri
 
 
-def _joined(parts: list[Columns]) -> Columns:
-    s, p, o, g = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return s, p, o, g
+def _of_data(core: EngineCore, operation: Operation) -> GraphChange:
+    assert isinstance(operation, ChangeData)
+    if not operation.quads:
+        return GraphChange()
+    quads = quads_of(core.dictionary, operation.quads)
+    return GraphChange(added=quads) if operation.insert else GraphChange(removed=quads)

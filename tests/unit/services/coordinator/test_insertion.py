@@ -33,7 +33,7 @@ def test_an_update_is_insert_data_and_nothing_else(terms):
         (continuous, "a query is not an update"),
         ("INSERT { ?s <http://x/p> 1 } WHERE { ?s ?p ?o }", "INSERT … WHERE is not supported in a cluster yet"),
         ("ADD <http://x/g> TO <http://x/h>", "ADD is not supported in a cluster yet: use INSERT DATA"),
-        ("DELETE DATA { <http://x/s> <http://x/p> 1 }", "DELETE DATA is not supported yet"),
+        ("DELETE DATA { <http://x/s> <http://x/p> 1 }", "DELETE DATA is not supported in a cluster yet"),
     ):
         with pytest.raises(QueryError, match=message):
             Insertion.of_update(terms, text)
