@@ -189,5 +189,5 @@ def test_one_shot_datasets_follow_sparql(system: Any) -> None:
 
 
 def test_a_load_by_an_update_is_refused_and_says_so() -> None:
-    with penstock.Engine() as engine, pytest.raises(penstock.QueryError, match="not supported yet: use Engine.load"):
+    with penstock.Engine() as engine, pytest.raises(penstock.QueryError, match="LOAD is not supported yet"):
         engine.update("LOAD <urn:g>")

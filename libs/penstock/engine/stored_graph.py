@@ -15,13 +15,16 @@ from penstock.engine.intake.bins import appended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import TypeAlias
 
     from penstock.core._native import Ids
     from penstock.engine.intake.bins import Bins
     from penstock.engine.intake.declaration import Declaration
-    from penstock.engine.intake.graph_change import Columns
     from penstock.errors import DataPlaneError, UnavailableError
     from penstock.query.planning.cost.placement import Placement
+
+    Columns: TypeAlias = tuple[Ids, Ids, Ids, Ids]
+    """Quads: columns s, p, o and g of ids; g is 0 for the default graph."""
 
 
 class StoredGraph(Protocol):

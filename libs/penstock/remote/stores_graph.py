@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids
     from penstock.engine.intake.bins import Bins
     from penstock.engine.intake.declaration import Declaration
-    from penstock.engine.intake.graph_change import Columns
+    from penstock.engine.stored_graph import Columns
     from penstock.query.planning.cost.placement import Placement
     from penstock.remote.store_links import StoreLinks
 

@@ -11,14 +11,11 @@ from penstock.engine.intake.graph_loading import Document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import TypeAlias
 
     from numpy.typing import NDArray
 
-    from penstock.core._native import Ids
     from penstock.engine.engine_core import EngineCore
-
-    Columns: TypeAlias = tuple[Ids, Ids, Ids, Ids]
+    from penstock.engine.stored_graph import Columns
 
 _NONE = np.zeros(0, np.uint64)
 NO_QUADS: Columns = (_NONE, _NONE, _NONE, _NONE)

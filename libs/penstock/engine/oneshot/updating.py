@@ -23,8 +23,8 @@ from penstock.rdf.terms import BLANK
 if TYPE_CHECKING:
     from penstock.core._native import Ids
     from penstock.engine.engine_core import EngineCore
-    from penstock.engine.intake.graph_change import Columns
     from penstock.engine.oneshot.one_shot import OneShot
+    from penstock.engine.stored_graph import Columns
     from penstock.query.algebra.tree import Node, Term
     from penstock.query.ir import Operation, Quad, Update
 
