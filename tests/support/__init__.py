@@ -1,1 +1,1 @@
-"""What several test suites share: finding shared data, a brute-force oracle of docs/semantics.md, comparing answers."""
+"""Helpers of several test suites: finding shared data, a brute-force oracle of docs/semantics.md, comparing answers."""

@@ -1,4 +1,4 @@
-"""An active coordinator's state alone, on the memory log: without elections, clocks and other services."""
+"""The state of an active coordinator on the memory log, without elections, clocks and other services."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ SHARDS = 2
 
 
 class ActiveCoordinator:
-    """`active` on a log of its own. `take_over` replaces it by an instance that starts from the control topic."""
+    """An active coordinator (`active`) with its own log. `take_over` replaces it by one that starts from the control
+    topic.
+    """
 
     def __init__(self, discard_after_ms: int | None = None) -> None:
         self.log = MemoryLog(VirtualClock(1_000))
@@ -36,7 +38,7 @@ class ActiveCoordinator:
         return self.active
 
     def records(self, topic: str, partition: int = 0) -> list[tuple[bytes | None, Wire | None]]:
-        """Return keys and decoded values of a partition, in order."""
+        """Return the keys and decoded values of a partition, in order."""
         reader = self.log.reader({Partition(topic, partition): START})
         found = reader.poll()
         reader.close()

@@ -1,6 +1,7 @@
-"""What every adaptor must make of the same messages: a corpus, and its records in a form that can be compared.
+"""A corpus of messages, and the records that an adaptor writes for it, in a form that can be compared.
 
-Terms stand for ids, and a blank node for its first place in its event; where records of tuples are cut does not count.
+In this form, terms replace ids, and the place where a blank node first occurs in its event replaces the blank node. The
+form does not show how tuples are divided among records.
 """
 
 from __future__ import annotations
@@ -59,12 +60,12 @@ CORPUS: list[tuple[bytes | None, dict[str, str]]] = [
     (LINE + b"\r\n" + LINE, {"some": "header", "other": ""}),
     *[(b'<http://x/%d> <http://x/p> "value number %d" .' % (i, i), {"timestamp": str(i)}) for i in range(300)],
 ]
-"""Messages: value, headers."""
+"""Messages, each a value and its headers."""
 
 
 @dataclass(slots=True)
 class Dictionary:
-    """A dictionary service that answers at an address, over a log of its own."""
+    """A dictionary service that answers at an address, with its own log."""
 
     address: str
     service: DictionaryService
@@ -86,14 +87,14 @@ def dictionary() -> Iterator[Dictionary]:
 
 
 def create(log: Log, names: TopicNames) -> None:
-    """The topics of all streams, and those beside them."""
+    """Create the topics of all streams, the control topic and the dead letter topic."""
     both = [topic(name) for name in STREAMS.values() for topic in (names.events, names.tuples)]
     log.create([Topic(name, PARTITIONS) for name in both])
     log.create([Topic(names.control, 1, "compact"), Topic(names.dead_letter)])
 
 
 def declarations() -> dict[str, StreamDeclaration]:
-    """By name."""
+    """Return the declarations of all streams, by name."""
     return {
         name: StreamDeclaration(number, iri, name, 100, 0, True, (), 0, 10_000, 86_400_000)
         for number, (iri, name) in enumerate(STREAMS.items(), 1)
@@ -101,7 +102,7 @@ def declarations() -> dict[str, StreamDeclaration]:
 
 
 def declare(log: Log, names: TopicNames, *streams: str) -> None:
-    """Declare these, or all."""
+    """Declare these streams; without names, all streams."""
     every = declarations()
     log.writer().append(
         [Record(names.control, encode(every[name]), f"stream:{name}".encode()) for name in streams or every]
@@ -109,7 +110,7 @@ def declare(log: Log, names: TopicNames, *streams: str) -> None:
 
 
 def pass_only(log: Log, names: TopicNames, version: int, *predicates: str) -> None:
-    """Let only these predicates through, of every stream."""
+    """Let only these predicates of every stream pass."""
     records = [StreamPredicates(iri, version, predicates, np.full(len(predicates), version)) for iri in STREAMS]
     log.writer().append([Record(names.control, encode(r), f"filter:{r.stream}".encode()) for r in records])
 
@@ -117,7 +118,7 @@ def pass_only(log: Log, names: TopicNames, version: int, *predicates: str) -> No
 def by_plain(
     names: TopicNames, dictionary: Dictionary, produced: Sequence[Record], passed: Sequence[str] | None = None
 ) -> tuple[Written, Adaptor]:
-    """What the plain adaptor makes of messages; `passed`: the only predicates that are."""
+    """Return what the plain adaptor writes for messages. `passed`: the only predicates that pass (None: all)."""
     log = MemoryLog()
     create(log, names)
     declare(log, names)
@@ -131,7 +132,7 @@ def by_plain(
 
 
 def messages(names: TopicNames) -> list[Record]:
-    """The corpus in each stream, the second one's shifted, over all partitions."""
+    """Return the corpus once for each stream, over all partitions; for the second stream it begins at another message."""
     found = []
     for shift, name in enumerate(STREAMS.values()):
         for i, (value, headers) in enumerate(CORPUS[7 * shift :] + CORPUS[: 7 * shift]):
@@ -142,8 +143,8 @@ def messages(names: TopicNames) -> list[Record]:
 
 @dataclass(slots=True)
 class Written:
-    """What an adaptor wrote: per source partition its events and heartbeats in order, dead letters by source, and the
-    versions of the filter.
+    """What an adaptor wrote: the events and heartbeats of each source partition in order, dead letters by source, and
+    the versions of the filter.
     """
 
     events: dict[Partition, list[tuple]] = field(default_factory=dict)
@@ -152,7 +153,9 @@ class Written:
 
 
 def written(messages: Iterable[Message | Record], decoded) -> Written:
-    """`messages`: of the topics of tuples and dead letters, in order. `decoded(ids)`: terms of ids."""
+    """Return what `messages` of the tuples topics and the dead letter topic hold, in order. `decoded(ids)` returns
+    terms.
+    """
     found = Written()
     for message in messages:
         name, record = Partition(message.topic, message.partition), record_of(message)
@@ -187,7 +190,7 @@ def _terms(terms: Sequence) -> tuple:
 
 
 def read(log: Log, names: TopicNames, decoded) -> Written:
-    """What is in the log."""
+    """Return what an adaptor has written to the log."""
     sources = [Partition(names.tuples(name), n) for name in STREAMS.values() for n in range(PARTITIONS)]
     records = []
     for name in [*sources, Partition(names.dead_letter)]:

@@ -1,4 +1,4 @@
-"""An HTTP server that answers requests with given status codes, and remembers them."""
+"""An HTTP server that answers requests with given status codes, and remembers the requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Self
 
 
 class AnsweringServer:
-    """Answers each PUT with the next status. `requests`: path, body, method and authorization of each."""
+    """Answers each PUT with the next status. `requests`: the path, body, method and authorization of each request."""
 
     def __init__(self, statuses: list[int]) -> None:
         self.requests: list[tuple[str, bytes, str, str | None]] = []

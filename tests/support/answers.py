@@ -1,4 +1,4 @@
-"""Answers in one form, whoever gave them, and what it takes for two of them to be equal."""
+"""Answers of any engine in one form, and their comparison."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.terms import Row, Triple, comparable, from_rdflib
 
 @dataclass(frozen=True)
 class Rows:
-    """A bag of solutions; a list where `ordered`."""
+    """A bag of solutions; if `ordered`, a list."""
 
     variables: tuple[str, ...]
     rows: tuple[Row, ...]
@@ -25,7 +25,7 @@ Answer: TypeAlias = bool | Rows | frozenset[Triple]
 
 
 def from_api(answer: Any, *, ordered: bool = False) -> Answer:
-    """Turn what `Engine` gives (Solutions | bool | rdflib.Graph) into an Answer."""
+    """Turn an answer of `Engine` (Solutions | bool | rdflib.Graph) into an Answer."""
     if isinstance(answer, bool):
         return answer
     if isinstance(answer, rdflib.Graph):
@@ -36,7 +36,7 @@ def from_api(answer: Any, *, ordered: bool = False) -> Answer:
 
 
 def difference(expected: Answer, got: Answer) -> str | None:
-    """Return None where the answers are equal up to the names of blank nodes, else what differs."""
+    """Return None if the answers are equal except for the names of blank nodes, else a text of the differences."""
     if isinstance(expected, Rows) and isinstance(got, Rows):
         if sorted(expected.variables) != sorted(got.variables):
             return f"variables {expected.variables} / {got.variables}"
@@ -66,7 +66,7 @@ def _show(row: Any) -> str:
 
 
 def isomorphic(left: list[Any], right: list[Any]) -> bool:
-    """Return whether two bags of tuples are equal under one bijection of their blank nodes."""
+    """Return whether a bijection of the blank nodes makes two bags of tuples equal."""
     if len(left) != len(right):
         return False
     if Counter(left) == Counter(right):
@@ -90,7 +90,7 @@ def isomorphic(left: list[Any], right: list[Any]) -> bool:
 
 
 def _colours(rows: list[Any]) -> dict[Any, int]:
-    """Refine the blank nodes of a bag into classes that no bijection can mix (as hashes of their neighbourhood)."""
+    """Return a hash of each blank node's neighbourhood: no bijection maps a node to one with another hash."""
     colour = {term: 0 for row in rows for term in row if isinstance(term, ox.BlankNode)}
     for _ in range(4):
         seen: dict[Any, list[int]] = {node: [] for node in colour}

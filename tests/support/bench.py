@@ -1,4 +1,4 @@
-"""An engine with a fixed clock, and short words for triples, texts and answers: for tests of single behaviours."""
+"""An engine with a fixed clock, and short forms of triples, texts and answers, for tests of single behaviours."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WALL = 1_000_000
 
 
 class Bench:
-    """Streams `urn:s`, `urn:t`, … and queries over `urn:` names, in few words."""
+    """Streams `urn:s`, `urn:t`, … and queries over `urn:` names, in a short form."""
 
     def __init__(self, **settings: Any) -> None:
         self.settings = {"clock": lambda: WALL, "seed": 1} | settings
@@ -50,7 +50,7 @@ def text(
 
 
 def rows(answer: Any) -> list[Any]:
-    """Return an answer's rows as sorted tuples of last words (single words where there is one variable)."""
+    """Return an answer's rows, sorted: tuples of terms without `urn:`, or the terms alone if there is one variable."""
     if isinstance(answer, bool):
         return [answer]
     if isinstance(answer, penstock.Solutions):
@@ -61,5 +61,5 @@ def rows(answer: Any) -> list[Any]:
 
 
 def timeline(query: penstock.Query) -> dict[int, list[Any]]:
-    """Take what has fired: instant -> rows."""
+    """Poll a query, and return the rows of each instant."""
     return {e.time: rows(e.answer) for e in query.poll()}

@@ -27,7 +27,7 @@ def term(word: str) -> str:
 
 
 def nt(*triples: str) -> str:
-    """N-Triples of some triples, each three words."""
+    """Return the N-Triples text of triples, each given as three words."""
     return "\n".join(" ".join(map(term, triple.split())) + " ." for triple in triples)
 
 
@@ -38,7 +38,7 @@ def short(value: Term | None) -> str | None:
 
 
 def bag(answer: Answer) -> Counter[Any]:
-    """An answer as a bag of tuples of short forms (one variable: of plain words)."""
+    """Return an answer as a bag of tuples of short forms; with one variable, as a bag of short forms."""
     rows = answer.rows if isinstance(answer, Rows) else answer
     assert not isinstance(rows, bool)
     forms = (tuple(short(value) for value in row) for row in rows)
@@ -46,12 +46,12 @@ def bag(answer: Answer) -> Counter[Any]:
 
 
 def words(evaluation: Reported) -> list[Any]:
-    """Return the rows of an evaluation in short form, sorted, each as often as it is there."""
+    """Return the rows of an evaluation in short form, sorted, with duplicates."""
     return sorted(bag(evaluation.answer).elements(), key=str)
 
 
 def timeline(evaluations: list[Reported]) -> dict[int, list[Any]]:
-    """Return instant -> rows in short form; no instant may come twice or out of order."""
+    """Return the rows of each instant in short form. Every instant must be later than the one before."""
     times = [e.time for e in evaluations]
     assert times == sorted(set(times)), times
     return {e.time: words(e) for e in evaluations}

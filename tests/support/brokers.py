@@ -1,4 +1,4 @@
-"""One real Kafka broker a test session."""
+"""One real Kafka broker for each test session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _MEMORY = Path("/dev/shm")
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    """A running broker; skipped with the reason where this machine has neither its jars nor means to fetch them."""
+    """Yield a running broker. The test is skipped if this machine has neither the broker's jars nor the means to fetch
+    them.
+    """
     try:
         find_java()
         kafka_jars()
@@ -40,5 +42,5 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture
 def topic_prefix() -> str:
-    """A name that no other test's topics begin with."""
+    """Return a prefix that the topics of no other test have."""
     return f"test-{os.getpid()}-{next(_numbers)}-{time.time_ns()}"

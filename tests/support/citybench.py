@@ -1,6 +1,6 @@
-"""CityBench as tests need it: its texts, its readings as events, and what each window's answer must be.
+"""CityBench for tests: its query texts, its readings as events, and the answer expected at each instant.
 
-The authors' windows are [from, to); ours are (from, to]: every reading is moved by 1 ms.
+The windows of its authors are [from, to), and ours are (from, to]; so every reading is moved by 1 ms.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Text:
         return [w.stream for w in self.header.windows]
 
     def instants(self, until: int) -> list[int]:
-        """Return the instants at which some window reports, of a query that saw its first reading just after 0."""
+        """Return the instants at which a window reports, for a query whose first reading came just after 0."""
         return sorted({t for w in self.header.windows for t in range(w.step, until + 1, w.step)})
 
 
@@ -82,20 +82,22 @@ def _events(stream: str, **options: Any) -> list[Event]:
 
 @functools.cache
 def replayed(stream: str, rows: int) -> list[Event]:
-    """Return the first rows of a stream, one a second from 0, as the authors' harness plays them."""
+    """Return the first rows of a stream, one each second from 0, as the authors' harness replays them."""
     return _events(stream, time="replay", max_rows=rows)
 
 
 @functools.cache
 def observed(stream: str, start: str, end: str) -> list[Event]:
-    """Return the readings between two moments by their own time (user locations have none: one a second from start)."""
+    """Return the readings between two moments, at their own times. User locations have no time: one comes each second
+    from `start`.
+    """
     found = _events(stream, time="obtime", start=start, end=end)
     last = int(shared.module("data/citybench/citybench2nq.py").ms(end, "T"))
     return sorted((event for event in found if event[0] <= last + 1), key=lambda event: event[0])
 
 
 def folded(answer: Answer) -> Answer:
-    """Return the answer with xsd:long as xsd:integer: pyoxigraph stores them so."""
+    """Return the answer with xsd:integer in place of xsd:long, as pyoxigraph stores numbers."""
     if not isinstance(answer, Rows):
         return answer
     return Rows(answer.variables, tuple(tuple(map(_folded, row)) for row in answer.rows))
@@ -108,7 +110,7 @@ def _folded(term: Term | None) -> Term | None:
 
 
 class Expectation:
-    """Answers of one text by pyoxigraph: the FROM graphs and every window's content in one default graph."""
+    """Answers of one text by pyoxigraph, with the FROM graphs and the content of every window in one default graph."""
 
     def __init__(self, text: Text, events: dict[str, list[Event]]) -> None:
         self.text, self.events = text, events

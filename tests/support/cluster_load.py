@@ -1,4 +1,4 @@
-"""A cluster of processes under load: events of one stream, and what the embedded engine answers to them."""
+"""A cluster of processes under load: events of one stream, and the embedded engine's answers to them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 INTEGER = b"http://www.w3.org/2001/XMLSchema#integer"
 IRI, BEGIN, BOUND_S = "http://x/s", 1_000, 400.0
 EVENT_MS = 7
-"""Event time between two events."""
+"""Event time between two events, in ms."""
 SETTINGS = {"timing": "all", "max_ahead_ms": 1 << 52, "idle_timeout_ms": 3_600_000}
 QUERIES = {
     "busy": f"REGISTER QUERY busy AS SELECT ?s (COUNT(*) AS ?n) FROM STREAM <{IRI}> [RANGE 1s STEP 500ms] "
@@ -35,7 +35,7 @@ QUERIES = {
 
 
 def reading(time_ms: int) -> bytes:
-    """A value of one of five things, and a term that is new each time."""
+    """Return N-Triples of one event: a value of one of five things, and a term that no other event has."""
     thing = b"<http://x/%d>" % (time_ms % 5)
     return b'%s <http://x/p> "%d"^^<%s> .\n%s <http://x/says> "reading %d" .' % (
         thing,
@@ -47,7 +47,7 @@ def reading(time_ms: int) -> bytes:
 
 
 class Load:
-    """Events of one stream of some partitions, and what the embedded engine answers to them."""
+    """Events of one stream with several partitions, and the embedded engine's answers to them."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Load:
         settings: Mapping[str, Any] = SETTINGS,
         event: Callable[[int], bytes] | None = None,
     ) -> None:
-        """`event`: the triples of the event at a time; None = `reading`."""
+        """`event`: gives the N-Triples of the event at a time; None = `reading`."""
         self.settings = settings
         self.event = event or reading
         self.queries, self.graphs = dict(queries), graphs or {}
@@ -80,7 +80,7 @@ class Load:
         self.beat(BEGIN)
 
     def register(self, client: Client, name: str, text: str) -> None:
-        """Register a query while events come, wherever that lets it begin."""
+        """Register a query while events come, and remember where it begins."""
         client.register(text, name)
         self.wait(lambda: client.registration_point(name) is not None, "a registration point")
         self.points[name], self.queries[name] = client.registration_point(name) or 0, text
@@ -97,7 +97,7 @@ class Load:
         self.writer.append([Record(topic, None, None, i, header) for i in range(self.partitions)])
 
     def push(self, count: int, seconds: float = 0.0) -> None:
-        """Produce so many events, over so many seconds."""
+        """Produce `count` events, spread over `seconds`."""
         for _ in range(count):
             self.now += EVENT_MS
             data = self.event(self.now)
@@ -131,7 +131,7 @@ class Load:
         return found
 
     def _registered(self, engine: penstock.Engine, name: str) -> penstock.Query:
-        """A query, beginning where the cluster's does."""
+        """Register a query that begins at the same instant as in the cluster."""
         registry = engine._runtime.registry
         own = registry.registration_point
         if name in self.points:
@@ -142,7 +142,7 @@ class Load:
             registry.registration_point = own
 
     def tuples(self) -> list[Tuples]:
-        """What adaptors wrote."""
+        """Return the records of tuples that adaptors wrote."""
         topic = self.names.tuples("s")
         reader = self.log.reader({Partition(topic, i): START for i in range(self.partitions)})
         found = []
@@ -152,7 +152,9 @@ class Load:
         return found
 
     def check(self, cluster: LocalCluster) -> int:
-        """Every evaluation once, and the same. Returns their number."""
+        """Check that the cluster's answers equal the expected ones, each written once. Returns the number of
+        evaluations.
+        """
         expected = self.expected(self.end())
         assert sum("http://x/1" in answer for answer in expected.values()) > 2, "there is something to answer"
         got: dict[tuple[str, int], str] = {}
@@ -164,7 +166,7 @@ class Load:
             for message in reader.poll(1000, 0.2):
                 line = json.loads(message.value)
                 if line["query"] not in self.queries:
-                    continue  # others' queries
+                    continue  # another test's query
                 counts[line["query"], line["time"]] += 1
                 got[line["query"], line["time"]] = content(line)
         reader.close()

@@ -1,4 +1,4 @@
-"""A dispatcher's world: a log in memory, whose events and tuples a test writes in the adaptor's place."""
+"""A dispatcher's surroundings: a log in memory, in which a test writes the events and, in place of the adaptor, tuples."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CrashError(Exception):
 
 
 class CrashesAt(NoFaults):
-    """Dies at the n-th transaction of the dispatcher, before or after it took effect."""
+    """Makes the dispatcher die at its n-th transaction, before or after the transaction takes effect."""
 
     def __init__(self) -> None:
         self.left: int | None = None
@@ -80,7 +80,7 @@ class StateMachine:
             self.writer.append([Record(NAMES.control, encode(each), f"stream:{each.iri}".encode())])
 
     def produce(self, times: Iterable[int], partition: int = 0, name: str = "s", iri: str = IRI) -> None:
-        """Events in the events topic, and each as a record of tuples."""
+        """Write events, and a record of tuples for each."""
         source = Partition(NAMES.events(name), partition)
         for time in times:
             offset = self.log.spans([source])[source].end
@@ -122,7 +122,9 @@ class StateMachine:
         return [b for b in self.read(NAMES.shards) if b.stream == iri]
 
     def content(self, iri: str = IRI, declared: int | None = None) -> dict[int, list[int]]:
-        """Times of each batch's tuples over all shards, in order of arrival; checks what must hold of every log."""
+        """Return the times of each batch's tuples over all shards, in order of arrival. Checks what must hold in every
+        log.
+        """
         found: dict[int, list[tuple[int, int]]] = {}
         numbers = []
         for shard in range(SHARDS):
@@ -143,7 +145,7 @@ class StateMachine:
 
 
 def whole(batches: list) -> list:
-    """Batches of several records joined; their records come in order, none is missing or doubled."""
+    """Return whole batches: records of one batch are joined. Their parts must come in order, each once."""
     found, parts = [], {}
     for batch in batches:
         assert batch.part == len(parts) < batch.parts, (batch.part, batch.parts)

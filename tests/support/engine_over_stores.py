@@ -1,8 +1,8 @@
-"""An embedded engine whose stored graph lies in the shards of stores, read as a cluster's query engine reads them.
+"""An embedded engine whose stored graph is in the shards of stores, which it reads as a cluster's query engine does.
 
 Tests and benchmarks get reads, leases and fork-join over real stores without a log, a dictionary service or a
-coordinator: what stores and engines of a cluster learn from the log, the engine sends here as numbered steps (`Feed`).
-A store that comes back empty gets all of them again.
+coordinator. In a cluster, stores learn from the log; here the engine sends them numbered steps (`Feed`). A store that
+comes back empty gets all steps again.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ if TYPE_CHECKING:
     from support.store_processes import StoreProcesses
 
 _RETRY_S = 0.02
-_TIMEOUT_S = 60.0  # machines are busy, and soft-RoCE runs in an emulated one
+_TIMEOUT_S = 60.0  # long, for machines are busy, and soft-RoCE runs in an emulated machine
 _LIMITS = PlaneLimits(20_000, 60_000)
 _EMULATED_LEASE_MS = 60_000
 
 
 class Feed:
-    """Sends every step to every store. Each store is at most one step behind when the next is sent."""
+    """Sends every step to every store. When a step is sent, each store lacks at most the step before it."""
 
     def __init__(self, stores: StoreProcesses, patience_s: float) -> None:
         self._stores = stores
         self._patience_s = patience_s
         self._steps: list[tuple[dict[str, Any], Columns]] = []
-        self._connections: dict[Address, tuple[Connection, int]] = {}  # and how many steps were sent
+        self._connections: dict[Address, tuple[Connection, int]] = {}  # with the number of steps sent
 
     def send(self, message: dict[str, Any], columns: Columns) -> None:
         """Add a step."""
@@ -61,7 +61,7 @@ class Feed:
             self._bring_up(process.address)
 
     def mend(self) -> None:
-        """Connect anew, and send what stores that were started again lack."""
+        """Connect again, and send the steps that restarted stores lack."""
         for address, (connection, _) in list(self._connections.items()):
             connection.close()
             del self._connections[address]
@@ -86,7 +86,7 @@ class Feed:
                 return
 
     def _connected(self, address: Address) -> tuple[Connection, int]:
-        """A new connection to a store, which may have been started anew; one answer is awaited, as after a step."""
+        """Return a new connection to a store, and how many steps the store has. One answer is due, as after a step."""
         connection = Connection.to(address, SECRET, self._patience_s)
         applied = self._checked(connection.ask({"do": "hello"}))["step"]
         if applied:
@@ -104,13 +104,13 @@ class Feed:
 
 
 class FedGraph(StoresGraph):
-    """The stored graph in stores that this process feeds. Closed batches go there before anything is read."""
+    """The stored graph, in stores that this process feeds. Closed batches are sent to them before anything is read."""
 
     def __init__(self, links: StoreLinks, shards: int, feed: Feed, wait_s: float) -> None:
         super().__init__(shards, links, wait_s)
         self.feed = feed
         self.fed: dict[int, FedStream] = {}
-        self.released: dict[int, int] = {}  # by stream: no view will bound it before that batch
+        self.released: dict[int, int] = {}  # by stream: no view will ask for an earlier batch
 
     def send(self, kind: str, columns: Columns, **fields: Any) -> None:
         self.feed.send({"kind": kind, "released": list(self.released.items()), **fields}, columns)
@@ -124,7 +124,7 @@ class FedGraph(StoresGraph):
         return self.snapshot
 
     def number(self, absorption: Absorption, predicates: Ids) -> None:
-        """Number the labels of tuples that have arrived, here and in the stores. A cluster does it batch by batch."""
+        """Number the labels of tuples that have arrived, here and in the stores. (A cluster does this for each batch.)"""
         batch_labels(self, absorption, predicates)
         known, self._labels = getattr(self, "_labels", 0), len(self.labels_only.label_pairs()[0])
         if self._labels > known:
@@ -147,7 +147,7 @@ class FedGraph(StoresGraph):
         self.released[stream] = max(batch, self.released.get(stream, batch))
 
     def drain(self) -> None:
-        """Send the batches that are closed by now."""
+        """Send the batches that have closed."""
         for stream in self.fed.values():
             stream.drain()
 
@@ -165,7 +165,7 @@ class FedGraph(StoresGraph):
 
 
 class FedStream(native.Stream):
-    """A stream whose windows are here; what of a closed batch is stored, the stores get."""
+    """A stream whose windows are in this process. The stores get the stored part of each closed batch."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class FedStream(native.Stream):
         self._stored = 0
 
     def take(self, *_: Any) -> None:  # type: ignore[override]
-        """Let rows come by `append`."""
+        """Do nothing: rows come by `append`."""
         return
 
     def append(self, ts: np.ndarray, s: Ids, p: Ids, o: Ids) -> None:
@@ -218,7 +218,7 @@ class FedStream(native.Stream):
 
 
 class _WaitingRuntime(Runtime):
-    """Evaluations that stores keep waiting are made later, as a cluster's engine does it."""
+    """Postpones evaluations whose stores do not answer, as a cluster's engine does."""
 
     waiting: Callable[[], Callable[[UnavailableError], None]]
 
@@ -233,8 +233,8 @@ class _WaitingRuntime(Runtime):
 
 
 class EngineOverStores(penstock.Engine):
-    """The embedded engine's face. `transport`: of reads, for all stores or for each. `patience_s`: for stores that are
-    started again.
+    """An engine with the embedded engine's interface. `transport`: of reads, for all stores or for each. `patience_s`:
+    how long it waits for stores that restart.
     """
 
     def __init__(
@@ -273,7 +273,7 @@ class EngineOverStores(penstock.Engine):
         self.keeper = Keeper(self.graph, lease_ms)
 
     def _waiting(self) -> Callable[[UnavailableError], None]:
-        """Return what waits for stores that are started again, as long as the patience lasts."""
+        """Return a function that waits for restarting stores, and raises its argument after `patience_s`."""
         began: list[float] = []
 
         def wait(error: UnavailableError) -> None:
@@ -299,4 +299,4 @@ class EngineOverStores(penstock.Engine):
         self.keeper.close()
         self.links.close()
         self._feed.close()
-        self.graph.fed.clear()  # the core's objects take no part in the collection of cycles
+        self.graph.fed.clear()  # Python's garbage collector does not find cycles through native objects

@@ -1,4 +1,4 @@
-"""The parts of one query engine over the shards topic alone: no coordinator, no dispatcher, no placement."""
+"""The parts of one query engine, with only the shards topic: no coordinator, no dispatcher, no placement."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ TEXT = f"REGISTER QUERY q AS SELECT ?o FROM STREAM <{IRI}> [RANGE 200ms STEP 100
 
 
 class EngineParts:
-    """One partition of the log, one bucket. `declare`, `register`, `stop` and `batch` write the log."""
+    """A query engine over one partition of the log, with one bucket. `declare`, `register`, `stop` and `batch` write
+    the log.
+    """
 
     def __init__(self) -> None:
         self.clock = VirtualClock(1_000)
@@ -94,7 +96,7 @@ class EngineParts:
 
     # ---- the bucket
     def open(self, *, enrolled: bool = True) -> Bucket:
-        """Open the bucket, without progress of an engine before."""
+        """Open the bucket, as if no engine had owned it before."""
         progress = ProgressWriter(self.topics.progress, 0, {})
         bucket = Bucket(0, self.log.transactional("bucket.0"), progress, None, self.buckets.next_incarnation())
         bucket.enrolled = enrolled
@@ -122,7 +124,7 @@ class EngineParts:
         self.write(QueryStop(self._number(), name))
 
     def batch(self, first: int, last: int | None = None, objects: Sequence[str] = ()) -> None:
-        """Write a run of closed batches, whose tuples are in the first one."""
+        """Write a run of closed batches (`first` to `last`), whose tuples are all in the first batch."""
         intern = self.service.terms.intern
         count = len(objects)
         ids = np.array([intern(1, f"http://x/{text}", "", "") for text in objects], np.uint64)

@@ -1,4 +1,4 @@
-"""A small evaluator of bodies, straight from SPARQL 1.1 §18: bags of solutions, bottom-up, no cleverness at all."""
+"""A small evaluator of bodies, which follows SPARQL 1.1 §18 literally: bags of solutions, bottom-up, no optimization."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class ExpressionError(Exception):
     """SPARQL's `err`."""
 
 
-class TooLarge(Exception):  # noqa: N818  it is no fault of the query
-    """An intermediate result that brute force will not finish."""
+class TooLarge(Exception):  # noqa: N818  not the fault of the query
+    """An intermediate result is too large for brute force."""
 
 
 ROW_LIMIT = 30_000
@@ -49,9 +49,8 @@ class Content:
 
 @dataclass
 class Data:
-    """What one evaluation reads. `names`: the graphs that GRAPH ?g ranges over (others answer to their constant).
-
-    `given`: the solution that an EXISTS around what is evaluated substitutes (§18.6): its variables are constants.
+    """The data of one evaluation. `names`: the graphs that GRAPH ?g ranges over (other graphs are only found by name).
+    `given`: in an EXISTS, the outer solution, whose variables are constants (§18.6).
     """
 
     default: Content
@@ -133,7 +132,7 @@ def _element(element: P.Element, data: Data, active: Content) -> list[Solution]:
 
 
 def _fitting(rows: list[Solution], data: Data) -> list[Solution]:
-    """The rows that are compatible with what is substituted, without its variables."""
+    """Return the rows that are compatible with `data.given`, without its variables."""
     fitting = (row for row in rows if _compatible(data.given, row))
     return [{name: term for name, term in row.items() if name not in data.given} for row in fitting]
 
@@ -168,7 +167,9 @@ def _compatible(left: Solution, right: Solution) -> bool:
 
 
 def _candidates(left: list[Solution], right: list[Solution]) -> Callable[[Solution], list[Solution]]:
-    """Return a function from a row of `left` to the rows of `right` that agree with it on what all rows bind."""
+    """Return a function from a row of `left` to the rows of `right` that agree with it on the variables that every row
+    binds.
+    """
     if not left or not right:
         return lambda _: right
     shared = sorted(set.intersection(*(set(row) for row in left), *(set(row) for row in right)))
@@ -244,7 +245,7 @@ def _aggregated(select: P.Select, solutions: list[Solution], data: Data, active:
 
 
 def _folded(expr: P.Expr, members: list[Solution], data: Data, active: Content) -> P.Expr:
-    """Replace the aggregates of `expr` by their values over one group (an unbound variable where they err)."""
+    """Replace the aggregates of `expr` by their values over one group (by an unbound variable for an error)."""
     if isinstance(expr, P.Aggregate):
         try:
             return _aggregate(expr, members, data, active)
@@ -330,7 +331,7 @@ def _text(term: Term) -> str:
 def _iri(text: str) -> Term:
     try:
         return ox.NamedNode(text)
-    except ValueError as error:  # there are characters that no IRI has
+    except ValueError as error:  # a character that no IRI may have
         raise ExpressionError from error
 
 
@@ -467,7 +468,7 @@ def _equal(left: Term, right: Term) -> bool:
     if not (isinstance(left, ox.Literal) and isinstance(right, ox.Literal)):
         return False
     if left.language or right.language:
-        return False  # one of them has a tag, or both differ
+        return False  # only one has a language tag, or the tags differ
     if left.datatype != right.datatype or left.datatype.value not in (XSD + "integer", XSD + "string", XSD + "boolean"):
         raise ExpressionError
     return left.datatype.value == XSD + "integer" and int(left.value) == int(right.value)
@@ -482,6 +483,6 @@ def _compare(name: str, left: Term, right: Term) -> bool:
 
 
 def bag_difference(left: Rows, right: Rows) -> Rows:
-    """Return the rows of `left` that are left when those of `right` are taken away, one for one."""
+    """Return the rows of `left` without the rows of `right`; each row of `right` removes one equal row."""
     rest = Counter(left.rows) - Counter(right.rows)
     return Rows(left.variables, tuple(rest.elements()))

@@ -1,6 +1,4 @@
-"""The stream clauses of a query text, found by regular expressions: enough for the texts of the tests, and
-nobody's parser.
-"""
+"""The stream clauses of a query text, found by regular expressions. They suffice for the texts of the tests."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ class WindowSpec:
 
 @dataclass
 class Header:
-    """`sparql` is the query without its stream and dataset clauses, WINDOW turned into GRAPH."""
+    """`sparql` is the query without its stream and dataset clauses, with GRAPH in place of WINDOW."""
 
     kind: str = "QUERY"
     name: str | None = None

@@ -1,4 +1,4 @@
-"""Documents that make a parser overrun, by name: format and text. `size` is about how large each becomes."""
+"""Documents that exceed the limits of a parser, by name: format and text. `size` is the approximate size of each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RDF = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e
 
 
 def bomb() -> str:
-    """820 bytes that expand to 24 GB: "billion laughs"."""
+    """Return a document of 820 bytes that expands to 24 GB ("billion laughs")."""
     entities = "".join(f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">' for i in range(1, 10))
     return (
         f'<!DOCTYPE r [<!ENTITY a0 "aaaaaaaaaaaaaaaaaaaaaaaa">{entities}]><rdf:RDF {RDF}>'
@@ -25,7 +25,7 @@ def nested(head: str, opening: str, middle: str, closing: str, tail: str, size: 
 
 
 def listed(head: str, item: Callable[[int], str], tail: str, size: int, between: str = ",") -> str:
-    """As many items as fit."""
+    """Return `head`, as many items as fit into `size` characters, and `tail`."""
     items, left, i = [], size - len(head) - len(tail), 0
     while left > 0:
         items.append(item(i))

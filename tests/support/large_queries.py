@@ -1,4 +1,4 @@
-"""Standing queries that are beyond the planning limits (ADR 59)."""
+"""Continuous queries that exceed the planning limits (ADR 59)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ NAMES = tuple(_BODIES)
 
 
 def large_query(name: str, iri: str) -> tuple[str, tuple[str, str]]:
-    """Return the text over a stream, and the limits of which one must be named: a busy machine may run out of time
-    first. Whatever exceeds them is on the second line.
+    """Return the text over a stream, and two limits: the error must name one of them (on a busy machine, the timeout
+    may come first). The part of the text that exceeds the limit is on the second line.
     """
     limit, body = _BODIES[name]
     return _FROM.format(iri=iri, body=body), (limit, "planning_timeout_s")

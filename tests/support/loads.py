@@ -1,4 +1,4 @@
-"""Prepared loads as Spark leaves them, made here without it."""
+"""Prepared loads as Spark writes them, made here without Spark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.term_ids.cluster_terms import TermService
 
 Triple = tuple[str, str, str, str]
-"""Graph ("" = default), subject, predicate, object: all IRIs."""
+"""Graph ("" = default), subject, predicate and object: all IRIs."""
 
 
 def prepared(folder: Path, quads: Sequence[Triple], terms: TermService, shards: int, pieces: int = 2) -> Manifest:

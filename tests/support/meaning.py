@@ -1,4 +1,4 @@
-"""What a body means over one dataset, by two independent evaluators; a third is asked where they differ."""
+"""The answer of a body over one dataset, by two independent evaluators; a third is asked if they differ."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class Tally:
-    """How often the references were asked, and each answer in which the small evaluator stood alone (or rdflib and
-    pyoxigraph each gave another)."""
+    """How often the references were asked, and each answer of the small evaluator that neither rdflib nor pyoxigraph
+    gave.
+    """
 
     evaluations: int = 0
     third_asked: int = 0
@@ -28,7 +29,7 @@ class Tally:
 
 @dataclass
 class Meaning:
-    """The small evaluator's answer, confirmed by one reference engine, or by the other one."""
+    """The small evaluator's answer, confirmed by one of the two reference engines."""
 
     body: P.Body
     tally: Tally

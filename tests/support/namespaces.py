@@ -1,4 +1,4 @@
-"""Network namespaces: one for an engine, one for each node, a link of their own between the engine and each."""
+"""Network namespaces: one for an engine and one for each node, with a link between the engine and each node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Names of namespaces; node n is reached at hosts[n]."""
+    """Names of namespaces; the address of node n is hosts[n]."""
 
     engine: str
     nodes: list[str]
@@ -27,7 +27,9 @@ class Network:
 
 @contextmanager
 def network(nodes: int) -> Iterator[Network]:
-    """Namespaces while the context lasts; skips where this machine or user has none."""
+    """Yield namespaces, which exist while the context lasts. The test is skipped if this machine or user cannot make
+    them.
+    """
     if os.geteuid() != 0 or shutil.which("ip") is None:
         pytest.skip("network namespaces need root and iproute2")
     made = Network(
@@ -62,7 +64,7 @@ def _ip(*arguments: str) -> None:
 
 
 def start(namespace: str, *arguments: str, **options: Any) -> subprocess.Popen[str]:
-    """Start this Python with these arguments in a namespace; its stdin and stdout are pipes of text."""
+    """Start this Python with these arguments in a namespace. Its stdin and stdout are pipes of text."""
     command = ["ip", "netns", "exec", namespace, sys.executable, *arguments]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.Popen(

@@ -1,4 +1,4 @@
-"""What the services of a cluster do at this moment, for the message of a test that waits in vain."""
+"""What the services of a cluster do at this moment, for the message of a test whose wait times out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from penstock.cli.cluster.local_cluster import LocalCluster
 
-_WRITTEN_S = 2.0  # until each service has written its stacks
+_WRITTEN_S = 2.0  # for each service to write its stacks
 _EVENTS, _FRAMES, _WIDTH = 4, 8, 240
 
 
@@ -26,6 +26,6 @@ def occupations(cluster: LocalCluster) -> str:
         text = cluster.supervisor.log_path(service).read_bytes()
         begin = begins.get(service.name, len(text))
         events = text[:begin].decode(errors="replace").splitlines()[-_EVENTS:]
-        stacks = text[begin:].decode(errors="replace").partition("Current thread")[2]  # signals meet the main thread
+        stacks = text[begin:].decode(errors="replace").partition("Current thread")[2]  # the main thread handles signals
         lines += [f"{service.name}: {service.starts} starts", *events, *stacks.splitlines()[: _FRAMES + 1]]
     return "\n".join(line[:_WIDTH] for line in lines)

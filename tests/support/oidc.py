@@ -35,8 +35,8 @@ class SigningKey:
 
 
 class LocalIssuer:
-    """Serves discovery and keys until it is closed. `requests`: paths that were asked for. `answer`: replaces the body
-    of a path; bytes, or a status.
+    """Serves discovery and keys until it is closed. `requests`: paths that were asked for. `answer`: by path, bytes to
+    send as the body, or a status to answer with.
     """
 
     def __init__(self, *keys: SigningKey, port: int = 0) -> None:
@@ -90,7 +90,7 @@ def key_set(*keys: SigningKey) -> bytes:
 
 
 def claims_of(issuer: str, **claims: Any) -> dict[str, Any]:
-    """Claims of a valid token of role read. A claim of None is left out."""
+    """Return the claims of a valid token of role `read`. A claim given as None is left out."""
     now = int(time.time())
     made = {"iss": issuer, "aud": AUDIENCE, "sub": "alice", "iat": now, "exp": now + 60, "roles": ["staff"]} | claims
     return {name: value for name, value in made.items() if value is not None}

@@ -1,4 +1,5 @@
-"""A brute-force model of docs/semantics.md §1 to §5: every tuple ever accepted is kept, every evaluation is computed afresh.
+"""A brute-force model of docs/semantics.md §1 to §5: it keeps every tuple, and computes every evaluation from all of
+them.
 
 `OracleEngine` has the verbs of `penstock.Engine` that change or show meaning. It knows nothing of how Penstock works.
 """
@@ -22,7 +23,7 @@ from support.terms import Triple, parse_triples, parse_update
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Given the data of one evaluation and its instant, the answer.
+# Returns the answer for the data of one evaluation and its instant.
 Meaning = "Callable[[Data, int], Answer]"
 
 
@@ -111,7 +112,7 @@ class QueryModel:
 
 
 class OracleEngine:
-    """`wall_clock_ms` is what `max_ahead` is measured against beside the watermark."""
+    """`wall_clock_ms`: the clock for `max_ahead`, which counts from the later of clock and watermark."""
 
     def __init__(self, wall_clock_ms: Callable[[], int] | None = None) -> None:
         self.streams: dict[str, StreamModel] = {}
@@ -134,7 +135,7 @@ class OracleEngine:
         self.streams[iri] = StreamModel(iri, **settings)
 
     def push(self, iri: str, data: str, timestamp: int) -> str:
-        """Accept one event, or not. Returns its fate: taken, late or refused."""
+        """Offer one event. Returns "taken", "late" or "refused"."""
         stream = self.streams[iri]
         mark = stream.watermark
         if timestamp > max(mark if mark is not None else -math.inf, self._clock()) + stream.max_ahead_ms:
@@ -150,7 +151,7 @@ class OracleEngine:
         return "taken"
 
     def advance(self, iri: str | None, time: int) -> None:
-        """One event for all streams: none of them begins a query with what another one's progress has fired."""
+        """Advance one stream, or all (None). With all, registration points are given before any evaluation fires."""
         for stream in [s for s in self.streams.values() if not s.derived] if iri is None else [self.streams[iri]]:
             self._give_points(stream, time)
             stream.watermark = time if stream.watermark is None else max(stream.watermark, time)
@@ -189,7 +190,9 @@ class OracleEngine:
         del self.queries[name]
 
     def query(self, text: str, meaning: Any = None) -> Answer:
-        """One-shot, over the latest stable snapshot: of the whole stored dataset, or of what its clauses list."""
+        """Answer a one-shot query over the latest stable snapshot: the whole stored dataset, or the graphs that its
+        clauses list.
+        """
         header, stored = headers.parse(text), self._stored_at(math.inf, set())
         stored_default = stored.pop(None, set())
         graphs = {g: Content(frozenset(t)) for g, t in stored.items() if g is not None and t}
@@ -238,8 +241,8 @@ class OracleEngine:
         return time if time <= stable else None
 
     def _reports(self, query: QueryModel, window: WindowSpec, until: float) -> dict[int, int]:
-        """The instants at which a count window reports, and after how many tuples since P (the last of each
-        instant).
+        """Return the instants at which a count window reports, each with the number of tuples since P at its last
+        report.
         """
         ordered = self._counted(query, window, until)
         return {ordered[i - 1].time: i for i in range(window.step, len(ordered) + 1, window.step)}
@@ -318,7 +321,7 @@ class OracleEngine:
 
 
 def _plain_meaning(header: Header) -> Any:
-    """Answer by pyoxigraph, with only those graphs that the text names or `GRAPH ?g` ranges over."""
+    """Answer by pyoxigraph, over only the graphs that the text names or that `GRAPH ?g` ranges over."""
     ordered = bool(re.search(r"\bORDER\s+BY\b", header.sparql, re.IGNORECASE))
 
     def meaning(data: Data, time: int) -> Answer:

@@ -1,4 +1,4 @@
-"""Programs that tests take from the machine: installed where they are missing and may be."""
+"""Programs of the machine that tests use. A missing program is installed if this user may install it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PATIENCE_S = 240
 
 
 def program(name: str) -> str | None:
-    """Return where a program is, once the Debian package of its name is installed; None where it cannot be."""
+    """Return the path of a program, after its Debian package (of the same name) was installed if needed; else None."""
     found = shutil.which(name)
     if found is None and os.geteuid() == 0 and (apt := shutil.which("apt-get")):
         environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}

@@ -33,7 +33,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 def run_page(page: Path, folder: Path, change: Callable[[str], str] = str, skip: tuple[str, ...] = ()) -> None:
-    """Run every block but the `sh` blocks that begin with a text of `skip`."""
+    """Run every block except the `sh` blocks that begin with a text of `skip`."""
     printed: str | None = None
     for block in blocks_of(page):
         text = change(block.text)

@@ -1,4 +1,4 @@
-"""Property paths of the small evaluator, straight from SPARQL 1.1 §18.4."""
+"""Property paths of the small evaluator, which follow SPARQL 1.1 §18.4 literally."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def path_pairs(path: P.Path, g: Content, s: Term | None, o: Term | None) -> list[tuple[Term, Term]]:
-    """Return the pairs of `path` as a bag; `s` and `o` are the constant ends (None = variable), §18.4."""
+    """Return the bag of pairs that `path` connects. `s` and `o` are its constant ends (None = variable)."""
     match path:
         case P.Link(iri):
             pairs = [(a, b) for a, _, b in g.by_predicate.get(iri, [])]

@@ -1,4 +1,4 @@
-"""Queries as values: what the random generator makes, the printer prints and the small evaluator evaluates.
+"""Queries as values. The random generator makes them, the printer prints them, and the small evaluator evaluates them.
 
 A body is SPARQL 1.1 without the dataset clauses; `WINDOW <w> {…}` is a node beside `GRAPH`.
 """
@@ -72,7 +72,7 @@ class Exists:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """`argument` None is COUNT(*)."""
+    """An aggregate; with `argument` None, COUNT(*)."""
 
     name: str
     argument: Expr | None

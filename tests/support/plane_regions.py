@@ -1,4 +1,4 @@
-"""Region files whose every word tells where it belongs, and a node that serves them."""
+"""Region files in which every word's value follows from its place, and a node that serves them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ SECRET = b"the secret of a test, long enough"
 
 
 def words(seed: int, start: int, count: int) -> np.ndarray:
-    """Words start.. of the region with that seed."""
+    """Return `count` words of the region with that seed, from word `start`."""
     index = np.arange(start, start + count, dtype=np.uint64)
     return (index + np.uint64(seed << 40)) * np.uint64(0x9E3779B97F4A7C15)
 
 
 def rdma_device(side: str) -> str:
-    """The device of the engine's or of the node's side: two of one machine where $PENSTOCK_RDMA_DEVICES names them."""
+    """Return the RDMA device of a side ("node", or the engine's), from $PENSTOCK_RDMA_DEVICES; "" is the first device."""
     names = os.environ.get("PENSTOCK_RDMA_DEVICES", "").split(",")
     return names[0 if side == "node" else -1]
 
 
 class Node:
-    """A server with regions of its own making; seed and number of a region are the same."""
+    """A server, and the regions that it publishes. The number of a region is its seed."""
 
     def __init__(self, directory: Path, host: str = "127.0.0.1", **options: Any) -> None:
         self.directory = directory
@@ -38,7 +38,7 @@ class Node:
         self.server = Server(host, 0, SECRET, rdma_device=rdma_device("node"), **options)
 
     def add(self, count: int, *, stable: bool = True) -> int:
-        """Publish a region of so many words."""
+        """Publish a region of `count` words, and return its number."""
         seed = len(list(self.directory.iterdir()))
         path = self.path(seed)
         path.write_bytes(words(seed, 0, count).tobytes())
@@ -55,7 +55,7 @@ class Node:
 
 
 def read(plane: native.Plane, node: int, reads: list[tuple[int, int, int]]) -> np.ndarray:
-    """Words of (region, first word, number of words), one read behind the other."""
+    """Return the words of some reads (region, first word, number of words), in order."""
     regions, starts, counts = (np.array(column) for column in zip(*reads, strict=True))
     return plane.read(
         node, regions.astype(np.uint32), starts.astype(np.uint64) * np.uint64(8), (counts * 8).astype(np.uint32)

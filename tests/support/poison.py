@@ -1,6 +1,4 @@
-"""Hostile input for every door of a cluster, each made from a seed, a door's name and a number: it can be
-made again.
-"""
+"""Hostile input for every interface ("door") of a cluster. The seed, the door's name and a number determine each input."""
 
 from __future__ import annotations
 
@@ -62,11 +60,11 @@ class Inputs:
         self._lock = threading.Lock()
 
     def rng(self, door: str, number: int) -> random.Random:
-        """Return what makes an input."""
+        """Return the random generator of an input."""
         return random.Random(f"{self._seed} {door} {number}")
 
     def size(self, rng: random.Random) -> int:
-        """Return how long an extreme input is: up to 60 MiB, seldom."""
+        """Return the length of an extreme input in bytes: up to 60 MiB, but seldom that long."""
         size = rng.choice([1 << 10, 1 << 14, 1 << 16, 1 << 20, 20 << 20, 60 << 20])
         if size <= 1 << 16:
             return size
@@ -77,7 +75,7 @@ class Inputs:
         return size
 
     def rdf(self, rng: random.Random) -> tuple[str, bytes]:
-        """Return a content type and what may be a document of it."""
+        """Return a content type, and a document that may be of that type."""
         kind = rng.choice(list(RDF))
         if rng.random() < 0.05:
             return kind, EXTREMES[kind](self.size(rng)).encode()

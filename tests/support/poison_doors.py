@@ -1,4 +1,4 @@
-"""Doors of a cluster and of `penstock serve`, and what is thrown at each: input by input, made by `Inputs`."""
+"""Doors of a cluster and of `penstock serve`, and the inputs for each, which `Inputs` makes one by one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Blow = Callable[[random.Random], int]
 
 POISON = "http://p/s"
-"""The stream that takes the worst."""
+"""The stream that gets any garbage."""
 METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD", "BREW")
 ROUTES = ("/", "/sparql", "/streams", "/streams/{}", "/streams/{}/events", "/streams/{}/advance", "/streams/{}/late", "/dead-letters",
     "/queries", "/queries/{}", "/queries/{}/results", "/results", "/update", "/data", "/rdf-graphs", "/rdf-graphs/{}", "/explain", "/stats", "/metrics", "/health/live",
@@ -53,7 +53,7 @@ TYPES = ("application/json", "application/x-ndjson", "application/sparql-query",
 
 @dataclass
 class Siege:
-    """Threads that attack doors until the end; what they sent last, and what went wrong in them."""
+    """Threads that attack doors until the end. Keeps their latest inputs and their errors."""
 
     inputs: Inputs
     end: float
@@ -78,7 +78,7 @@ class Siege:
                 self.errors.append(f"{door} {number}: {error!r}")
                 return
             self.sent[door] += 1
-            time.sleep(0.02)  # the machine is shared: pressure comes from the content
+            time.sleep(0.02)  # the machine is shared: the content is to do harm, not the number of inputs
 
 
 def produce(load: Load, blow: Callable[[random.Random], Record]) -> Blow:
@@ -86,7 +86,7 @@ def produce(load: Load, blow: Callable[[random.Random], Record]) -> Blow:
 
     def send(rng: random.Random) -> int:
         record = blow(rng)
-        with suppress(LogError, TransientError, ValueError):  # records that a client refuses
+        with suppress(LogError, TransientError, ValueError):  # the client refuses some records
             writer.append([record])
         return len(record.value or b"")
 
@@ -94,7 +94,9 @@ def produce(load: Load, blow: Callable[[random.Random], Record]) -> Blow:
 
 
 def to_events(load: Load, inputs: Inputs, stream: str) -> Callable[[random.Random], Record]:
-    """Garbage for a stream. That of the good stream is never ahead of it, and about other predicates."""
+    """Return a source of garbage events for a stream. Garbage in stream `s` is never ahead of it, and has other
+    predicates.
+    """
 
     def blow(rng: random.Random) -> Record:
         kind, data = inputs.rdf(rng)
@@ -110,7 +112,7 @@ def to_events(load: Load, inputs: Inputs, stream: str) -> Callable[[random.Rando
 
 
 def to_requests(load: Load, inputs: Inputs, topic: str) -> Callable[[random.Random], Record]:
-    """Requests by topic. The broker itself refuses records without a key: the topics are compacted."""
+    """Return a source of requests for a topic. (The topics are compacted, so the broker refuses records without a key.)"""
 
     def blow(rng: random.Random) -> Record:
         body = inputs.json(rng) if topic == load.names.streams else inputs.query(rng)
@@ -123,7 +125,9 @@ def to_requests(load: Load, inputs: Inputs, topic: str) -> Callable[[random.Rand
 
 
 def over_http(inputs: Inputs, url: Callable[[], str]) -> Blow:
-    """Any method, route, parameters and body; of queries and streams only poisoned names."""
+    """Send HTTP requests with any method, route, parameters and body. The names of queries and streams are always
+    poisoned.
+    """
 
     def blow(rng: random.Random) -> int:
         method, name = rng.choice(METHODS), f"poison-{rng.randrange(5)}"
@@ -145,7 +149,7 @@ def over_http(inputs: Inputs, url: Callable[[], str]) -> Blow:
         with suppress(OSError, http.client.HTTPException):
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
-            answer.read1(1 << 16)  # live answers have no end
+            answer.read1(1 << 16)  # answers of live results have no end
         connection.close()
         return len(body)
 
@@ -154,7 +158,7 @@ def over_http(inputs: Inputs, url: Callable[[], str]) -> Blow:
 
 # ---- Flight
 def _batches(inputs: Inputs, rng: random.Random) -> tuple[pa.Schema, Iterable[pa.RecordBatch], int]:
-    """Return what may be a request of a dictionary, and about how many bytes it has."""
+    """Return what may be a request to a dictionary, and its approximate number of bytes."""
     kind = rng.randrange(8)
     size = inputs.size(rng) if rng.random() < 0.2 else rng.randrange(2_000)
     if kind == 0:  # terms, some of them wrong
@@ -168,7 +172,7 @@ def _batches(inputs: Inputs, rng: random.Random) -> tuple[pa.Schema, Iterable[pa
     if kind == 3:  # too many rows
         rows = pa.table([pa.array(np.zeros(MAX_TERMS // 2, np.uint64))], schema=IDS).to_batches()
         return IDS, rows * rng.randrange(1, 9), 8 * MAX_TERMS
-    if kind == 4:  # offsets that lie outside of the text
+    if kind == 4:  # offsets outside of the text
         offsets = np.frombuffer(rng.randbytes(12), np.int32)
         text = pa.Array.from_buffers(pa.utf8(), 2, [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(b"x")])
         columns = [pa.array([1, 3], pa.uint8()), text, pa.array(["", ""]), pa.array(["", ""])]
@@ -182,7 +186,7 @@ def _batches(inputs: Inputs, rng: random.Random) -> tuple[pa.Schema, Iterable[pa
     if kind == 6:  # another schema
         batch = pa.RecordBatch.from_pydict({f"c{i}": [rng.randbytes(9)] for i in range(rng.randrange(1, 50))})
         return batch.schema, [batch], batch.nbytes
-    count = 300 if size > 1 << 16 else 20  # no end, or so
+    count = 300 if size > 1 << 16 else 20  # very many
     part = terms_table([(3, "x" * (1 << 20), "urn:p:t", "")]).to_batches()
     return TERMS, part * count, count << 20
 
@@ -194,7 +198,7 @@ def _exchange(client: flight.FlightClient, inputs: Inputs, rng: random.Random, h
     writer, reader = client.do_exchange(flight.FlightDescriptor.for_command(verb[: 1 << 16]), options)
     if rng.random() < 0.1:
         writer.begin(schema)
-        held.append((client, writer, reader))  # it stands still
+        held.append((client, writer, reader))  # this exchange stays open, and does nothing
         return 0
     try:
         writer.begin(schema)
@@ -209,7 +213,7 @@ def _exchange(client: flight.FlightClient, inputs: Inputs, rng: random.Random, h
 
 
 def over_flight(inputs: Inputs, port: int) -> Blow:
-    """Every call of Flight; exchanges of the dictionary's own verbs; what one message and one stream may not have."""
+    """Make every call of Flight, exchanges with the dictionary's verbs, and messages and streams beyond the limits."""
     held: deque[object] = deque(maxlen=20)
 
     def blow(rng: random.Random) -> int:
@@ -245,7 +249,7 @@ def over_flight(inputs: Inputs, port: int) -> Blow:
 
 
 def over_http2(inputs: Inputs, port: int) -> Blow:
-    """Frames of HTTP/2, more or less, at a dictionary's port."""
+    """Send frames of HTTP/2, some of them wrong, to a dictionary's port."""
     held: deque[socket.socket] = deque()
 
     def frame(rng: random.Random) -> bytes:
@@ -275,7 +279,7 @@ def over_http2(inputs: Inputs, port: int) -> Blow:
 
 # ---- sockets
 def over_tcp(inputs: Inputs, ports: Callable[[], list[int]]) -> Blow:
-    """Garbage on any port; connections that say little and stay."""
+    """Send garbage to any port, and keep connections open that send little."""
     held: deque[socket.socket] = deque()
 
     def blow(rng: random.Random) -> int:
@@ -302,7 +306,7 @@ def over_tcp(inputs: Inputs, ports: Callable[[], list[int]]) -> Blow:
 
 
 def slowly(ports: Callable[[], list[int]]) -> Blow:
-    """Hundreds of connections that send requests byte by byte, and read nothing."""
+    """Open hundreds of connections that send requests byte by byte, and read nothing."""
     held: deque[socket.socket] = deque()
     heads = [b"GET / HTTP/1.1\r\nx: ", b"POST /data HTTP/1.1\r\nhost: x\r\ncontent-length: 99999\r\n\r\n", b"", b"GET"]
 

@@ -1,4 +1,4 @@
-"""What a cluster and a `penstock serve` take while their doors are under attack: memory, ports, restarts."""
+"""The memory, ports and restarts of a cluster and of a `penstock serve` under attack."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from penstock.cli.up import LocalCluster
 
 MEMORY_LIMIT = 8 * (64 << 20)
-"""What events and requests on their way may take beside twice the idle memory."""
+"""How many bytes events and requests in progress may take, in addition to twice the idle memory."""
 STARTS = 3
 
 
 def listening(pids: list[int]) -> list[int]:
-    """Ports that processes listen on."""
+    """Return the ports that processes listen on."""
     inodes = set()
     for pid in pids:
         with suppress(OSError):
@@ -40,7 +40,7 @@ def listening(pids: list[int]) -> list[int]:
 
 
 def tree(pid: int) -> list[int]:
-    """A process and its children."""
+    """Return a process and its descendants."""
     with suppress(OSError):
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         return [pid, *(each for child in children for each in tree(int(child)))]
@@ -48,7 +48,7 @@ def tree(pid: int) -> list[int]:
 
 
 def _status(pid: int, name: str) -> int:
-    """Bytes that the kernel counts for a process; 0 where it has ended."""
+    """Return a figure of /proc/PID/status in bytes; 0 if the process has ended."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith(f"{name}:"):
@@ -57,12 +57,12 @@ def _status(pid: int, name: str) -> int:
 
 
 def held(pid: int) -> int:
-    """Memory that a process holds, shared memory that it has touched included."""
+    """Return the memory of a process in bytes, with the shared memory that it has touched."""
     return _status(pid, "VmRSS")
 
 
 def peak(pid: int) -> int:
-    """The most that a process has held since `forget_peak`."""
+    """Return the peak memory of a process since `forget_peak`, in bytes."""
     return _status(pid, "VmHWM")
 
 
@@ -72,7 +72,7 @@ def forget_peak(pid: int) -> None:
 
 
 class Served:
-    """A `penstock serve` with a stream whose events are good, and their answers."""
+    """A `penstock serve` with one stream of good events, and a query over it."""
 
     def __init__(self, folder: Path) -> None:
         command = [sys.executable, "-m", "penstock", "serve", "--data-dir", str(folder), "--port", "0"]
@@ -107,7 +107,7 @@ class Served:
         assert status < 300, text
 
     def answered(self) -> bool:
-        """Whether every instant of the last 50 is there once, with one row."""
+        """Return whether each of the last 50 instants has one answer, with one row."""
         place = urlsplit(self.url)
         with socket.create_connection((place.hostname or "", place.port or 0), timeout=5) as connection:
             connection.sendall(
@@ -126,7 +126,7 @@ class Served:
 
 
 class Watch:
-    """Memory of each process: idle, and at most; shared regions; parser processes; restarts."""
+    """Watches the memory of each process (idle, peak), shared regions, parser processes and restarts."""
 
     def __init__(self, cluster: LocalCluster, served: Served) -> None:
         self._cluster, self._served = cluster, served
@@ -142,7 +142,7 @@ class Watch:
         return found | {"serve": self._served.process.pid}
 
     def _regions(self) -> int:
-        """Bytes of the stores' regions in shared memory."""
+        """Return the bytes of the stores' regions in shared memory."""
         folder = self._cluster.services["store-0"].settings["PENSTOCK_REGIONS_DIR"]
         found = 0
         for path in Path(folder).rglob("*"):
@@ -151,7 +151,7 @@ class Watch:
         return found
 
     def look(self) -> None:
-        """Look at everything, and start what has ended."""
+        """Update all figures, and restart processes that have ended."""
         for name, pid in self.pids().items():
             self.peak[name] = max(peak(pid), self.peak[name])
             children = sum(peak(child) for child in tree(pid)[1:])
@@ -160,7 +160,7 @@ class Watch:
         self._cluster.watch()
 
     def beyond(self) -> dict[str, str]:
-        """What has grown too much, or ends again and again."""
+        """Return what has grown too much, and which processes end repeatedly."""
         grown = {
             name: f"{self.peak[name] >> 20} MiB, idle {idle >> 20}"
             for name, idle in self.idle.items()
@@ -175,7 +175,7 @@ class Watch:
 
     # ---- doors
     def http_port(self, name: str) -> int:
-        """The port of a service's HTTP, as its log says."""
+        """Return the HTTP port of a service, from its log."""
         service = self._cluster.services[name]
         starts, port = self._ports.get(name, (0, 0))
         if starts != service.starts:
@@ -189,7 +189,7 @@ class Watch:
         return [self.http_port(name) for name in self._cluster.services] + [urlsplit(self._served.url).port or 1]
 
     def said(self) -> Iterator[str]:
-        """The figures, a line each."""
+        """Yield the figures, one line for each."""
         starts = {name: service.starts for name, service in self._cluster.services.items()}
         for name, idle in self.idle.items():
             parsers = f", parsers {self.parsers[name] >> 20}" if self.parsers[name] else ""

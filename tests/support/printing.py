@@ -1,4 +1,4 @@
-"""Bodies as SPARQL text: as Penstock reads them, or as a plain SPARQL 1.1 engine does (for the reference engines)."""
+"""Bodies as SPARQL text, for Penstock or (for the reference engines) for a plain SPARQL 1.1 engine."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Printer:
 
     def term(self, term: P.Node) -> str:
         if self.names is None and isinstance(term, ox.Literal) and term.language:
-            return f"{str(term)[: -len(term.language)]}{term.language.title()}"  # one tag in whatever case
+            return f"{str(term)[: -len(term.language)]}{term.language.title()}"  # the case of a tag has no meaning
         return "?" + term.name if isinstance(term, P.Var) else str(term)
 
     def expr(self, expr: P.Expr) -> str:

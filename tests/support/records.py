@@ -1,4 +1,4 @@
-"""Records of any topic as objects: Avro of internal ones, headers of what was refused."""
+"""Records of any topic as objects, from the Avro value or, for refused messages, from the headers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ if TYPE_CHECKING:
 
 
 def record_of(message: Message) -> Any:
-    """What a message says."""
+    """Return a message as an object."""
     refused = any(name == "source" for name, _ in message.headers)
     return read_refused(message) if refused else decode(message.value or b"")

@@ -1,4 +1,4 @@
-"""Two engines of others as references for one evaluation: rdflib and pyoxigraph."""
+"""Two independent engines as references for one evaluation: rdflib and pyoxigraph."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def _prepared(text: str) -> Any:
 
 
 def by_rdflib(text: str, data: Data, *, ordered: bool = False) -> Answer:
-    """Mind its known fault: GROUP BY over no solutions gives a row of unbound (docs/semantics.md §7, trap 17)."""
+    """Answer by rdflib. It has a known fault: GROUP BY over no solutions gives an unbound row (docs/semantics.md §7,
+    trap 17).
+    """
     dataset = rdflib.Dataset(default_union=False)
     for s, p, o in data.default.triples:
         dataset.default_graph.add((to_rdflib(s), to_rdflib(p), to_rdflib(o)))

@@ -1,7 +1,7 @@
-"""Suites and data written by others. They are read where they lie and never copied into the repository.
+"""Suites and data written by others. They are read where they are, and never copied into the repository.
 
-The folder is `../shared` beside the checkout, or what the environment variable PENSTOCK_SHARED names; a test that needs
-a part that is not there skips and says which.
+The folder is $PENSTOCK_SHARED, or `../shared` beside the checkout. A test that needs a missing part is skipped, and
+names the part.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def available(part: str) -> bool:
 
 
 def need(part: str) -> Path:
-    """Return the path of a part of the shared folder; skip the test (or the module) that asks where it is absent."""
+    """Return the path of a part of the shared folder. If it is absent, the test (or module) that asks is skipped."""
     if not available(part):
         pytest.skip(f"shared/{part} is not beside this checkout (see PENSTOCK_SHARED)", allow_module_level=True)
     return SHARED / part
 
 
 def module(part: str) -> ModuleType:
-    """Import a script of the shared folder from where it lies."""
+    """Import a script of the shared folder."""
     path = need(part)
     name = "shared_" + path.stem
     if name not in sys.modules:
@@ -43,7 +43,7 @@ def module(part: str) -> ModuleType:
         loaded = importlib.util.module_from_spec(spec)
         sys.modules[name] = loaded
         wrote = sys.dont_write_bytecode
-        sys.dont_write_bytecode = True  # the shared folder may be read-only, and is not ours to litter
+        sys.dont_write_bytecode = True  # the shared folder may be read-only, and belongs to others
         try:
             spec.loader.exec_module(loaded)
         finally:

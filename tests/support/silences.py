@@ -1,4 +1,4 @@
-"""When results of a cluster's queries arrive, and for how long none does."""
+"""The times when results of a cluster's queries arrive, and the longest times without results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from support.cluster_load import Load
 
     class Queries(Protocol):
-        """Queries of a cluster, by name."""
+        """A load with queries, by name."""
 
         @property
         def queries(self) -> Collection[str]: ...
@@ -37,7 +37,9 @@ _POLL_S = 0.02
 
 
 class Arrivals:
-    """Reads committed results as they come, in a thread. `moments`: when those of each query came, s."""
+    """Reads committed results as they come, in a thread. `moments`: for each query, the times in s when its results
+    came.
+    """
 
     def __init__(self, load: Queries) -> None:
         self._queries = load.queries
@@ -55,7 +57,9 @@ class Arrivals:
         self._reader.close()
 
     def silence(self, begin: float, end: float, step_s: float) -> float:
-        """Return the longest time between two results of one of the load's queries between two moments, beyond its step."""
+        """Return by how many seconds the longest gap between two results of a query exceeds its step, between two
+        moments.
+        """
         return max(self._gap(self.moments[query], begin, end) for query in self._queries) - step_s
 
     @staticmethod

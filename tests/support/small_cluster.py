@@ -1,4 +1,4 @@
-"""Every service of a cluster in one process, on the memory log and a virtual clock, without faults: for unit tests."""
+"""All services of a cluster in one process, on the memory log and a virtual clock, without faults, for unit tests."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ SECRET = b"a secret of sixteen bytes"
 
 
 class SmallCluster:
-    """`engines` query engines and one of every other service. `run` steps all until nothing moves.
-
-    `reads`: engines read the stored graph in stores, by that transport; None: each holds it. `execution`: of steps there.
+    """A cluster of `engines` query engines and one of each other service. `run` steps all services until nothing
+    changes. `reads`: the transport by which engines read the stored graph in stores; None: each engine holds the graph.
+    `execution`: how engines run steps over stores.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class SmallCluster:
         self.adaptor = Adaptor(self.log, self.topics.names, self.terms, self.topics.names.adaptor_group)
         self.dispatcher = self.start_dispatcher()
         self.engines: dict[str, QueryEngine] = {}
-        self.paused: list[object] = []  # services that stand still
+        self.paused: list[object] = []  # services that `run` does not step
         self._killed: list[object] = []
         self.stores: dict[str, Store] = {}
         self._lessors: dict[str, LeaseServer] = {}
@@ -79,7 +79,9 @@ class SmallCluster:
         return engine
 
     def start_store(self, name: str, folder: Path, *, keeps: bool = True) -> Store:
-        """Start a store with its regions in `folder`, and checkpoints where all of that folder have theirs."""
+        """Start a store with its regions in `folder`; its checkpoints are in a subfolder that all stores of `folder`
+        share.
+        """
         checkpoints = ShardCheckpoints(folder / "checkpoints", name, self.topics.shards) if keeps else None
         server = Server("127.0.0.1", 0, SECRET, transport="tcp")
         regions, leases = folder / "regions" / name, Leases(self._seconds)
@@ -102,20 +104,20 @@ class SmallCluster:
         return self.clock.now_ms() / 1000
 
     def kill_store(self, name: str) -> None:
-        """Its process is gone: nothing is closed, nothing saved. Its locks go with it."""
+        """End a store like a killed process: it closes and saves nothing, and its locks are released."""
         store = self.stores.pop(name)
         self._lessors.pop(name).close()
-        self._killed.append(store)  # a collector that came by later would remove the files of whoever took its place
+        self._killed.append(store)  # kept, for a later garbage collection would remove the files of its successor
         if store._checkpoints is not None:
             store._checkpoints.close()
 
     def restart_coordinator(self) -> None:
-        """Another instance takes over."""
+        """Let another instance take over."""
         self.coordinator = Coordinator(self.log, self.topics, "c2", self.terms, self.clock)
         self.run()
 
     def kill(self, name: str) -> None:
-        """The engine's process is gone: it closes nothing."""
+        """End an engine like a killed process: it closes nothing."""
         del self.engines[name]
 
     def run(self, rounds: int = 40) -> None:
@@ -159,7 +161,7 @@ class SmallCluster:
     def close(self) -> None:
         for engine in self.engines.values():
             engine.close()
-        for lessor in self._lessors.values():  # a test may have taken away the store of one
+        for lessor in self._lessors.values():  # a test may have removed a lessor's store
             lessor.close()
         for store in self.stores.values():
             store.close()

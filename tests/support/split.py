@@ -1,7 +1,7 @@
-"""An engine whose dictionary is split, as in a cluster (ADR 37), behind the face of the embedded one.
+"""An engine whose dictionary is split, as in a cluster (ADR 37), with the interface of the embedded engine.
 
-What is pushed and loaded has ids of a whole dictionary, the "service"; the engine itself knows a term only once it has
-asked for it, forgets all that it may between operations, and makes private ids for what it computes.
+Pushed and loaded terms have ids of a complete dictionary, the "service". The engine knows a term only after it has
+asked for it, forgets between operations all terms that it may forget, and makes private ids for computed terms.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Service:
-    """The cluster's dictionary; counts what it is asked."""
+    """The cluster's dictionary; counts the requests."""
 
     def __init__(self) -> None:
         self.terms = native.Dictionary()
@@ -52,7 +52,7 @@ class Service:
 
 
 class _Publishing(Evaluator):
-    """What a query publishes goes out with the cluster's ids, as an outlet does it."""
+    """Publishes a query's answers with the cluster's ids, as an outlet does."""
 
     service: Service
 

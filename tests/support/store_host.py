@@ -1,10 +1,9 @@
-"""Forks stores for tests: `python -m support.store_host`, so that a store costs a fork and no imports.
+"""Forks stores for tests: `python -m support.store_host`. To start a store then costs a fork, but no imports.
 
-A line of JSON on stdin (directory, shards, own, host, port) is a store to start; the answer is a line with its process
-id and its port. The stores end with the host, and the host ends when its stdin is closed.
-
-Each store has the store service's shards, leases and servers. What the service reads from the log comes over the
-control connection here, as numbered steps.
+Each line of JSON on stdin (directory, shards, own, host, port) starts a store; the answer is a line with its process id
+and its port. The stores end with the host, and the host ends when its stdin is closed. Each store has the shards,
+leases and servers of the store service. It does not read the log: the same data come over the control connection, as
+numbered steps.
 """
 
 from __future__ import annotations
@@ -31,15 +30,17 @@ if TYPE_CHECKING:
     from penstock.remote.control_connection import Columns
 
 SECRET = b"the secret of the tests' stores"
-RDMA_DEVICES = os.environ.get("PENSTOCK_RDMA_DEVICES", ",").split(",")  # of stores, of engines; empty: the first
+RDMA_DEVICES = os.environ.get("PENSTOCK_RDMA_DEVICES", ",").split(
+    ","
+)  # of stores and of engines; empty: the first device
 
 
 class FedStore(LeaseServer):
-    """A store whose steps come from the process that tests it, in order, over one control connection."""
+    """A store whose steps come from the testing process, in order, over one control connection."""
 
     graph: ShardSet
     step = 0
-    stepping = threading.Lock()  # a connection that was given up may still have a step under way
+    stepping = threading.Lock()  # an abandoned connection may still be applying a step
 
     def _do(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
         match message["do"]:
@@ -49,7 +50,7 @@ class FedStore(LeaseServer):
                 with self.stepping:
                     if message["number"] > self.step:
                         raise DataError(f"step {message['number']} does not follow {self.step}")
-                    if message["number"] == self.step:  # otherwise it is applied already
+                    if message["number"] == self.step:  # otherwise the step is applied already
                         self._apply(message, columns)
                         self.step += 1
                 return {"step": self.step}
@@ -80,7 +81,7 @@ class FedStore(LeaseServer):
 def start_store(
     directory: Path, shards: int, own: list[int], *, host: str = "127.0.0.1", port: int = 0, rdma_device: str = ""
 ) -> FedStore:
-    """Make a store in this process: its data plane answers from now on, its control server once it runs."""
+    """Make a store in this process. Its data plane answers at once, its control server only while it runs."""
     make_directory(directory)
     data = Server(host, 0, SECRET, rdma_device=rdma_device)
     leases, graph = Leases(), ShardSet()
@@ -99,7 +100,7 @@ def _end_with(life: int) -> None:
 
 
 def _be_store(line: str, life: int, answer: int) -> None:
-    """Run a store until SIGTERM, or until `life`, which the host holds the other end of, is closed."""
+    """Run a store until SIGTERM, or until the host closes the other end of the pipe `life`."""
     asked = json.loads(line)
     where = Path(asked.pop("directory")), asked.pop("shards"), asked.pop("own")
     server = start_store(*where, rdma_device=RDMA_DEVICES[0], **asked)
@@ -111,7 +112,7 @@ def _be_store(line: str, life: int, answer: int) -> None:
 
 
 def main() -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the stores' ends need no answer
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the stores
     life, alive = os.pipe()
     answer = os.dup(sys.stdout.fileno())
     for line in iter(sys.stdin.readline, ""):

@@ -1,4 +1,4 @@
-"""Stores as processes, for tests: started, killed, started again; in network namespaces where asked for."""
+"""Stores as processes, which tests start, kill and restart, in network namespaces if wanted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _WAIT_S = 60.0
-_START_S = 300.0  # the first waits for its host's imports too: a minute or two in the emulated machine of test-rdma
+_START_S = 300.0  # with the host's imports: a minute or two in the emulated machine of test-rdma
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class StoreHost:
 
     def __init__(self, namespace: str | None) -> None:
         entering = [] if namespace is None else ["ip", "netns", "exec", namespace]
-        # One thread until it forks: so numpy must not start any.
+        # It must have one thread when it forks, so numpy must not start more.
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OPENBLAS_NUM_THREADS": "1"}
         command = [*entering, sys.executable, "-m", "support.store_host"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
@@ -47,7 +47,7 @@ class StoreHost:
         atexit.register(self.close)
 
     def start(self, **store: Any) -> dict[str, int]:
-        """Start a store; returns its process id and its port."""
+        """Start a store. Returns its process id and its port."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with self._asking:
@@ -61,17 +61,17 @@ class StoreHost:
         return dict(answer)
 
     def close(self) -> None:
-        """End it with all its stores."""
+        """End the host with all its stores."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(_WAIT_S)
 
 
-_host = functools.cache(StoreHost)  # all tests share them
+_host = functools.cache(StoreHost)  # all tests share one host for each namespace
 
 
 class StoreProcess:
-    """One store; `start` after `kill` brings it back at the same port, empty."""
+    """One store. `start` after `kill` starts it again, empty, at the same port."""
 
     def __init__(self, directory: Path, shards: int, own: list[int], place: Place) -> None:
         self.own = own
@@ -104,7 +104,7 @@ class StoreProcess:
 
 
 class StoreProcesses:
-    """Some stores that share the shards of one graph evenly."""
+    """Several stores, among which the shards of one graph are divided evenly."""
 
     def __init__(self, places: Sequence[Place] = (Place(),) * 3, shards: int = 6) -> None:
         base = "/dev/shm" if Path("/dev/shm").is_dir() else None

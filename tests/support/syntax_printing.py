@@ -1,4 +1,4 @@
-"""Syntax trees written out as texts, with white space everywhere: what the parser must read back to the same tree."""
+"""Syntax trees as texts, with white space everywhere. The parser must read each text back to the same tree."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _(node: ast.VerbObjects) -> str:
 
 @printed.register
 def _(node: ast.PathSyntax) -> str:
-    """Every compound part in brackets, which leave no trace in the tree."""
+    """Put every compound part in brackets, which are not in the tree."""
     parts = [printed(part) if isinstance(part, Token) else f"( {printed(part)} )" for part in node.parts]
     match node.operator:
         case "^":

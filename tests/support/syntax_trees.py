@@ -1,4 +1,4 @@
-"""Random syntax trees: every node type, in every shape that the grammar can produce, up to a depth."""
+"""Random syntax trees of limited depth: every node type, in every shape that the grammar can produce."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TreeMaker:
         return self.rng.random() < 0.5
 
     def deeper(self, flat: Callable[[], T], *compound: Callable[[], T]) -> T:
-        """One of `compound` while there is depth left, and now and then `flat`."""
+        """Return a tree of `compound` while there is depth left, and sometimes one of `flat`."""
         if self.depth <= 0 or self.rng.random() < 0.35:
             return flat()
         self.depth -= 1

@@ -1,4 +1,4 @@
-"""One face for the two things under test, so that every case can be held against both: the model and the engine."""
+"""One interface for the model and the engine, so that every case can run with both."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Reported:
 
 
 class OracleSystem:
-    """The model of docs/semantics.md. A restart changes nothing there."""
+    """The model of docs/semantics.md. A restart does not change it."""
 
     kind = "oracle"
 
@@ -127,7 +127,9 @@ class EngineSystem:
         return len(self.engine.late(iri))
 
     def restart(self, *, crash: bool = False) -> None:
-        """Close and open again; or, for `crash`, take a checkpoint and go on from a copy of its folder."""
+        """Close the engine and open it again; or, for `crash`, take a checkpoint and continue from a copy of its
+        folder.
+        """
         assert self.data_dir is not None
         if crash:
             self.engine.checkpoint()

@@ -1,4 +1,4 @@
-"""RDF terms and triples as the tests hold them: pyoxigraph's values, whatever library they came from."""
+"""RDF terms and triples in tests: values of pyoxigraph, also if another library made them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _scopes = itertools.count()
 
 
 def parse_triples(data: str | bytes) -> list[Triple]:
-    """Parse one message of N-Triples. Its blank nodes are its own: no other call ever returns the same ones."""
+    """Parse one message of N-Triples. Its blank nodes are new: no other call returns them."""
     scope = next(_scopes)
 
     def scoped(term: Any) -> Term:
@@ -35,7 +35,7 @@ def parse_triples(data: str | bytes) -> list[Triple]:
 
 
 def parse_update(text: str) -> Iterator[tuple[str | None, Triple]]:
-    """Return the quads of an `INSERT DATA` (graph None = default), blank nodes fresh."""
+    """Return the quads of an `INSERT DATA` (graph None = default), with new blank nodes."""
     scope = next(_scopes)
     for quad in _inserted(text):
         s, o = (
@@ -49,7 +49,7 @@ def parse_update(text: str) -> Iterator[tuple[str | None, Triple]]:
 
 
 def _inserted(text: str) -> Iterable[Any]:
-    """The quads as written: a store of pyoxigraph spells numbers its own way (`02` becomes `2`)."""
+    """Return the quads as they are written. (A store of pyoxigraph changes the spelling of numbers: `02` becomes `2`.)"""
     if plain := re.fullmatch(r"\s*INSERT DATA \{(.*)\}\s*", text, re.DOTALL):
         return ox.parse(plain[1], format=ox.RdfFormat.TRIG)
     store = ox.Store()
@@ -79,7 +79,7 @@ def to_rdflib(term: Term) -> Any:
 
 
 def comparable(term: Term | None) -> Any:
-    """Return a form in which equal answers are equal: computed decimals and doubles by value, all else by spelling."""
+    """Return a form to compare answers by: decimals and doubles by value, all other terms by spelling."""
     if not isinstance(term, ox.Literal):
         return term
     datatype = term.datatype.value

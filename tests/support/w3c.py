@@ -31,10 +31,10 @@ def as_result(answer: Any) -> tuple[Any, ...]:
 
 
 class PenstockAdaptor:
-    """`parse` and `evaluate` as the shared runner calls them, each evaluation on a fresh engine."""
+    """`parse` and `evaluate` as the shared runner calls them. Each evaluation has a new engine."""
 
     def parse(self, text: str, base: str) -> None:
-        penstock.parse(text, base=base, any_function=True)  # the grammar alone, as with the others
+        penstock.parse(text, base=base, any_function=True)  # only the grammar, as with the other engines
 
     def evaluate(self, task: Any) -> tuple[Any, ...]:
         with penstock.Engine() as engine:
@@ -46,7 +46,7 @@ class PenstockAdaptor:
 
 
 def adaptor(name: str) -> Any:
-    """`penstock`, or `pyoxigraph` and `rdflib` to prove the harness itself."""
+    """Return the adaptor of `penstock`, or of `pyoxigraph` or `rdflib` (which test the harness itself)."""
     if name == "penstock":
         return PenstockAdaptor()
     return shared.module("suites/w3c_runner.py").get_engine(name)

@@ -35,7 +35,7 @@ FORMATS = {
 
 @dataclass(frozen=True)
 class Step:
-    """One request, and what its response must be."""
+    """One request, and the response expected."""
 
     method: str
     path: str
@@ -50,7 +50,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A test: requests in order. `graphs`: N-Triples files to load first, with the graph's IRI."""
+    """A test: requests in order. `graphs`: N-Triples files to load first, each with the IRI of its graph."""
 
     name: str
     steps: tuple[Step, ...]
@@ -109,7 +109,7 @@ def _body(graph: rdflib.Graph, message: Any) -> bytes | None:
 
 @contextmanager
 def serving() -> Iterator[tuple[penstock.Engine, str]]:
-    """A fresh engine, and the URL of what `penstock serve` puts around it."""
+    """Yield a new engine, and the URL of the server that `penstock serve` runs for an engine."""
     with penstock.Engine() as engine:
         server = WebServer(application(engine), "127.0.0.1", 0)
         try:
@@ -119,8 +119,8 @@ def serving() -> Iterator[tuple[penstock.Engine, str]]:
 
 
 def run(exchange: Exchange, url: str, paths: dict[str, str]) -> httpx.Response | None:
-    """Send the requests of a test. Returns the first response that is not as it must be, None if all are. `paths`: the
-    server's path for the beginning of a path in the manifest.
+    """Send the requests of a test. Returns the first response that is not as expected, or None. `paths`: the server's
+    path for each prefix of paths in the manifest.
     """
     location = ""
     for step in exchange.steps:
@@ -146,7 +146,7 @@ def _as_expected(step: Step, response: httpx.Response) -> bool:
         return False
     if step.expected_body is None:
         return True
-    # the media type of the body is that of the expected header; documents may have relative IRIs
+    # the body has the media type of the expected header; documents may have relative IRIs
     expected = rdflib.Graph().parse(data=step.expected_body, format="turtle", publicID="http://www.example/gsp")
     found = rdflib.Graph().parse(data=response.text, format="turtle", publicID="http://www.example/gsp")
     return isomorphic(expected, found)

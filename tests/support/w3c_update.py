@@ -24,7 +24,7 @@ def tests() -> tuple[Any, ...]:
 
 
 def state_after(task: Any) -> dict[str | None, list[Any]]:
-    """Execute the update of a test on a fresh engine. Returns the triples of each graph (None: the default graph)."""
+    """Execute the update of a test on a new engine. Returns the triples of each graph (None: the default graph)."""
     key = shared.module("suites/w3c_update_runner.py").key
     with penstock.Engine() as engine:
         for graph, base, path in ((None, *pair) for pair in task.default):
