@@ -1,6 +1,6 @@
 """`python -m benchmarks [NAME...]`: run benchmarks by name, or all; a run of all writes docs/measurements.
 
---tiny runs each at a size of no meaning, to see that it works; nothing is written.
+--tiny runs each at a very small size, to test that it works, and writes nothing.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ ALL = (
 
 
 _APART = frozenset({"macro.spark_load", "macro.spark_large", "macro.spark_adaptor"})
-"""Each in a process of its own."""
+"""Benchmarks that each need their own process."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run them; the exit code is 1 where a target is missed, 2 where an answer is wrong or a benchmark breaks."""
+    """Run benchmarks. The exit code is 1 if a target is missed, 2 if an answer is wrong or a benchmark breaks."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(name.split(".")[1] for name in ALL))
     parser.add_argument("--tiny", action="store_true")
@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _collect(run: Run, name: str, module: str, *, tiny: bool) -> bool:
-    """One benchmark's findings; False where it broke."""
+    """Collect the findings of one benchmark. Returns False if it broke."""
     try:
         for finding in (findings_apart if module in _APART else findings)(module, tiny=tiny):
             if isinstance(finding, Point):

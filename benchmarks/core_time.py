@@ -1,4 +1,4 @@
-"""Listens to the engine's executions: how long each took inside the core, by the wall and by the thread's own clock."""
+"""Measures the engine's executions inside the core, in wall time and in the thread's processor time."""
 
 from __future__ import annotations
 
@@ -22,22 +22,21 @@ _CLOCK_LOOKS = 1_001
 
 @dataclass(slots=True)
 class Executions:
-    """What one plan's executions took, µs each, in order; `warm` is the wall time of the same one again at once."""
+    """Times of one plan's executions in µs, in order. `warm`: the wall time when the execution is repeated at once."""
 
     wall: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
     warm: list[float] = field(default_factory=list)
 
     def busy(self, clock_cost: float) -> list[float]:
-        """Processor time of each, the clock's own call taken off.
-
-        It is never more than the wall time, which is looked at inside: what is, is that call with cold caches.
+        """Return the processor time of each execution in µs, without the cost of reading the clock. It is at most the
+        wall time: any excess is a clock read with cold caches, for the wall time is measured inside.
         """
         return [min(wall, max(0.0, cpu - clock_cost)) for wall, cpu in zip(self.wall, self.cpu, strict=True)]
 
 
 class _Listening:
-    """The native module with an `execute` that notes times by plan."""
+    """The native module, with an `execute` that records the times of each plan."""
 
     def __init__(self, seen: dict[int, Executions], again: int) -> None:
         self._seen = seen
@@ -47,7 +46,7 @@ class _Listening:
         return getattr(native, name)
 
     def execute(self, plan: native.Plan, *arguments: Any, **options: Any) -> native.Result:
-        """Execute as the engine asked, without a profile: clocks between operators would count."""
+        """Execute as the engine asked, but without a profile: its clocks between operators would be measured too."""
         options["profile"] = None
         result = native.execute(plan, *arguments, **options, cpu_time=True)
         spent = self._seen[id(plan)]
@@ -61,9 +60,8 @@ class _Listening:
 
 @contextmanager
 def core_times(again: int = 0) -> Iterator[dict[int, Executions]]:
-    """Times inside the core of every execution while the context lasts, by plan (in order of first use).
-
-    With `again` each one is repeated so often, for what it takes with warm caches.
+    """Yield the times of all executions while the context lasts, by plan (in order of first use). Each execution is
+    repeated `again` times, to measure it with warm caches.
     """
     seen: dict[int, Executions] = defaultdict(Executions)
     listening = _Listening(seen, again)
@@ -78,7 +76,9 @@ def core_times(again: int = 0) -> Iterator[dict[int, Executions]]:
 
 
 def clock_cost_us(core: EngineCore) -> float:
-    """What looking at the thread's clock adds to a `cpu` time: an execution of nothing, less its wall time."""
+    """Return how many µs the reading of the thread's clock adds to `cpu`: that of an empty execution, less its wall
+    time.
+    """
     plan = native.Plan({"slots": 1, "seed": [], "root": {"op": "seed", "id": 1}, "subplans": []})
     view = core.store.view()
     runs = (

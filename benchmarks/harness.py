@@ -1,4 +1,4 @@
-"""What every benchmark shares: result rows, points of curves, clocks, where data is, the machine's state."""
+"""Common parts of benchmarks: result rows, points of curves, clocks, data, the machine's state."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ RESULTS = ROOT / "docs" / "measurements"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure. `ratio` is how many times better than the peer (above 1 = better); `target` is in `unit`.
-
-    `lower_is_better` says which way `met` looks. `clock` says by which clock `value` is; `other_clock` is the same
-    figure by the other one: the thread's processor time beside a wall time, and the wall time beside processor time.
+    """One figure. `ratio`: how many times better than the peer (above 1 = better). `target` is in `unit`, and is an
+    upper limit if `lower_is_better`. `clock`: the clock of `value`, "wall" or the thread's processor time;
+    `other_clock`: the same figure by the other clock.
     """
 
     name: str
@@ -44,20 +43,20 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Peer over us, or us over the peer where higher is better."""
+        """Return peer / value, or value / peer if higher is better."""
         if not self.peer_value or not self.value:
             return None
         return self.peer_value / self.value if self.lower_is_better else self.value / self.peer_value
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is reached; None without one."""
+        """Return whether the target is reached; None without a target."""
         if self.target is None:
             return None
         return self.value <= self.target if self.lower_is_better else self.value >= self.target
 
     def record(self) -> dict[str, object]:
-        """The row as benchmarks.json has it."""
+        """Return the row in the form of benchmarks.json."""
         fields = asdict(self)
         del fields["lower_is_better"]
         return {**fields, "ratio": self.ratio, "met": self.met}
@@ -65,7 +64,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One point of one line of a figure in docs/measurements."""
+    """One point of a line in a figure of docs/measurements."""
 
     figure: str
     line: str
@@ -77,22 +76,22 @@ Finding: TypeAlias = Row | Point
 
 
 class WrongAnswerError(AssertionError):
-    """A benchmark's answers differ from brute force: its figures count for nothing."""
+    """A benchmark's answers differ from brute force, so its figures are worthless."""
 
 
 class LeftOutError(Exception):
-    """A benchmark cannot run here: what it needs is absent."""
+    """A benchmark cannot run here, because something that it needs is absent."""
 
 
 def check(found: object, expected: object, what: str) -> None:
-    """Fail the benchmark where an answer is wrong."""
+    """Raise WrongAnswerError if an answer is wrong."""
     if found != expected:
         raise WrongAnswerError(f"{what}: found {str(found)[:200]}, expected {str(expected)[:200]}")
 
 
 # ---- data
 def need(name: str) -> Path:
-    """A data set of ../shared (or $PENSTOCK_SHARED)."""
+    """Return the path of a data set in ../shared (or $PENSTOCK_SHARED)."""
     path = Path(os.environ.get("PENSTOCK_SHARED") or ROOT.parent / "shared").resolve() / name
     if not path.exists():
         raise LeftOutError(f"shared/{name} is not beside this checkout (see PENSTOCK_SHARED)")
@@ -100,7 +99,7 @@ def need(name: str) -> Path:
 
 
 def script(path: Path) -> ModuleType:
-    """Import a data set's script from where it lies."""
+    """Import the script of a data set."""
     spec = importlib.util.spec_from_file_location("shared_" + path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -116,14 +115,14 @@ def script(path: Path) -> ModuleType:
 # ---- clocks
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Microseconds by the wall's clock and by this thread's."""
+    """Microseconds of wall time, and of this thread's processor time."""
 
     wall: float
     cpu: float
 
 
 def spent(call: Callable[[], object]) -> Spent:
-    """What one call takes."""
+    """Measure one call."""
     cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
     call()
     wall, cpu = time.perf_counter_ns() - wall, time.thread_time_ns() - cpu
@@ -131,22 +130,21 @@ def spent(call: Callable[[], object]) -> Spent:
 
 
 def median_spent(call: Callable[[], object], repeats: int) -> Spent:
-    """Medians of several calls, after one warm-up."""
+    """Return the medians of several calls, after one that is not measured."""
     call()
     times = [spent(call) for _ in range(repeats)]
     return Spent(statistics.median(t.wall for t in times), statistics.median(t.cpu for t in times))
 
 
 def quantile(values: list[float], share: float) -> float:
-    """The value below which that share of the values lies."""
+    """Return the value below which a share (0 to 1) of the values lies."""
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
 # ---- the machine
 def calibrate(at_once: int = 1, tries: int = 1) -> dict[str, float]:
-    """Speed of this machine in a few figures (benchmarks/calibrate.c): the slowest of so many copies at once.
-
-    Of several tries each figure's best: what others on the machine do only makes them worse.
+    """Measure this machine's speed by `at_once` simultaneous copies of benchmarks/calibrate.c. Returns, for each
+    figure, the slowest copy of the best try: other load only makes a try worse.
     """
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "calibrate"
@@ -166,5 +164,5 @@ def calibrate(at_once: int = 1, tries: int = 1) -> dict[str, float]:
 
 
 def load_average() -> float:
-    """Processes that were ready to run during the last minute, this one included."""
+    """Return the average number of processes ready to run during the last minute, with this one."""
     return os.getloadavg()[0]

@@ -28,7 +28,7 @@ _LINE_HEIGHT = 12.0  # points
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What a figure says beside its lines. `levels` are faint horizontal lines with a name."""
+    """The texts and axes of a figure. `levels`: faint horizontal lines with names."""
 
     title: str
     x: str
@@ -53,7 +53,7 @@ FIGURES = {
 
 
 def draw(points: Sequence[Point], folder: Path = RESULTS) -> list[Path]:
-    """Write an SVG for each figure that has points; returns their paths. Without matplotlib there are none."""
+    """Write an SVG for each figure that has points. Returns their paths; without matplotlib, none."""
     try:
         import matplotlib as mpl  # noqa: PLC0415 - an extra
     except ImportError:
@@ -105,7 +105,7 @@ def _draw(figure: Figure, points: Iterable[Point], path: Path) -> Path:
 
 
 def _names(axes: Any, ends: dict[str, tuple[float, float, str]], scale: float) -> None:
-    """Write each line's name beside its end, moved up where it would lie on the one below."""
+    """Write each line's name next to its end, moved up if it would overlap the name below."""
     lowest = float("-inf")
     for name, (x, y, colour) in sorted(ends.items(), key=lambda end: end[1][1]):
         height = axes.transData.transform((x, y))[1] / scale

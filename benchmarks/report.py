@@ -1,4 +1,4 @@
-"""Writes docs/measurements: benchmarks.json (the rows), benchmarks.md (a page of them), curves.json and the figures."""
+"""Writes docs/measurements: benchmarks.json (rows), benchmarks.md (rows as a page), curves.json and the figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MET = {None: "", True: "yes", False: "**no**"}
 
 @dataclass(slots=True)
 class Run:
-    """One run of benchmarks: what was found, what was left out, and how the machine was."""
+    """One run of benchmarks: its findings, the benchmarks left out, and the state of the machine."""
 
     rows: list[Row] = field(default_factory=list)
     points: list[Point] = field(default_factory=list)
@@ -26,7 +26,7 @@ class Run:
     began: float = field(default_factory=time.time)
 
     def write(self) -> None:
-        """Write the results' files."""
+        """Write the files of the results."""
         RESULTS.mkdir(parents=True, exist_ok=True)
         (RESULTS / "benchmarks.json").write_text(json.dumps([row.record() for row in self.rows], indent=1) + "\n")
         points = [asdict(point) for point in self.points]
@@ -75,7 +75,7 @@ def _line(row: Row) -> str:
 
 
 def number(value: float | None) -> str:
-    """A figure with three or four digits that count."""
+    """Return a figure as text, rounded to three or more digits."""
     if value is None:
         return ""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

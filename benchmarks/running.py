@@ -1,4 +1,4 @@
-"""Findings of a benchmark by its module's name, in this process or in one of its own."""
+"""Runs a benchmark by its module's name, in this process or in a new one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 
 def findings(module: str, *, tiny: bool) -> Iterator[Finding]:
-    """Yield what a benchmark finds, as it finds it."""
+    """Yield the findings of a benchmark, as they come."""
     yield from importlib.import_module(f"benchmarks.{module}").run(tiny=tiny)
 
 
 def findings_apart(module: str, *, tiny: bool) -> list[Finding]:
-    """Return what it finds in a process of its own: a JVM keeps the jars and the compiler that it was started with."""
+    """Return the findings of a benchmark from a new process: a JVM keeps the jars and the compiler that it started
+    with.
+    """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         return process.submit(_listed, module, tiny).result()
 

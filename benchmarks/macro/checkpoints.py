@@ -1,8 +1,8 @@
-"""What a checkpoint of a shard costs, whole and of what has changed: bytes, and how long no step is applied.
+"""The costs of a checkpoint of a shard, whole or only its changes: bytes, and how long no step is applied.
 
-A region of a million edges over 200,000 vertices. Between two checkpoints: a minute at a twentieth of LSBench's rate,
-and at its whole rate of 7,460 tuples a second, at vertices drawn at random, which is the worst that a page can meet.
-Pauses are thread time (the disk's own time is not in them, but for the whole save, which had it in the pause).
+A region of a million edges over 200,000 vertices. Between two checkpoints is a minute at LSBench's rate (7,460 tuples a
+second), or at a twentieth of it. The vertices are drawn at random, which is the worst case for pages. Pauses are thread
+time without the disk's own time, except for the whole save, whose pause contains it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _IRI = np.uint64(1 << 60)
 
 
 def run(*, tiny: bool = False) -> Iterator[Row]:
-    """Rows by what came since the last checkpoint."""
+    """Yield rows, by the amount of data since the last checkpoint."""
     edges, batches = (20_000, 20) if tiny else (EDGES, BATCHES)
     rng = np.random.default_rng(1)
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:

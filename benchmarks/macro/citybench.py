@@ -1,9 +1,10 @@
-"""CityBench over real readings of Aarhus: from a window's close to its answer, and the highest rate sustained up with.
+"""CityBench over real readings of Aarhus: the time from a window's close to its answer, and the highest sustained rate.
 
-Events are pushed as users would, N-Triples texts through `push_events`. An answer is there when it is polled (columns
-of ids); rows of their own give the time until every term is an rdflib object. Answers are compared with pyoxigraph over
-the same windows (tests/support/citybench.py); what it needs to evaluate one window, its content already loaded, is the
-peer of the same run. The peers of the floors issue, C-SPARQL and CQELS, are noted figures of this kind of machine.
+Events are pushed as users push them: N-Triples texts through `push_events`. The measured time ends when the answer is
+polled (columns of ids); separate rows give the time until every term is an rdflib object. Answers are compared with
+pyoxigraph over the same windows (tests/support/citybench.py). The peer in the same run is pyoxigraph's time for one
+window whose content is already loaded. The figures of C-SPARQL and CQELS were measured earlier, on this kind of
+machine.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _MOST_RATE = 3_900  # events a second and stream: there are 15,625 readings
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """Rows for latency at 1 event/s/stream and for the rate on Q1."""
+    """Yield rows for the latency at one event a second and stream, and for the rate on Q1."""
     need("data/citybench")
     if str(ROOT / "tests") not in sys.path:
         sys.path.append(str(ROOT / "tests"))
@@ -51,7 +52,7 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
 
 # ---- latency
 def _latency(citybench: Any, text: Any, seconds: int, checked: int) -> Iterator[Row]:
-    """From the call that closes the last window to the polled answer, at one event a second and stream."""
+    """Measure from the call that closes the last window to the polled answer, at one event a second and stream."""
     from support.answers import difference, from_api  # noqa: PLC0415 - see run
 
     events = {stream: citybench.replayed(stream, seconds + 1) for stream in text.streams}
@@ -94,18 +95,18 @@ def _latency(citybench: Any, text: Any, seconds: int, checked: int) -> Iterator[
 
 
 def _medians(times: list[Spent]) -> Spent:
-    """Medians in ms."""
+    """Return medians in ms."""
     return Spent(statistics.median(t.wall for t in times) / 1000, statistics.median(t.cpu for t in times) / 1000)
 
 
 def _close(engine: penstock.Engine, query: penstock.Query, stream: str, until: int) -> list[Any]:
-    """Close the last stream's second, and take the answers that fire; their rows are decoded when looked at."""
+    """Close the last stream's second, and return the answers that fire. Their rows are not decoded yet."""
     engine.advance(stream, until)
     return [evaluation.answer for evaluation in query.poll()]
 
 
 def _peer(expectation: Any, text: Any, seconds: int) -> float:
-    """Median ms that pyoxigraph takes to query a window's content beside the stored graph, all of it loaded before."""
+    """Return the median ms of pyoxigraph's query over a window and the stored graph, both already loaded."""
     from support.terms import parse_triples  # noqa: PLC0415 - see run
 
     store, times = expectation.store, []
@@ -127,7 +128,7 @@ def _peer(expectation: Any, text: Any, seconds: int) -> float:
 
 # ---- rates
 def _replay(citybench: Any, text: Any, seconds: int) -> Iterator[Row]:
-    """Recorded readings played as fast as they go: one event a second of event time, windows as before."""
+    """Play recorded readings as fast as possible, with one event in each second of event time."""
     events = {stream: citybench.replayed(stream, seconds) for stream in text.streams}
     triples = sum(message.count("\n") + 1 for chosen in events.values() for _, message in chosen)
     rows: list[int] = []
@@ -157,10 +158,11 @@ def _replay(citybench: Any, text: Any, seconds: int) -> Iterator[Row]:
 
 
 def _rate(citybench: Any, text: Any, most: int, *, columns: bool) -> Row:
-    """The highest rate at which a second's work fits into a second, windows growing with it, as with the peers.
+    """Measure the highest rate at which the work for one second of the stream takes at most a second.
 
-    The answer of Q1 pairs every reading of one street with every one of the other: its rows grow with the square. It
-    is stored as the two streets' readings; with `columns` whole columns of ids are made of every answer.
+    Windows grow with the rate, as they did for the peers. The answer of Q1 pairs every reading of one street with every
+    reading of the other, so its rows grow with the square of the rate. It is stored as the readings of the two streets;
+    with `columns`, every answer is expanded to columns of ids.
     """
     sustained, failed, results = 1, most, {}
     while failed > sustained * 1.1:
@@ -190,7 +192,7 @@ def _rate(citybench: Any, text: Any, most: int, *, columns: bool) -> Row:
 
 
 def _busy(citybench: Any, text: Any, rate: int, *, columns: bool) -> Spent:
-    """Microseconds that pushing, closing and polling one second of so many events a stream take; windows are full."""
+    """Measure pushing, closing and polling one second of streams, `rate` events in each, when windows are full."""
     seconds = _STEADY + 1
     events = {
         stream: [(i * _SECOND // rate + 1, message) for i, (_, message) in enumerate(chosen)]
@@ -221,7 +223,7 @@ def _endless(citybench: Any, stream: str, count: int) -> list[Any]:
 
 
 def _held(events: dict[str, list[tuple[int, str]]], end: int) -> int:
-    """Rows of Q1 at an instant: pairs of readings of the two streams, one congestion level each."""
+    """Return the number of Q1's rows at an instant: pairs of readings of the two streets."""
     held = 1
     for chosen in events.values():
         held *= sum(end - 3 * _SECOND < time <= end for time, _ in chosen)
@@ -245,7 +247,7 @@ def _begin(engine: penstock.Engine, text: Any) -> None:
 
 
 def _push(engine: penstock.Engine, events: dict[str, list[tuple[int, str]]], low: int) -> None:
-    """Push a second of every stream."""
+    """Push one second of every stream."""
     for stream, chosen in events.items():
         first = bisect_right(chosen, low, key=_time)
         engine.push_events(stream, chosen[first : bisect_right(chosen, low + _SECOND, key=_time)])

@@ -1,8 +1,8 @@
-"""L1-L3 over random start constants, new ones each execution: executions a second by group size, one core.
+"""L1-L3 with new random start constants for each execution: executions a second on one core, by group size.
 
-Windows stand still at one instant of LSBench. A group of n is one columnar execution over n members (ADR 6).
-Every answer is delivered as the engine does it, as columns sorted by member, and each execution's rows are counted;
-the counts must equal those of brute force, member by member for the first execution and in sum for all others.
+Windows stay at one instant of LSBench. A group of n is one columnar execution over n members (ADR 6). Answers are
+delivered as in the engine, as columns sorted by member. The row counts must equal those of brute force: for each member
+in the first execution, in sum for all others.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _DRAWS = 257  # a prime: no pattern over the groups
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """A row for each rate and group size of the issue, the harmonic mean of L1-L3; points for sizes between."""
+    """Yield a row for each rate and group size with a target (harmonic mean of L1-L3), and points between."""
     sample = Sample()
     for scale in (1,) if tiny else (1, 20):
         events = sample.events(scale, AT_MS)
@@ -71,7 +71,7 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
 
 
 def expected(sample: Sample, events: Events) -> list[tuple[list[int], NDArray[np.int64]]]:
-    """For each of L1-L3: constants to draw from, and how many rows each has at the instant, by brute force."""
+    """Return, for each of L1-L3, the constants to draw from, and by brute force the rows of each at the instant."""
     predicate = sample.script.P
     post, gps = (events.held(name, AT_MS - 1000, AT_MS) for name in ("post", "gps"))
     stored = set(sample.stored)
@@ -95,9 +95,8 @@ def expected(sample: Sample, events: Events) -> list[tuple[list[int], NDArray[np
 def mean_rates(
     loops: list[Loop], size: int, seconds: float, repetitions: int, *, commits: bool = False
 ) -> tuple[float, float]:
-    """Executions a second over L1-L3, by processor time and by the wall: medians of repetitions.
-
-    With `commits`, the store has a commit before each execution, which is not timed.
+    """Return executions a second over L1-L3, by processor time and by wall time: medians of repetitions. With
+    `commits`, there is a commit to the store before each execution, which is not timed.
     """
     cpu, wall = [], []
     for _ in range(repetitions):
@@ -108,7 +107,7 @@ def mean_rates(
 
 
 class Loop:
-    """The plan and sources of one standing query as the engine ran it last, to run again with other constants."""
+    """The plan and sources of a continuous query's last execution, to run again with other constants."""
 
     def __init__(
         self, engine: penstock.Engine, query: penstock.Query, constants: list[int], counts: NDArray[np.int64]
@@ -130,7 +129,7 @@ class Loop:
         assert {clause.stream for clause in cohort.group.query.windows} <= {STREAMS + n for n in ("post", "gps")}
 
     def microseconds(self, size: int, seconds: float, *, commits: bool = False) -> tuple[float, float]:
-        """Microseconds of processor time and by the wall that one member's execution takes in groups of `size`."""
+        """Return the microseconds of processor time and of wall time for one member, in groups of `size`."""
         rng = np.random.default_rng(1)
         picks = [rng.integers(0, len(self._ids), size) for _ in range(max(3, min(_DRAWS, 40_000 // size)))]
         draws = [self._ids[pick] for pick in picks]
@@ -148,14 +147,14 @@ class Loop:
         return cpu / done * 1e6, wall / done * 1e6
 
     def _at_rest(self, members: NDArray[np.uint64], draws: list[Any]) -> tuple[int, float, float]:
-        """Execute once for each draw: rows, and seconds of processor time and by the wall."""
+        """Execute once for each draw. Returns the rows, and the seconds of processor time and of wall time."""
         cpu, wall = time.thread_time(), time.perf_counter()
         rows = sum(self._execute(members, draw).rows for draw in draws)
         return rows, time.thread_time() - cpu, time.perf_counter() - wall
 
     def _after_commits(self, members: NDArray[np.uint64], draws: list[Any]) -> tuple[int, float, float]:
-        """The same, each on a snapshot of its own. What a commit pushed out of the caches comes back by an execution
-        for a few other members, which is not timed.
+        """As `_at_rest`, with a commit before each execution. A commit displaces data from the caches; an execution for
+        a few other members, which is not timed, brings them back.
         """
         rows, cpu, wall = 0, 0.0, 0.0
         others = np.arange(_OTHERS, dtype=np.uint64), self._ids[:_OTHERS]
@@ -170,7 +169,7 @@ class Loop:
         return rows, cpu, wall
 
     def _execute(self, members: NDArray[np.uint64], constants: Any) -> native.Result:
-        """Run, and hand over the columns of the answers in order of members."""
+        """Execute, and take the columns of the answers in the order of members."""
         result = native.execute(
             self._plan,
             self._core.store.labels,

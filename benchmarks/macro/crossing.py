@@ -1,8 +1,8 @@
-"""In place against fork-join (ADR 18): one step over rows of which half, or all, lie in stores.
+"""In-place execution compared with fork-join (ADR 18): one step over rows, half or all of which are in stores.
 
-The step looks up one neighbour of each of so many vertices; what is timed is the core's execution, by the wall, since
-both ways wait for stores. A commit before each execution makes the engine ask of every list that it knows whether it
-has grown. From how many rows on a fork takes less is what the planner should say (`least`, in EXPLAIN).
+The step looks up one neighbour of each of n vertices. The figure is the wall time of the core's execution, since both
+ways wait for stores. A commit before each execution makes the engine ask whether its known lists have grown. The number
+of rows from which on a fork is faster should equal the planner's figure (`least` in EXPLAIN).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REPETITIONS = 15
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """Both ways over TCP and over shared memory, and where they cross."""
+    """Yield rows for both ways over TCP and over shared memory, and for the point where they cross."""
     sizes = SIZES[:2] if tiny else SIZES
     for transport in ("tcp", "shm"):
         times = {way: _times(transport, way, sizes) for way in ("in-place", "fork-join")}
@@ -45,7 +45,7 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
             "rows from which on the planner forks": _planned(transport),
         }
         for what, rows in crossing.items():
-            if rows:  # else it never does
+            if rows:  # otherwise fork-join is never faster
                 yield Row(f"- {what} by {transport}", rows, "rows", COMMAND)
 
 
@@ -75,7 +75,7 @@ def _text(size: int) -> str:
 
 @contextmanager
 def _engine(transport: Transport, way: Execution, sizes: tuple[int, ...]) -> Iterator[penstock.Engine]:
-    """An engine over stores with sets of vertices of those sizes, each vertex with one neighbour."""
+    """Yield an engine over stores that hold sets of vertices of those sizes; each vertex has one neighbour."""
     from support.engine_over_stores import EngineOverStores  # noqa: PLC0415 - its path is `stores.run`'s
     from support.store_processes import Place, StoreProcesses  # noqa: PLC0415 - likewise
 

@@ -1,9 +1,9 @@
-"""What reads of another node cost over TCP, and what a READ costs over RDMA, with the projection to hardware.
+"""The cost of reads from another node over TCP, and of a READ over RDMA, with a projection to real hardware.
 
-Rates over TCP are by processor time, since this machine's cores serve both sides: of the node's thread, of the
-engine's, and of both together. Reads are random, of a region that no cache holds, and every word is checked. RDMA needs
-a device. In a virtual machine that has one, whose figures say nothing about hardware, this runs by
-`tools/rdma_vm/boot.sh env PYTHONPATH=libs:. python -m benchmarks.macro.dataplane`.
+Rates over TCP are by the processor time of the node's thread, of the engine's thread, and of both, since this machine's
+cores serve both sides. Reads are at random places of a region larger than the caches, and every word is checked. RDMA
+needs a device. A virtual machine with an emulated one runs this by `tools/rdma_vm/boot.sh env PYTHONPATH=libs:. python
+-m benchmarks.macro.dataplane`; its figures say nothing about hardware.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ IN_FLIGHT = 16  # READs of one queue pair that devices keep on their way
 
 
 def run(*, tiny: bool = False) -> Iterator[Row]:
-    """Rows for key reads and long lists over TCP, and for RDMA where there is a device."""
+    """Yield rows for key reads and long lists over TCP, and for RDMA if there is a device."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         path = Path(folder) / "region"
@@ -47,7 +47,7 @@ def run(*, tiny: bool = False) -> Iterator[Row]:
 
 
 class _Reader:
-    """Random reads of one length, checked."""
+    """Reads one length at random places, and checks the words."""
 
     def __init__(self, plane: native.Plane, words: int, length: int, batch: int) -> None:
         self._plane = plane
@@ -59,7 +59,7 @@ class _Reader:
         self._regions = np.zeros(batch, dtype=np.uint32)
 
     def read(self) -> tuple[float, float]:
-        """One batch; its seconds by the clock and of this thread."""
+        """Read one batch. Returns the seconds of wall time and of this thread's processor time."""
         place = self._random.integers(0, self._all // self._words, self._batch, dtype=np.uint64)
         first = place * np.uint64(self._words)
         wall, cpu = time.perf_counter(), time.thread_time()
@@ -71,7 +71,7 @@ class _Reader:
         return wall, cpu
 
     def spent(self, batches: int, server: Server) -> tuple[float, float]:
-        """Processor seconds of the node's thread and of ours, the best of five runs."""
+        """Return the processor seconds of the node's thread and of this one: the best of five runs."""
         self.read()
         runs = []
         for _ in range(5):
@@ -81,7 +81,7 @@ class _Reader:
         return min(runs, key=sum)
 
     def median_us(self, batches: int) -> float:
-        """Of one batch, by the clock: waiting is what a READ consists of."""
+        """Return the median wall time of one batch in µs. (A READ consists of waiting.)"""
         return float(np.median([self.read()[0] for _ in range(batches)])) * 1e6
 
 
@@ -111,7 +111,7 @@ def _rdma(server: Server, words: int, repeats: int) -> Iterator[Row]:
         yield Row(f"RDMA here, one READ of {length:,} bytes", one, "µs", COMMAND, clock="wall")
     many = _Reader(plane, words, BUCKET, DOORBELL).median_us(repeats) / DOORBELL
     yield Row("RDMA here, a READ of 128 bytes, 32 a doorbell", many, "µs", COMMAND, clock="wall")
-    trips = DOORBELL / IN_FLIGHT  # a doorbell's READs go in so many rounds of READ_US
+    trips = DOORBELL / IN_FLIGHT  # rounds of READ_US for the READs of one doorbell
     yield Row(
         "RDMA on hardware, projected: READs of one queue pair", DOORBELL / (trips * READ_US) * 1e6, "reads/s", COMMAND
     )

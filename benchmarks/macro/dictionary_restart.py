@@ -1,7 +1,7 @@
-"""What it costs to start a dictionary, against the entries of its topic: from the whole topic, and from a snapshot.
+"""The cost to start a dictionary from the whole topic or from a snapshot, by the number of entries in its topic.
 
-Over the log in memory by processor time, so without what a broker takes to send the records. The tail behind the
-snapshot has a thousand entries. The ids are compared with those given out first.
+It is processor time over the log in memory, so without the broker's time to send the records. A thousand entries follow
+the snapshot. The ids are compared with those before the restart.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TOPICS = ClusterTopics(TopicNames("bench"))
 
 
 def run(*, tiny: bool = False) -> Iterator[Row]:
-    """Rows by number of entries."""
+    """Yield rows, by the number of entries."""
     for entries in (2_000,) if tiny else ENTRIES:
         yield from _restarts(entries)
 

@@ -1,11 +1,10 @@
-"""Whether latency stays where it is when data grows: L1-L3 with 50 times the stored graph, and with a 100 s window.
+"""Whether latency grows with the data: L1-L3 with 50 times the stored graph, and with a window of 100 s.
 
-The stored graph grows by copies of itself under other names, so that answers stay the same and every table is fifty
-times as large. Both settings of a comparison run in turn, in the same process; rows are checked against brute force.
-
-What a window costs is the mean of its executions, each the median of repeated plays. Where the answer of the last step
-stands (docs/adr/0048) an execution takes a fraction of what others take; about every other one is of either kind, so
-that the p50, given beside it, tells little but which kind is in the majority.
+The stored graph grows by copies with other names: answers stay the same, and every table is fifty times as large. The
+two settings of a comparison run in turn, in one process; rows are checked against brute force. The cost of a window is
+the mean of its executions, each the median of repeated runs. An execution that can keep the last step's answer
+(docs/adr/0048) is much faster than others. About half of them can, so the p50 mainly tells which kind is in the
+majority.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _SHIFT = 10_000_000  # above every number of the sample
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """Rows for stored data and for windows."""
+    """Yield rows for stored data and for windows."""
     sample = Sample()
     yield from _stored(sample, 2 if tiny else COPIES, 6 if tiny else WINDOWS)
     yield from _windows(sample, (1, 2) if tiny else (10, 100), 4 if tiny else LONG_STEPS)
@@ -61,13 +60,13 @@ def _stored(sample: Sample, copies: int, windows: int) -> Iterator[Row]:
 
 
 def _copy(sample: Sample, shift: int) -> bytes:
-    """The stored graph with other vertices and the same predicates."""
+    """Return the stored graph with other vertices and the same predicates."""
     return "".join(f"<{iri(s + shift)}> <{iri(p)}> <{iri(o + shift)}> .\n" for s, p, o in sample.stored).encode()
 
 
 # ---- windows
 def _windows(sample: Sample, seconds: tuple[int, int], steps: int) -> Iterator[Row]:
-    """Costs of L1-L3 with windows of so many seconds at one moment, when both are full."""
+    """Yield the costs of L1-L3 with windows of both lengths at the same instants, when both windows are full."""
     end = seconds[1] * 1000 + steps * BATCH_MS
     events = sample.events(LONG_RATE, end)
     instants = range(seconds[1] * 1000 + BATCH_MS, end + 1, BATCH_MS)
@@ -106,7 +105,7 @@ def _windows(sample: Sample, seconds: tuple[int, int], steps: int) -> Iterator[R
 
 
 def _counts(sample: Sample, events: Events, after: int, until: int) -> dict[str, int]:
-    """Rows of L1, L2 and L3 for a window (after, until], by brute force."""
+    """Return by brute force the number of rows of L1, L2 and L3 for a window (after, until]."""
     number, constant = sample.script.P, sample.script.constants()
     post, gps = (events.held(name, after, until) for name in ("post", "gps"))
     stored = set(sample.stored)
@@ -126,7 +125,7 @@ def _counts(sample: Sample, events: Events, after: int, until: int) -> dict[str,
 def _play(
     events: Events, engine: penstock.Engine, texts: dict[str, str], windows: int
 ) -> tuple[dict[str, list[int]], dict[str, list[float]]]:
-    """Rows of every window by query, and the time of every execution in the core in µs."""
+    """Return by query the rows of every window, and the time of every execution in the core in µs."""
     with core_times() as seen:
         feed = events.encoded(engine)
         queries = {name: engine.register(text) for name, text in texts.items()}

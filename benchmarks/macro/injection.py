@@ -1,8 +1,8 @@
-"""What a 100 ms batch of all LSBench streams costs on its way in: push_columns, absorption and slices, windows' index.
+"""The cost to take in a batch of 100 ms of all LSBench streams: push_columns, absorption and slices, window index.
 
 Two runs over the same batches: one without queries (push, and close: absorption into the stored graph and slices), one
-with L1-L6 registered, where only the moves of their windows are timed (the index over windows that the original calls
-its stream index). What was absorbed is compared with the set union of stored graph and streams.
+with L1-L6 registered, where only the moves of their windows are timed (the window index, which the original calls its
+stream index). The graph after absorption must equal the set union of the stored graph and the streams.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TARGET_US, TARGET_NS, TARGET_TAIL = 300.0, 400.0, 4.0
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """Rows for the rates x1, x20, x100."""
+    """Yield rows for the rates x1, x20 and x100."""
     sample = Sample()
     for scale, batches in ({1: 12} if tiny else BATCHES).items():
         events = sample.events(scale, batches * BATCH_MS)
@@ -39,7 +39,7 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
 
 
 def _rows(scale: int, pushes: list[Spent], closes: list[Spent], moves: list[Spent], tuples: list[int]) -> Iterator[Row]:
-    start = len(tuples) // 4  # tables have grown to their size by then
+    start = len(tuples) // 4  # by then, tables have their final size
     parts = list(zip(pushes, closes, moves, strict=True))[start:]
     wall = [sum(part.wall for part in batch) for batch in parts]
     cpu = [sum(part.cpu for part in batch) for batch in parts]
@@ -82,7 +82,7 @@ def _rows(scale: int, pushes: list[Spent], closes: list[Spent], moves: list[Spen
 
 
 def _inject(sample: Sample, events: Events, batches: int) -> tuple[list[Spent], list[Spent], list[int]]:
-    """Times of pushing and of closing each batch of all streams, without queries; tuples of each."""
+    """Return for each batch of all streams the times of pushing and of closing it, without queries, and its tuples."""
     pushes, closes, counts = [], [], []
     with sample.open() as engine:
         feed = events.encoded(engine)
@@ -97,7 +97,7 @@ def _inject(sample: Sample, events: Events, batches: int) -> tuple[list[Spent], 
 
 
 def _index(sample: Sample, events: Events, batches: int) -> list[Spent]:
-    """What moving all windows of L1-L6 takes for each batch."""
+    """Return for each batch the time to move all windows of L1-L6."""
     with sample.open() as engine, _moves() as moves:
         feed = events.encoded(engine)
         queries = [engine.register(sample.text(name)) for name in QUERIES]
@@ -115,7 +115,7 @@ def _index(sample: Sample, events: Events, batches: int) -> list[Spent]:
 
 @contextmanager
 def _moves() -> Iterator[list[Spent]]:
-    """Times of windows' moves while the context lasts; one that only finds its window in place is none."""
+    """Yield the times of windows' moves while the context lasts, except moves that change nothing."""
     moves: list[Spent] = []
     move = SlidingWindow.move
 

@@ -1,7 +1,7 @@
-"""A whole cluster of processes on a broker of its own, for benchmarks: events in real time, results as they come.
+"""A whole cluster of processes with its own broker, for benchmarks: events in real time, results as they come.
 
-No benchmark itself. One stream event has `TRIPLES` triples; its time is the wall clock, so that latency can be read
-from the results: an event that moves the watermark past t is the first one behind t.
+This module is no benchmark. An event has `TRIPLES` triples. Its time is the wall clock's, so that results show the
+latency: the first event after t moves the watermark past t.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 NAMES = TopicNames("bench")
 TRIPLES = 4
 STEP_MS = 100
-CHUNKS = 10  # of a step: so often a producer sends what is due
+CHUNKS = 10  # how often in each step a producer sends the events that are due
 _PATIENCE_S = 120.0
 _INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 
 
 @dataclass(slots=True)
 class Running:
-    """A cluster, its client, a log of our own, and the process of the broker."""
+    """A cluster, its client, a separate connection to its log, and the process of the broker."""
 
     cluster: LocalCluster
     client: Client
@@ -47,18 +47,18 @@ class Running:
     broker: int
 
     def cpu_s(self) -> float:
-        """Processor time of all services so far, seconds."""
+        """Return the processor time of all services so far, in seconds."""
         return sum(self.cpu_by_service().values())
 
     def cpu_by_service(self) -> dict[str, float]:
-        """Processor time of each service so far, seconds."""
+        """Return the processor time of each service so far, in seconds."""
         found: dict[str, float] = {}
         for name, pid in self._pids():
             found[name] = found.get(name, 0.0) + processor_s_of(pid)
         return found
 
     def memory_mb(self) -> dict[str, float]:
-        """Resident memory of each service."""
+        """Return the resident memory of each service, in MB."""
         found: dict[str, float] = {}
         for name, pid in self._pids():
             pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
@@ -66,7 +66,7 @@ class Running:
         return found
 
     def own_memory_mb(self) -> dict[str, float]:
-        """Memory of each service that is its own: what is mapped of others' regions is not."""
+        """Return the private memory of each service in MB, without regions of others that it maps."""
         found: dict[str, float] = {}
         for name, pid in self._pids():
             lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
@@ -81,7 +81,7 @@ class Running:
 
 @contextmanager
 def running(**requested: int) -> Iterator[Running]:
-    """Start broker and cluster: one instance of each service, or as many as requested; two shards, two buckets."""
+    """Start a broker and a cluster, two shards and two buckets. `requested`: instances of services (default 1)."""
     try:
         from penstock.broker import Broker  # noqa: PLC0415 - the cluster extra may be absent
         from penstock.cli.cluster.local_cluster import LocalCluster  # noqa: PLC0415
@@ -112,7 +112,7 @@ def running(**requested: int) -> Iterator[Running]:
 
 
 def event(number: int) -> bytes:
-    """One reading: `TRIPLES` triples of one of a thousand things."""
+    """Return N-Triples of one reading: `TRIPLES` triples of one of a thousand things."""
     thing = f"<http://x/thing/{number % 1000}>"
     values = (f'"{number * TRIPLES + i}"^^<{_INTEGER}>' for i in range(TRIPLES))
     return "".join(f"{thing} <http://x/p{i}> {value} .\n" for i, value in enumerate(values)).encode()
@@ -120,9 +120,8 @@ def event(number: int) -> bytes:
 
 @dataclass(slots=True)
 class Paced:
-    """Events in real time to some streams, and the moment at which each step's watermark was passed.
-
-    `per_step`: events of the first stream in a step; the other streams get one. `passed`: by t, of the first stream.
+    """Sends events to some streams in real time. `per_step`: events of the first stream in each step; other streams get
+    one. `passed`: for each t, when the first stream's watermark passed t.
     """
 
     log: KafkaLog
@@ -134,8 +133,8 @@ class Paced:
     stopping: threading.Event = field(default_factory=threading.Event)
 
     def play(self, seconds: float) -> None:
-        """Produce for so long, or until `stopping`; falls behind where the machine does, and then sends what is due at
-        once.
+        """Produce for `seconds`, or until `stopping`. On a slow machine it may be late, and then sends all due events
+        at once.
         """
         writer = self.log.writer()
         step_ms = self.step_ms
@@ -165,7 +164,7 @@ class Paced:
 
 
 class Results:
-    """When each instant's result of one query was read, committed."""
+    """The times when the committed results of one query were read, by instant."""
 
     def __init__(self, log: KafkaLog, query: str, patience_s: float = _PATIENCE_S) -> None:
         self._patience_s = patience_s
@@ -188,13 +187,13 @@ class Results:
         self._reader.close()
 
     def wait(self, instant: int) -> bool:
-        """Wait until an instant has come, as long as that may take."""
+        """Wait for the result of an instant. Returns False if the time limit passes first."""
         deadline = time.monotonic() + self._patience_s
         while instant not in self.read and time.monotonic() < deadline:
             time.sleep(0.05)
         return instant in self.read
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._stop.set()
         self._thread.join()

@@ -1,8 +1,8 @@
-"""What it costs that nothing is lost: an engine over the log in memory without checkpoints, and on Kafka with them.
+"""The cost of durability: an engine over the log in memory without checkpoints, and one over Kafka with them.
 
 Both read the same batches and commit the same results; on Kafka each commit is a transaction of results and progress,
-and every 100 batches (10 s of the stream) there is a checkpoint. The paper measures batch logging and checkpointing
-(Wukong+S, §6.8): 0.3 ms a batch, and 803 K in place of 1.07 M queries a second.
+and every 100 batches (10 s of the stream) there is a checkpoint. The paper (Wukong+S, §6.8) gives, for batch logging
+and checkpoints, 0.3 ms a batch, and 803 K instead of 1.07 M queries a second.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ COMMAND = "python -m benchmarks kafka_durability"
 QUERIES, BATCHES, PER_BATCH = 500, 200, 300
 CHECKPOINT_BATCHES = 100
 PAPER_RATIO, PAPER_BATCH_MS = 803 / 1070, 0.3
-TUPLES = 13_350  # of a batch at the paper's rate
+TUPLES = 13_350  # in a batch at the paper's rate
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """Rows of both logs, what durability leaves of the rate, and what logging one batch takes."""
+    """Yield rows for both logs, for the share of the rate that durability leaves, and for the logging of one batch."""
     queries, batches = (5, 10) if tiny else (QUERIES, BATCHES)
     plain = yield from _rate(MemoryLog(), "in memory, no checkpoints", queries, batches, 0)
     with kafka() as log:
@@ -74,7 +74,7 @@ def _rate(log: Log, how: str, queries: int, batches: int, checkpoint_every: int)
 
 
 def _logging(log: Log, times: int) -> Iterator[Row]:
-    """One batch at the paper's rate, to four shards in one transaction."""
+    """Write one batch at the paper's rate to four shards, in one transaction."""
     topic, shards = "logged", 4
     log.create([Topic(topic, shards)])
     writer = log.transactional("logging")

@@ -1,7 +1,7 @@
-"""The stored graph of a cluster in its stores, and in each engine itself: engines' memory, latency of a join with it.
+"""A cluster's stored graph in its stores or in each engine: the engines' memory, and the latency of a join with it.
 
-Things know one another; a stream says which of them speak, a hundred a second, and a standing query asks every 100 ms
-whom those know whom they know. One of two engines has the query.
+Stored triples tell which things know which. A stream tells which things speak, a hundred a second, and a continuous
+query returns every 100 ms whom the acquaintances of the speakers know. One of two engines has the query.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _QUERY = (
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """Rows with two stores, then without any."""
+    """Yield rows with two stores, then without stores."""
     for stores, where in ((2, "in two stores"), (0, "in each engine")):
         with running(stores=stores, engines=2) as here:
             yield from _with(here, where, THINGS // 100 if tiny else THINGS, SECONDS / 4 if tiny else SECONDS)
@@ -64,7 +64,7 @@ def _with(here: Running, where: str, things: int, seconds: float) -> Iterator[Ro
 
 
 def _load(here: Running, things: int) -> int:
-    """Store who knows whom, and wait until a one-shot query sees it."""
+    """Load the graph, and wait until a one-shot query sees it."""
     rng = random.Random(1)
     edges = sorted({(s, rng.randrange(things)) for s in range(things) for _ in range(KNOWN)})
     lines = [f"<http://x/thing/{s}> {_KNOWS} <http://x/thing/{o}> ." for s, o in edges]

@@ -1,8 +1,8 @@
-"""How long results are silent where an engine or a store ends in order or joins, by the stored graph's size.
+"""How long there are no results when an engine or a store ends in order or joins, by the size of the stored graph.
 
-Two engines and two stores. Each query has an instant each 100 ms, and joins its window with the stored graph. A silence
-is the longest time between two committed results of a query, as a consumer sees them, beyond those 100 ms. That of an
-undisturbed period of the same length is given beside: a busy machine has it, too.
+There are two engines and two stores. Each query has an instant every 100 ms, and joins its window with the stored
+graph. A silence is the longest time between two committed results of a query, as a consumer sees them, less those 100
+ms. The silence of an undisturbed period of the same length is given for comparison.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ QUERIES = {
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """Rows by the number of stored triples."""
+    """Yield rows, by the number of stored triples."""
     for triples in (1_000,) if tiny else TRIPLES:
         with running(engines=2, stores=2) as made:
             found = _play(made, triples, 2.0 if tiny else PERIOD_S, VICTIMS[:1] if tiny else VICTIMS)
@@ -88,7 +88,7 @@ def _play(made: Running, triples: int, period_s: float, victims: tuple[str, ...]
 
 
 def _checkpointed(period_s: float) -> None:
-    """Let every store make a checkpoint of what was loaded: one is made every 5 s."""
+    """Wait until every store has made a checkpoint of the loaded triples: it makes one every 5 s."""
     time.sleep(period_s)
 
 

@@ -1,8 +1,9 @@
-"""What ingest costs: adaptor and dispatcher over the log in memory by processor time; the way through a real broker.
+"""The cost of ingest: processor time of adaptor and dispatcher over the log in memory; latency through a real broker.
 
-Over memory: events of one stream through the adaptor, then through the dispatcher; and ticks of a dispatcher with many
-streams, each of which closes a batch. Through a broker: one process, a thread each for adaptor and dispatcher; the time
-from producing the event that moves the watermark past a batch to its committed record. What comes out is counted.
+In memory: events of one stream pass the adaptor, then the dispatcher; then a dispatcher with many streams closes a
+batch of each in every tick. Through a broker: adaptor and dispatcher are two threads of one process; the figure is the
+time from producing the event that moves the watermark past a batch to the batch's committed record. The output is
+counted.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class _Terms:
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """Rows of the memory log, then of a broker."""
+    """Yield rows for the log in memory, then for a broker."""
     yield from _throughput(2_000 if tiny else EVENTS)
     for streams in (1, 10) if tiny else STREAMS:
         yield _tick(streams, 3 if tiny else 30)
@@ -108,7 +109,7 @@ def _batches(log: Log, shard: int) -> list[ShardBatch]:
 
 
 def _tick(streams: int, ticks: int) -> Row:
-    """Each stream gets one event a tick, which closes the batch before."""
+    """Measure a tick, in which each stream gets one event, which closes the batch before."""
     log = MemoryLog()
     declarations = _declared(log, streams)
     adaptor = Adaptor(log, NAMES, _Terms(), NAMES.adaptor_group)
@@ -146,7 +147,7 @@ def _latency(closings: int) -> Iterator[Row]:
 
 
 def _closings(log: Log, closings: int) -> list[float]:
-    """Seconds from producing each event to reading the batch that it closes, committed."""
+    """Return the seconds from producing each event to reading the committed batch that it closes."""
     _declared(log, 1)
     stop = threading.Event()
     writer = log.writer()

@@ -1,6 +1,6 @@
-"""From producing the event that moves the watermark past t to the committed result of t, through a cluster.
+"""The latency of a cluster: from producing the event that moves the watermark past t to the committed result of t.
 
-One stream at a share of the rate of LSBench's five (Wukong+S, table 2: 133,500 tuples/s), in real time; one standing
+One stream at a share of the rate of LSBench's five (Wukong+S, table 2: 133,500 tuples/s), in real time; one continuous
 query over the last second, every 100 ms. Every result's count is checked.
 """
 
@@ -22,19 +22,19 @@ PAPER_RATE = 133_500
 SHARES = (0.001, 0.01, 0.05, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5)
 SECONDS, WARM_S = 12.0, 4.0
 P50_MS, P99_MS = 50.0, 200.0
-BEHIND_S = 1.0  # of the schedule
-SURE = 0.4  # up to here the targets are met; beyond, the benchmark searches for the limit
+BEHIND_S = 1.0  # how far behind the schedule
+SURE = 0.4  # targets apply up to this share; with larger shares the benchmark looks for the limit
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """Rows by share, until one is not kept up with; then the highest that was."""
+    """Yield rows by share, up to the first miss beyond SURE; then a row of the highest share sustained."""
     held = 0.0
     with running() as here:
         for i, share in enumerate(SHARES[:1] if tiny else SHARES):
             rows = list(_at(here, i, share, 3.0 if tiny else SECONDS, 2.0 if tiny else WARM_S))
             met = bool(rows) and all(row.met is not False for row in rows)
             if share > SURE and not met:
-                break  # one higher than is asked for
+                break  # a share beyond the targets
             yield from rows
             held = share if met else held
     title = "Cluster: highest share of the paper's rate tried with p50 ≤ 50 ms and p99 ≤ 200 ms"

@@ -1,7 +1,7 @@
-"""How long an engine that was killed takes to be at the end of the log again, by the log's length.
+"""How long a killed engine takes to reach the end of the log again, by the log's length.
 
-From the whole log, and from a checkpoint with the same tail behind it each time. What was committed is not evaluated
-again; that nothing is doubled is counted.
+It starts from the whole log, or from a checkpoint that is always followed by the same number of batches. Committed
+instants are not evaluated again; a count checks that no result is doubled.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TAIL, QUERIES, PER_BATCH = 100, 20, 25
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """Rows by the number of batches in the log."""
+    """Yield rows, by the number of batches in the log."""
     with kafka() as log, tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         sequencer = Sequencer(log, QUERIES, PER_BATCH)
         for length in (20,) if tiny else LENGTHS:

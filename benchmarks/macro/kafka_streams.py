@@ -1,8 +1,8 @@
-"""What a cluster costs by the number of its streams: processor time of each service and memory, idle and with data.
+"""The cost of a cluster by the number of its streams: processor time of each service and memory, idle and with data.
 
-One cluster; streams are declared on top of those before. With data: one event of each stream a second, in real time; a
-standing query over the first stream counts what it got. Silent: nobody sends anything any more, so that the dispatcher
-moves every stream along with the clock (docs/semantics.md §2), batch by batch.
+One cluster, to which streams are added. With data: each stream gets one event a second, in real time, and a continuous
+query counts the tuples of the first stream. Idle: nobody sends events, so the dispatcher moves every stream with the
+clock (docs/semantics.md §2), batch by batch.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ COMMAND = "python -m benchmarks kafka_streams"
 STREAMS = (1, 100, 1_000)
 IDLE_S, SECONDS, SETTLE_S, IDLE_MS, READY_S = 5.0, 10.0, 3.0, 3_000, 300.0
 BUSY_IDLE_MS = 10_000
-"""Among other tests: a producer that gets no processor for so long is not taken for an idle one."""
+"""The idle timeout when other tests run: a producer without a processor must not count as idle."""
 SERVICES = ("adaptor", "dispatcher", "engine", "store", "coordinator", "broker")
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """Rows by the number of streams."""
+    """Yield rows, by the number of streams."""
     names: list[str] = []
     idle_ms = BUSY_IDLE_MS if tiny else IDLE_MS
     settings = {"batch_ms": STEP_MS, "timing": "all", "idle_timeout_ms": idle_ms}
@@ -48,7 +48,9 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
 
 
 def _usable_s(here: Running, names: Iterable[str]) -> float:
-    """Wait until the broker leads each partition: it answers that topics were made before it has made them."""
+    """Wait until the broker leads each partition, and return the seconds: it reports topics as created before they are
+    usable.
+    """
     began = time.perf_counter()
     topics = [Partition(topic(name)) for topic in (NAMES.events, NAMES.tuples) for name in names]
     while True:
@@ -73,7 +75,8 @@ def _cost(here: Running, names: list[str], idle_s: float, idle_time_s: float, se
         costs = _spent(here, lambda: time.sleep(seconds))
         producer.join()
         check(results.wait(max(paced.passed)), True, f"{title}: the last result comes")
-        # An idle stream is where the others are: what it says first may be late, so nothing is counted until all speak.
+        # An idle stream moves with the others, so its first events may be late: counting begins when all streams have
+        # events.
         for t in sorted(paced.passed)[1 + int(SETTLE_S) :]:
             counted = results.lines[t]["results"]["bindings"][0]["n"]["value"]  # type: ignore[index,call-overload]
             check(int(counted), TRIPLES, f"{title}: tuples of the second before {t}")

@@ -1,8 +1,8 @@
-"""How many events a second a cluster takes from Kafka through adaptor, dispatcher and engine to committed results.
+"""How many events a second a cluster processes, from Kafka through adaptor, dispatcher and engine to committed results.
 
-One stream's backlog is produced at once, a fixed number of events a millisecond of event time; then comes the heartbeat
-that closes the last batch. From the first event to the last committed result, all services on this machine beside the
-broker and the producer; every window's count is checked.
+The backlog of one stream is produced at once, with a fixed number of events in each millisecond of event time, and then
+the heartbeat that closes the last batch. The time is that from the first event to the last committed result, with all
+services, the broker and the producer on this machine. Every window's count is checked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SETTINGS = {"batch_ms": 100, "timing": "all", "idle_timeout_ms": 3_600_000, "max
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """Rows of the rate, and of what each service spends on an event."""
+    """Yield rows for the rate, and for each service's processor time for an event."""
     events, warm = (4_000, 2_000) if tiny else (EVENTS, WARM)
     with running() as here:
         here.client.declare_stream("http://x/t", "t", **SETTINGS)
@@ -59,7 +59,7 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
 
 
 def _backlog(here: Running, results: Results, first: int, count: int) -> float:
-    """Produce so many events and wait for their last result; returns seconds."""
+    """Produce `count` events, and wait for their last result. Returns seconds."""
     topic = NAMES.events("t")
     began = time.perf_counter()
     records = [

@@ -1,7 +1,7 @@
-"""A log that holds a stream's closed batches and standing queries, and engines that read it in this process.
+"""A log with closed batches of a stream and continuous queries, and engines that read it in this process.
 
-No benchmark itself. All services but the engine have run and ended when an engine is measured: processor time is
-the engine's alone (with the Kafka client's threads, where the log is Kafka).
+This module is no benchmark. All other services have run and ended before an engine is measured, so processor time is
+only the engine's (over Kafka, with the threads of the Kafka client).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SETTINGS = {"batch_ms": BATCH_MS, "timing": "all", "idle_timeout_ms": 1 << 40, 
 
 
 class Took(NamedTuple):
-    """Seconds: this process's, and the wall's."""
+    """Seconds of this process's processor time, and of wall time."""
 
     cpu_s: float
     wall_s: float
@@ -50,7 +50,7 @@ class Took(NamedTuple):
 
 @contextmanager
 def kafka() -> Iterator[Log]:
-    """A log on a broker of its own."""
+    """Yield a log on a new broker."""
     try:
         from penstock.broker import Broker  # noqa: PLC0415 - the cluster extra may be absent
         from penstock.log.kafka.kafka_log import KafkaLog  # noqa: PLC0415
@@ -71,7 +71,7 @@ def kafka() -> Iterator[Log]:
 
 @dataclass(slots=True)
 class Sequencer:
-    """One cluster's log: `queries` look-ups of one thing each over the last second, and what was closed so far."""
+    """The log of a cluster: `queries` queries, each for one thing over the last second, and closed batches."""
 
     log: Log
     queries: int
@@ -97,7 +97,7 @@ class Sequencer:
         self._close(_BEGIN_MS, [])
 
     def extend(self, batches: int) -> None:
-        """Close so many more batches."""
+        """Close `batches` more batches."""
         first = self.batches
         self.batches += batches
         events = [
@@ -109,7 +109,7 @@ class Sequencer:
 
     @property
     def end_ms(self) -> int:
-        """Up to where all batches are closed."""
+        """Return the time up to which all batches are closed."""
         return _BEGIN_MS + self.batches * BATCH_MS
 
     def _close(self, until_ms: int, events: list[tuple[int, int]]) -> None:
@@ -160,7 +160,7 @@ class Sequencer:
         return took
 
     def _placed(self, engine: QueryEngine, name: str) -> bool:
-        """Step the coordinator, and of the engine its heartbeat only, until all buckets are the engine's."""
+        """Step the coordinator and send the engine's heartbeats, until the engine has all buckets."""
         engine._heartbeat_sender.beat()
         self._coordinator.step(0.01)
         mine = engine._placement.buckets_of(name)
@@ -171,8 +171,8 @@ class Sequencer:
         return IRI in streams and (streams.get(IRI).closed_ms or 0) >= self.end_ms
 
     def results(self, expected: int) -> int:
-        """How many evaluations are committed. Kafka shows the last of them a while after a commit has returned: so many
-        are waited for.
+        """Return how many evaluations are committed. Kafka may show them some time after a commit, so this waits for
+        `expected`.
         """
         names = {Partition(self.topics.names.results, i): START for i in range(self.topics.result_partitions)}
         reader = self.log.reader(names)
@@ -184,7 +184,7 @@ class Sequencer:
 
     @property
     def tuples_a_batch(self) -> int:
-        """Tuples of one batch."""
+        """Return the number of tuples in a batch."""
         return self.per_batch * TRIPLES
 
 

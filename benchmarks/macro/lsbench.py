@@ -1,9 +1,9 @@
-"""L1-L6 of LSBench, as Wukong+S measured them (SOSP'17 §6.2), on its id-coded sample.
+"""L1-L6 of LSBench on its id-coded sample, as Wukong+S measured them (SOSP'17 §6.2).
 
-Windows 1 s / 100 ms, one query alone in an engine, times of the windows' second half; rows of every window are checked
-against brute force. An execution comes once in 100 ms of stream, when pushes and closes of batches have had the caches;
-rows of their own say what it takes again at once. Targets are those of the floors issue; the peer is the original
-engine on this kind of machine (shared notes), at the same rates.
+Windows are 1 s / 100 ms, with one query in an engine. Times are those of the second half of the windows; the rows of
+every window are checked against brute force. Between two executions (100 ms of stream), pushed and closed batches
+displace data from the caches; separate rows give the time of an execution that is repeated at once. The peer is the
+original engine on this kind of machine (shared notes), at the same rates.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _AGAIN = 15
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """Rows of every window, and medians in µs: in the core by both clocks, the same with warm caches (0 where not asked
-    for), and from the close to rows in hand.
+    """The rows of every window, and medians in µs: in the core by both clocks, with warm caches (0 if not measured),
+    and from the close to the polled rows.
     """
 
     rows: list[int]
@@ -48,7 +48,7 @@ class Played:
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """Rows for the rates of the issue, and points for some between."""
+    """Yield rows for the rates with targets, and points for some rates between."""
     sample = Sample()
     for scale, windows in ({1: 4} if tiny else WINDOWS).items():
         expected = sample.script.counts(scale, windows)

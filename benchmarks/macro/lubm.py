@@ -1,9 +1,9 @@
-"""Wukong's q1-q7 on LUBM-10 and LUBM-40 (OSDI'16 §6.1), beside pyoxigraph in the same run: in the core, and by Python.
+"""Wukong's q1-q7 on LUBM-10 and LUBM-40 (OSDI'16 §6.1), in the core and by Python, with pyoxigraph in the same run.
 
-The rows of both engines are compared as bags of their terms. "Rows delivered" is every term of every row as an object
-of the language: rdflib's here, pyoxigraph's there. The texts are the same strings again, as a service would ask them.
-"In the core" is an execution after another whose rows nobody looked at, as the original measures; what it takes where
-Python has filled the caches with its own objects meanwhile is a row of its own.
+The rows of both engines are compared as bags of terms. "Rows delivered": every term of every row is a Python object, of
+rdflib or of pyoxigraph. The texts are the same strings each time, as from a service. "In the core": an execution after
+one whose rows were not read, as the original measures. A separate row gives the time of an execution after Python has
+filled the caches with its objects.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LOADS = 3
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """Rows for loading, memory and q1-q7."""
+    """Yield rows for loading, memory and q1-q7."""
     folder = need("data/queries")
     texts = [(folder / f"lubm_q{i}.rq").read_text() for i in range(1, 8)]
     for size in (1,) if tiny else SIZES:
@@ -61,7 +61,7 @@ def _size(size: int, data: Path, texts: list[str], repeats: int) -> Iterator[Row
 
 # ---- loading
 def _load(data: Path, engine: penstock.Engine | None = None) -> tuple[int, float, float]:
-    """Triples, and seconds of processor time (of all threads) and by the wall."""
+    """Load a file. Returns triples, seconds of processor time (of all threads) and of wall time."""
     if engine is None:
         with penstock.Engine() as fresh:
             return _load(data, fresh)
@@ -139,7 +139,7 @@ def _queries(
 
 
 def _median(seen: dict[int, Executions], clock_cost: float) -> Spent:
-    """Medians of the executions of the one plan that was listened to."""
+    """Return the medians of the executions of the one plan in `seen`."""
     executions = next(iter(seen.values()))
     return Spent(statistics.median(executions.wall), max(0.0, statistics.median(executions.cpu) - clock_cost))
 
@@ -159,7 +159,7 @@ def _peer_rows(peer: pyoxigraph.Store, text: str) -> list[tuple[Any, ...]]:
 
 
 def _same_rows(engine: penstock.Engine, peer: pyoxigraph.Store, text: str, what: str) -> int:
-    """Compare the bags of rows, and return how many there are."""
+    """Compare the bags of rows, and return the number of rows."""
     solutions = peer.query(text)
     names = [variable.value for variable in solutions.variables]  # type: ignore[union-attr]
     theirs = Counter(tuple(row[name].value for name in names) for row in solutions)  # type: ignore[union-attr]

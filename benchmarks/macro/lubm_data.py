@@ -15,7 +15,7 @@ from benchmarks.harness import need
 
 @cache
 def _folder() -> str:
-    """PENSTOCK_BENCH_DATA, where it stays; else it goes with the process."""
+    """Return $PENSTOCK_BENCH_DATA, or a temporary folder that is deleted when the process ends."""
     given = os.environ.get("PENSTOCK_BENCH_DATA")
     if given:
         return given
@@ -26,7 +26,7 @@ def _folder() -> str:
 
 @cache
 def universities(count: int) -> list[Path]:
-    """A file for each of the first universities (they do not depend on how many there are)."""
+    """Return a file for each of the first universities. Their content does not depend on `count`."""
     folder = Path(_folder())
     if not (folder / f"uni{count - 1}.nt").exists():
         command = [sys.executable, str(need("data/gen_lubm.py")), str(count), str(folder)]
@@ -36,7 +36,7 @@ def universities(count: int) -> list[Path]:
 
 @cache
 def whole(count: int) -> Path:
-    """So many universities in one file."""
+    """Return one file with the first `count` universities."""
     path = Path(_folder()) / f"all{count}.nt"
     with path.open("wb") as file:
         for part in universities(count):

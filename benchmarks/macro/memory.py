@@ -1,8 +1,7 @@
-"""What stored triples cost in memory: LUBM of growing size and the LSBench sample, beside pyoxigraph in memory.
+"""The memory of stored triples: LUBM of growing size and the LSBench sample, compared with pyoxigraph in memory.
 
-"All but strings" is the floors issue's measure: both directions, tables, records, lists, statistics, and what the
-writer keeps beside. Resident memory is that of a fresh process that did nothing but load, less what the same process
-holds before; the terms' strings are in it.
+"All but strings": both directions, tables, records, lists, statistics, and the writer's own data. Resident memory: that
+of a new process that only loads, less its memory before the load; it contains the terms' strings.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ print(json.dumps(found | {"resident": resident() - before}))
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """Rows for LUBM-40 and lsbench-ids; points for sizes between."""
+    """Yield rows for LUBM-40 and lsbench-ids, and points for sizes between."""
     if not Path("/proc/self/status").exists():
         raise LeftOutError("reads /proc")
     sizes = UNIVERSITIES[:1] if tiny else UNIVERSITIES

@@ -1,4 +1,4 @@
-"""Processor time and memory of processes: of another one, and of this and all below it (a JVM and its workers)."""
+"""Processor time and memory of another process, or of this one with its descendants (a JVM and its workers)."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _LOOK_S = 0.2
-_CPU_CLOCK = 2  # of the clocks that Linux has for a process: the time that it ran
+_CPU_CLOCK = 2  # Linux's number of the clock of a process's running time
 DRIVER, JVM, WORKERS = "driver", "JVM", "Python workers"
 
 
 def processor_s_of(process: int) -> float:
-    """Processor time of a process (0: this one), to the nanosecond; what ran below it is not counted."""
+    """Return the processor time of a process (0: this one) in seconds, to the nanosecond, without its children."""
     return time.clock_gettime((~process << 3) | _CPU_CLOCK)
 
 
 def processor_s() -> float:
-    """Processor time of this process and all below it, ended ones included."""
+    """Return the processor time of this process and its descendants in seconds, with ended ones."""
     stats = _stats()
     return sum(sum(map(int, stats[process][1][11:15])) for process in _family(stats)) / _TICKS
 
 
 def _stats() -> dict[int, tuple[int, list[str]]]:
-    """Parent and fields behind the name of /proc/PID/stat, by process."""
+    """Return by process its parent, and the fields of /proc/PID/stat after the name."""
     stats = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -53,12 +53,12 @@ def _family(stats: dict[int, tuple[int, list[str]]]) -> set[int]:
 
 @dataclass
 class PeakMemory:
-    """The most that each kind of process had at once, in bytes; what processes share is counted once (PSS)."""
+    """Peak memory of each kind of process, in bytes. Shared memory is counted once (PSS)."""
 
     peaks: dict[str, int] = field(default_factory=dict)
 
     def look(self) -> None:
-        """Take in what it is now."""
+        """Update the peaks with the memory of this moment."""
         now: dict[str, int] = {}
         for process in _family(_stats()):
             kind, bytes_ = _kind(process), _pss(process)
@@ -69,7 +69,7 @@ class PeakMemory:
 
 @contextmanager
 def peak_memory() -> Iterator[PeakMemory]:
-    """Watch while the context lasts."""
+    """Yield the peaks, which are updated while the context lasts."""
     peak, stop = PeakMemory(), threading.Event()
 
     def watch() -> None:

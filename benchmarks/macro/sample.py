@@ -1,4 +1,4 @@
-"""The id-coded LSBench sample on which the original engine was measured, as this engine takes it."""
+"""The id-coded LSBench sample, on which the original engine was measured, in the form that this engine takes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BATCH_MS = 100
 
 
 class Sample:
-    """Stored graph, streams and query texts of ../shared/data/lsbench-ids, and its own brute force."""
+    """The stored graph, streams, query texts and brute-force script of ../shared/data/lsbench-ids."""
 
     def __init__(self) -> None:
         self.folder: Path = need("data/lsbench-ids")
@@ -46,8 +46,8 @@ class Sample:
         return (self.folder / "queries" / f"{query}.rq").read_text()
 
     def open(self, engine: penstock.Engine | None = None) -> penstock.Engine:
-        """An engine with the stored graph and the streams declared: the one that is given, or one of its own."""
-        import penstock  # noqa: PLC0415 - after the modules that this one serves have chosen what to listen to
+        """Load the stored graph and declare the streams in an engine (None: a new one), and return the engine."""
+        import penstock  # noqa: PLC0415 - importers may replace parts of penstock first
 
         engine = engine or penstock.Engine()
         engine.load(self.stored_text, format="nt")
@@ -56,7 +56,7 @@ class Sample:
         return engine
 
     def events(self, scale: int, until_ms: int) -> Events:
-        """What the streams bring up to a time, at a rate."""
+        """Return the tuples of the streams up to a time. `scale`: a multiple of their usual rate."""
         columns = {}
         for name in self.names:
             chosen = [(t, triple) for t, triple in self.script.stamped(name, scale) if t <= until_ms]
@@ -66,13 +66,13 @@ class Sample:
 
 
 class Events:
-    """Columns of the streams as numbers of the sample: name -> (times, triples)."""
+    """Columns of the streams, as numbers of the sample: name -> (times, triples)."""
 
     def __init__(self, columns: dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]) -> None:
         self.columns = columns
 
     def encoded(self, engine: penstock.Engine, *, shift: int = 0, later_ms: int = 0) -> Feed:
-        """The same as term ids of an engine; with other vertices where `shift` is given, and later."""
+        """Return the events as term ids of an engine. `shift` is added to all vertices, and `later_ms` to all times."""
         predicates = np.unique(np.concatenate([triples[:, 1] for _, triples in self.columns.values()]))
         vertices = np.unique(np.concatenate([triples[:, ::2].ravel() for _, triples in self.columns.values()]))
         names = engine.encode(rdflib.URIRef(iri(int(number))) for number in predicates)
@@ -89,7 +89,7 @@ class Events:
         return Feed(engine, columns)
 
     def held(self, name: str, after: int, until: int) -> set[tuple[int, int, int]]:
-        """What a window (after, until] of a stream holds."""
+        """Return the triples of a stream's window (after, until]."""
         times, triples = self.columns[name]
         low, high = np.searchsorted(times, (after, until), side="right")
         return {(int(s), int(p), int(o)) for s, p, o in triples[low:high]}
@@ -100,19 +100,19 @@ Cut: TypeAlias = "list[tuple[str, NDArray[np.int64], Ids, Ids, Ids]]"
 
 
 class Feed:
-    """Pushes the streams into an engine, by columns of term ids."""
+    """Pushes the streams into an engine, as columns of term ids."""
 
     def __init__(self, engine: penstock.Engine, columns: dict[str, tuple[NDArray[np.int64], Ids, Ids, Ids]]) -> None:
         self._engine = engine
         self._columns = columns
 
     def begin(self) -> None:
-        """No stream has anything at or before 0: queries registered by now see everything."""
+        """Advance all streams to 0, before which there are no events: queries registered before see everything."""
         for name in self._columns:
             self._engine.advance(STREAMS + name, 0)
 
     def cut(self, after: int, until: int) -> Cut:
-        """What is in (after, until], by stream."""
+        """Return the tuples of (after, until], by stream."""
         parts: Cut = []
         for name, columns in self._columns.items():
             low, high = np.searchsorted(columns[0], (after, until), side="right")
@@ -121,22 +121,22 @@ class Feed:
         return parts
 
     def push_cut(self, parts: Cut) -> int:
-        """Push what was cut before; returns how many tuples that were."""
+        """Push the result of `cut`. Returns the number of tuples."""
         for part in parts:
             self._engine.push_columns(*part)
         return sum(len(times) for _, times, *_ in parts)
 
     def push(self, after: int, until: int) -> int:
-        """Push what is in (after, until]; returns how many tuples that were."""
+        """Push the tuples of (after, until]. Returns their number."""
         return self.push_cut(self.cut(after, until))
 
     def play(self, after: int, until: int, step: int = BATCH_MS) -> None:
-        """Push and close batch by batch."""
+        """Push and close one batch after another."""
         for low in range(after, until, step):
             self.push(low, low + step)
             self._engine.advance(None, low + step)
 
 
 def iri(number: int) -> str:
-    """The IRI of a number of the sample."""
+    """Return the IRI of a number of the sample."""
     return f"http://lsbench.example/{number}"

@@ -1,6 +1,6 @@
-"""Spark's stream adaptor beside the plain one, through a real broker: latency by trigger, and a backlog.
+"""Spark's stream adaptor compared with the plain one, through a real broker: latency by trigger, and a backlog.
 
-Latency: from producing an event to reading its tuples, some twenty events a second, one stream. The backlog's figure is
+Latency: from producing an event to reading its tuples, with about twenty events a second in one stream. Backlog: the
 processor time of all processes (JVM, Python workers, this one), with warm workers.
 """
 
@@ -39,7 +39,7 @@ _TUPLES = Partition(NAMES.tuples("s0"))
 
 
 def run(*, tiny: bool = False) -> Iterator[Row]:
-    """Rows of the plain adaptor, then of Spark's with each trigger; then the backlog by both."""
+    """Yield rows for the plain adaptor, for Spark's with each trigger, and for the backlog by both."""
     events = 20 if tiny else EVENTS
     with _machine() as (bootstrap_servers, dictionary, spark):
         for trigger in (None, *(TRIGGERS[:1] if tiny else TRIGGERS)):
@@ -61,7 +61,7 @@ def _title(trigger: tuple[int, int] | None) -> str:
 
 @contextmanager
 def _machine() -> Iterator[tuple[Callable[[], str], str, SparkSession]]:
-    """A way to a new broker, a dictionary's address, a session."""
+    """Yield a function that starts a new broker, a dictionary's address, and a Spark session."""
     try:
         from penstock.broker import Broker  # noqa: PLC0415
         from penstock.replication.cluster_topics import ClusterTopics  # noqa: PLC0415
@@ -98,7 +98,7 @@ def _machine() -> Iterator[tuple[Callable[[], str], str, SparkSession]]:
 def _adaptor(
     broker: Callable[[], str], dictionary: str, spark: SparkSession, trigger: tuple[int, int] | None
 ) -> Iterator[Log]:
-    """An adaptor at work on a new broker with one stream; the log."""
+    """Run an adaptor on a new broker with one stream, and yield the log."""
     from penstock.log.kafka.kafka_log import KafkaLog  # noqa: PLC0415
     from penstock.spark.stream_adaptor import StreamAdaptor, StreamSettings  # noqa: PLC0415
     from penstock.term_ids.flight_terms import FlightTerms  # noqa: PLC0415
@@ -140,7 +140,7 @@ def _adaptor(
 
 
 def _latency(log: Log, events: int, trigger: tuple[int, int] | None) -> Iterator[Row]:
-    """Warm first: some events before the measured ones."""
+    """Measure latencies, after some events that are not measured."""
     _seen(log, events // 5)
     spent = _seen(log, events)
     for share, name in ((0.5, "p50"), (0.95, "p95")):
@@ -149,7 +149,7 @@ def _latency(log: Log, events: int, trigger: tuple[int, int] | None) -> Iterator
 
 
 def _seen(log: Log, events: int) -> list[float]:
-    """Seconds from producing to reading, of each event."""
+    """Return the seconds from producing to reading each event."""
     produced: dict[int, float] = {}
     reader, writer = log.reader({_TUPLES: END}), log.writer()
     first = log.spans([_SOURCE])[_SOURCE].end
@@ -178,7 +178,7 @@ def _seen(log: Log, events: int) -> list[float]:
 def _backlog(
     broker: Callable[[], str], dictionary: str, spark: SparkSession, trigger: tuple[int, int] | None, events: int
 ) -> Row:
-    """Tuples a second by the wall's clock, with what a CPU-second does beside it."""
+    """Measure tuples a second, by wall time and by processor time."""
     with _adaptor(broker, dictionary, spark, trigger) as log:
         _seen(log, 20)
         reader = log.reader({_TUPLES: END})

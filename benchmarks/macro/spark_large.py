@@ -1,4 +1,4 @@
-"""Ten million triples by Spark from a cold start, with the most memory that its processes had at once."""
+"""The load of ten million triples by Spark from a cold start, with the peak memory of its processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNIVERSITIES = 78
 
 
 def run(*, tiny: bool = False) -> Iterator[Row]:
-    """Rows of triples/s, then of memory by kind of process."""
+    """Yield rows for triples/s, then for memory by kind of process."""
     files = universities(2 if tiny else UNIVERSITIES)
     plain = timed(lambda: embedded(files))
     with peak_memory() as peak:

@@ -1,7 +1,7 @@
-"""Bulk load by Spark on one core and on two, beside the embedded loader and pyoxigraph, over the same N-Triples.
+"""Bulk load of the same N-Triples by Spark on one core and on two, by the embedded loader, and by pyoxigraph.
 
-Wall times decide; processor time is that of all processes of the load (this one, the JVM, Spark's Python workers).
-`spark_large` is the same with ten million triples.
+The main figure is wall time; processor time is that of all processes of the load (this one, the JVM, Spark's Python
+workers). `spark_large` loads ten million triples.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ CORES = (1, 2)
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Triples stored, and what it took."""
+    """The number of triples stored, and the times of the load."""
 
     triples: int
     wall_s: float
     cpu_s: float
 
     def row(self, name: str, peer: Loaded | None = None, command: str = COMMAND) -> Row:
-        """Triples a second by the wall's clock, and by processor time."""
+        """Return a row of triples a second, by wall time and by processor time."""
         rate = self.triples / self.wall_s
         other = self.triples / self.cpu_s
         if peer is None:
@@ -50,7 +50,7 @@ class Loaded:
 
 
 def run(*, tiny: bool = False) -> Iterator[Row]:
-    """Rows of triples/s for Spark's cores, without its start; for the embedded loader and pyoxigraph."""
+    """Yield rows of triples/s for Spark by number of cores (without its start), the embedded loader and pyoxigraph."""
     files = universities(1 if tiny else UNIVERSITIES)
     plain = timed(lambda: embedded(files))
     peer = timed(lambda: _pyoxigraph(files))
@@ -64,7 +64,7 @@ def run(*, tiny: bool = False) -> Iterator[Row]:
 
 
 def embedded(files: list[Path]) -> int:
-    """Load files by the embedded loader; returns the number of triples."""
+    """Load files by the embedded loader. Returns the number of triples."""
     with penstock.Engine() as engine:
         return sum(engine.load(file).triples for file in files)
 
@@ -77,7 +77,7 @@ def _pyoxigraph(files: list[Path]) -> int:
 
 
 def by_spark(files: list[Path], cores: int, *, warm: bool = True) -> tuple[float, Loaded]:
-    """Load files by Spark; returns seconds of its start, and the load."""
+    """Load files by Spark. Returns the seconds of its start, and the load."""
     try:
         import pyspark  # noqa: F401, PLC0415 - an extra
     except ImportError:
@@ -89,7 +89,7 @@ def by_spark(files: list[Path], cores: int, *, warm: bool = True) -> tuple[float
     started = time.perf_counter() - began
     try:
         if warm:
-            _prepare(spark, files[:1])  # JIT and workers warm, as in any load worth measuring
+            _prepare(spark, files[:1])  # warms JIT and workers, as a long load does
         return started, timed(lambda: _prepare(spark, files))
     finally:
         spark.stop()
@@ -109,7 +109,7 @@ def _prepare(spark: SparkSession, files: list[Path]) -> int:
 
 
 def timed(load: Callable[[], int]) -> Loaded:
-    """Measure a load that returns its triples."""
+    """Measure a load that returns its number of triples."""
     cpu, wall = processor_s(), time.perf_counter()
     triples = load()
     return Loaded(triples, time.perf_counter() - wall, processor_s() - cpu)

@@ -1,9 +1,8 @@
-"""L1-L3 over two stores, one mapped and one reached by TCP alone: group executions with half the keys remote.
+"""L1-L3 over two stores, one mapped and one reached only by TCP: group executions with half of the keys remote.
 
-The loop is closed_loop's, answers checked likewise. A commit before each execution makes an engine ask of every list
-whether it has grown; where nothing was committed since, it knows. Rates are by the processor time of the engine's
-thread, since this machine's cores serve the stores too; what the remote store's process takes of a core meanwhile is a
-row of its own.
+The loop and the checks are those of closed_loop. A commit before each execution makes an engine ask whether its lists
+have grown; without a commit it need not ask. Rates are by the processor time of the engine's thread, since this
+machine's cores serve the stores too. A separate row gives the share of a core that the remote store's process uses.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ if TYPE_CHECKING:
 
 COMMAND = "python -m benchmarks stores"
 SIZES = (64, 1_024, 10_000)
-SHARE = 1 / 3  # of the rate with everything here
+SHARE = 1 / 3  # of the rate with everything in this process
 _SECONDS = 0.5
 _REPETITIONS = 3
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """Rates with everything in this process, with both stores mapped, and with one of them remote."""
+    """Yield rates with everything in this process, with both stores mapped, and with one of them remote."""
     if str(ROOT / "tests") not in sys.path:
         sys.path.append(str(ROOT / "tests"))
     sample = Sample()
@@ -73,7 +72,7 @@ _SETTINGS: dict[str, list[Transport]] = {
 
 @contextmanager
 def _loops(sample: Sample, events: Events, transports: list[Transport]) -> Iterator[tuple[list[Loop], int]]:
-    """Loops over an engine in that setting, and the process that the last store is."""
+    """Yield loops over an engine in that setting, and the process of the last store."""
     from support.engine_over_stores import EngineOverStores  # noqa: PLC0415 - its path is `run`'s
     from support.store_processes import Place, StoreProcesses  # noqa: PLC0415 - likewise
 

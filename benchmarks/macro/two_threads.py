@@ -1,9 +1,9 @@
-"""Injection on one thread, one-shot queries on another: how much each slows the other, in one process.
+"""Injection on one thread and one-shot queries on another, in one process: how much each slows the other.
 
-What two busy cores lose by themselves is measured first, by one and by two copies of calibrate.c. Then, in turns:
-injection alone, queries alone, both; and the same once more with injection at the stream's own rate, a batch each
-100 ms, in place of a loop without pause. The injected vertices are none that the queries can reach, so that every
-answer is known however far injection has come.
+First, one copy and two copies of calibrate.c show how much two busy cores slow each other. Then come, in turns:
+injection alone, queries alone, both; first with injection in a loop without pause, then at the stream's own rate, one
+batch each 100 ms. The queries cannot reach the injected vertices, so their answers do not depend on the progress of the
+injection.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _TRIES = 3
 
 
 class Size(NamedTuple):
-    """How long each setting runs; the laps of the sample are what there is to inject in all turns together."""
+    """How long each setting runs. `laps`: repetitions of the sample, to inject in all turns together."""
 
     laps: int
     turns: int
     turn_s: float
-    paced_s: float  # of a turn in which batches come at their rate
+    paced_s: float  # of a turn with batches at the stream's rate
 
 
 WHOLE, TINY = Size(40, 6, 0.1, 1.0), Size(2, 1, 0.01, 0.2)
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """Rows for short queries (most of their time is Python's) and for long ones (most is the core's)."""
+    """Yield rows for short queries (most of their time is Python's) and for long ones (most is the core's)."""
     if (os.cpu_count() or 1) < 2:
         raise LeftOutError("two threads need two cores")
     alone, both = ({"hash_ns": 1.0}, {"hash_ns": 1.0}) if tiny else (calibrate(1, _TRIES), calibrate(2, _TRIES))
@@ -130,7 +130,7 @@ def _expected(sample: Sample) -> dict[str, int]:
 
 
 def _injection(engine: penstock.Engine, feeds: list[Feed]) -> Callable[[], None]:
-    """A call that pushes and closes the next batch of all streams; what each brings was cut out before."""
+    """Return a function that pushes and closes the next batch of all streams. The batches are cut in advance."""
     cuts = [
         feed.cut(BATCH_MS * batch, BATCH_MS * (batch + 1))
         for lap, feed in enumerate(feeds)
@@ -149,7 +149,7 @@ def _injection(engine: penstock.Engine, feeds: list[Feed]) -> Callable[[], None]
 
 
 class _Paced:
-    """Calls at the rate of batches, and what each took by itself."""
+    """Calls a function at the rate of batches, and measures each call."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call
@@ -157,18 +157,18 @@ class _Paced:
         self.took: list[Spent] = []
 
     def __call__(self) -> None:
-        """Wait until the next batch is due, and take it in."""
+        """Wait until the next batch is due, and push it."""
         self._due += BATCH_MS / 1000
         time.sleep(max(0.0, self._due - time.perf_counter()))
         self.took.append(spent(self._call))
 
 
 class _ExhaustedError(Exception):
-    """There is no batch left: a turn without injection would say nothing, and look as if it cost nothing."""
+    """No batch is left. A turn without batches would look as if injection had no cost."""
 
 
 def _at_once(turn_s: float, *calls: Callable[[], None]) -> list[Spent]:
-    """Repeat each call on a thread of its own for a turn; means of a call of each."""
+    """Repeat each call for a turn, each on its own thread. Returns the mean times of each call."""
     took, errors = [Spent(0, 0)] * len(calls), []
     start = threading.Barrier(len(calls))
 
@@ -182,7 +182,7 @@ def _at_once(turn_s: float, *calls: Callable[[], None]) -> list[Spent]:
         except BaseException as error:  # noqa: BLE001 - the caller raises it
             errors.append(error)
         wall, cpu = time.perf_counter() - began, time.thread_time() - cpu
-        took[i] = Spent(wall / max(done, 1) * 1e6, cpu / max(done, 1) * 1e6)  # none was done where it failed
+        took[i] = Spent(wall / max(done, 1) * 1e6, cpu / max(done, 1) * 1e6)  # 0 calls if the first one failed
 
     threads = [threading.Thread(target=loop, args=(i,)) for i in range(len(calls))]
     for thread in threads:

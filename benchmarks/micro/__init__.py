@@ -1,1 +1,1 @@
-"""Kernels: C++ programs (*_bench.cpp) and what runs them."""
+"""Kernels: C++ programs (*_bench.cpp), and the modules that run them."""

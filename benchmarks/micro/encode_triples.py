@@ -1,6 +1,6 @@
 """Turns N-Triples files into columns of term ids for store_bench: encode_triples.py OUT.ids FILE.nt...
 
-OUT holds subjects, predicates and objects one column behind the other, little-endian uint64.
+OUT holds the columns of subjects, predicates and objects, one after another, as little-endian uint64.
 """
 
 from __future__ import annotations

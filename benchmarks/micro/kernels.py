@@ -1,7 +1,7 @@
-"""The core's kernels one by one (kernels_bench.cpp, on Google Benchmark): time and instructions.
+"""Time and instructions of each kernel of the core (kernels_bench.cpp, with Google Benchmark).
 
-Instruction counts are the same on a busy machine and a quiet one. They count what the measured section executes, not
-what the caches make of it. Each kernel compares its results with plain containers and fails on a difference.
+Instruction counts are those of the measured section. They do not depend on other load or on the caches. Each kernel
+compares its results with plain containers, and fails on a difference.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _REPETITIONS = 5
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """A row of time for each kernel, and one of instructions where valgrind is installed."""
+    """Yield for each kernel a row of time, and one of instructions if valgrind is installed."""
     program = _build()
     valgrind = shutil.which("valgrind")
     for kernel, title in list(KERNELS.items())[: 1 if tiny else None]:
@@ -66,7 +66,7 @@ def _build() -> Path:
 
 
 def _run(command: list[str], kernel: str) -> tuple[float, float]:
-    """Nanoseconds an operation, and how many operations there were."""
+    """Return the nanoseconds of an operation, and the number of operations."""
     options = [f"--benchmark_filter=^{kernel}/", "--benchmark_format=json"]
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -76,7 +76,7 @@ def _run(command: list[str], kernel: str) -> tuple[float, float]:
 
 
 def _instructions(valgrind: str, program: Path, kernel: str) -> float:
-    """Instructions an operation, within the measured section."""
+    """Return the instructions of an operation, within the measured section."""
     with tempfile.TemporaryDirectory() as folder:
         counts = Path(folder) / "callgrind.out"
         options = ["--tool=callgrind", f"--callgrind-out-file={counts}", "--toggle-collect=measured_section"]

@@ -1,8 +1,8 @@
 """Reads and plans query texts in a loop: `python -m benchmarks.micro.planning ROUNDS [--unchecked] FILE.rq...`.
 
 `--unchecked` replaces the budget's checks (docs/adr/0059-planning-budget.md) by functions that do nothing. Under
-`valgrind --tool=callgrind`, the difference between two numbers of rounds is the instructions of a round, which a busy
-machine does not change. Texts that need a base or a catalogue of their own are left out, and named.
+`valgrind --tool=callgrind`, runs with two numbers of rounds give the instructions of a round, whatever the load of the
+machine. Texts that need a base IRI or another catalogue are left out, and named.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.query.templates import parametrise
 
 
 class FixedCatalogue:
-    """Every stream and graph exists; counts are made up."""
+    """A catalogue in which every stream and graph exists, with invented counts."""
 
     placement = None
     is_stream = has_graph = timing = staticmethod(lambda _: True)
