@@ -2,7 +2,7 @@
 buckets.
 
 One instance is active. It commits each decision in one transaction. The transaction writes a command to all partitions
-of the shards topic. The command takes effect at its position in partition 0, which thereby also determines a query's
+of the shards topic. The command takes effect at its position in partition 0. This position also determines a query's
 registration point. The transaction also updates the compacted control topic, from which the next active instance
 restores its state. A deposed instance is fenced: it can commit nothing.
 """

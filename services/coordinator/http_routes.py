@@ -64,9 +64,9 @@ def routes(
     dictionaries: Sequence[str] = (),
     certificate: Path | None = None,
 ) -> list[BaseRoute]:
-    """Return the routes. `lock` excludes that a request and a step of the service run at the same time. `dictionaries`:
-    addresses of the dictionary's instances, which clients need to prepare bulk loads. `certificate`: certificate chain
-    of this instance, for HTTPS.
+    """Return the routes. `lock` is held during a request and during a step of the service, so that they do not overlap.
+    `dictionaries`: addresses of the dictionary's instances, which clients need to prepare bulk loads. `certificate`:
+    certificate chain of this instance, for HTTPS.
     """
     handler = _Handler(coordinator, lock, dictionaries)
     forwarding = Forwarding(handler.other_active, certificate)

@@ -65,8 +65,8 @@ def place_shards(
 
 
 def _serves(holder: Heartbeat | None, shard: str) -> bool:
-    """Return whether a store serves a shard that is assigned to it. A store that shuts down does so as long as its
-    heartbeats list the shard. `holder`: its last heartbeat, or None.
+    """Return whether a store serves a shard that is assigned to it. A store that shuts down serves the shard as long as
+    its heartbeats list it. `holder`: the store's last heartbeat, or None.
     """
     return holder is not None and (not holder.leaves or int(shard) in holder.holds)
 

@@ -51,8 +51,8 @@ class BucketCommits:
     def commit(self) -> None:
         """Commit each bucket's results with its progress. Releases a bucket that another engine has opened.
 
-        Skips a bucket whose queries are not enrolled yet: its progress would state that all queries stopped by now have
-        been evaluated to their end.
+        Skips a bucket whose queries are not enrolled yet: its progress would wrongly state that all its stopped queries
+        were evaluated to their end.
         """
         replica = self._replica
         for number, bucket in list(self._buckets.by_number.items()):
@@ -104,9 +104,9 @@ class BucketCommits:
                 return True
 
     def _passes(self, error: RecordRefusedError) -> bool:
-        """Return whether a refusal by no query's own results topic is temporary. There are two such cases. The error
-        names no topic, because a topic was just deleted or created. Or the cluster's results topic was deleted; this
-        method then creates it again.
+        """Return whether a refusal, not by a query's own results topic, is temporary. There are two such cases. The
+        error names no topic, because a topic was just deleted or created. Or the cluster's results topic was deleted;
+        this method then creates it again.
         """
         if error.topic == self._topics.names.results and isinstance(error, UnknownTopicError):
             self._log.create(self._topics.all())

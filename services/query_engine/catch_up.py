@@ -34,8 +34,8 @@ _MEASURE_MS = 1_000
 
 
 class CatchUp:
-    """The instants that are due and that an engine has not evaluated yet. True if there are any. If a method raises
-    UnavailableError, call it again later.
+    """The due instants that an engine has not evaluated yet. `bool` of the object: whether there are any. If a method
+    raises UnavailableError, call it again later.
     """
 
     def __init__(self, runtime: Runtime, clock: Clock) -> None:

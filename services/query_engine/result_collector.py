@@ -1,4 +1,4 @@
-"""Collects the answers of queries as records for the next commit of their buckets, and what queries publish for their
+"""Collects the answers of queries: as records for the next commit of their buckets, and published answers for
 derived-stream sinks.
 """
 
@@ -34,8 +34,8 @@ class ResultCollector:
         self._fired[group] = max(time, self._fired.get(group, time))
 
     def published(self, cohort: Cohort, block: Block | None, following: int) -> None:
-        """Record what a cohort publishes: `block`, the answer at an instant, or None if it publishes nothing.
-        `following`: the new watermark of its stream, in ms.
+        """Record the answer that a cohort publishes at an instant: `block`, None if it publishes nothing. `following`:
+        the new watermark of its stream, in ms.
         """
         time = None if block is None else block.reading.time
         self._published.setdefault(cohort.group, []).append((time, block, following))

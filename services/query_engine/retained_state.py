@@ -60,7 +60,7 @@ class RetainedState:
 
     def apply_floor(self) -> None:
         """Release what no query of the cluster can read any more. Another engine may continue a query after the query's
-        last commit, so what the query needs from there on remains.
+        last commit, so the data that the query needs after this commit remain.
         """
         self._commitments.forget_stopped(self._replica)
         floor, runtime = self._commitments.retention_floor(self._replica), self._replica.runtime

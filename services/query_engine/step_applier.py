@@ -117,8 +117,8 @@ class StepApplier:
 
     # ---- one step
     def _apply(self, step: Step, applying: Iterator[UnavailableError | None]) -> None:
-        """Apply a step, or what remains of it; of a bulk load, only the next file. After an UnavailableError, the
-        failed evaluation and everything after it remain.
+        """Apply a step, or the rest of an interrupted step. One call applies only one file of a bulk load. After an
+        UnavailableError, a later call repeats the failed evaluation and continues.
         """
         first = step[0]
         if isinstance(first, QueryStop):

@@ -132,8 +132,8 @@ class ServedStore:
 
     @property
     def left(self) -> bool:
-        """Whether the store may stop: it has no shards any more, or `_ALONE_S` have passed since `leave` and no other
-        store prepares some of its shards.
+        """Whether the store may stop: it has no shards any more, or `_ALONE_S` have passed since `leave` and at least
+        one of its shards has no successor (`Store.alone`).
         """
         return self.store.left or (time.monotonic() > self._asked + _ALONE_S and self.store.alone)
 

@@ -224,7 +224,9 @@ class Store:
 
     @property
     def alone(self) -> bool:
-        """Whether no other store prepares some shard that the placement assigns to this store."""
+        """Whether this store serves at least one shard for which the placement names no successor, that is, no store
+        that prepares it.
+        """
         return not self._placement.replaced(self._instance)
 
     def checkpoint(self) -> bool:

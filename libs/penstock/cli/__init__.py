@@ -1,7 +1,7 @@
 """The command line interface; `penstock --help` lists the commands. Only this package prints.
 
-`app` assembles the commands. `local` has those of the embedded engine, `cluster` those of a cluster.
-Exit codes: 0 success, 1 failure, 2 wrong usage or a query error.
+`app` assembles the commands. `local` has the commands of the embedded engine, `cluster` the commands of a cluster. Exit
+codes: 0 success, 1 failure, 2 wrong usage or a query error.
 """
 
 from penstock.cli.app import main

@@ -197,7 +197,7 @@ class Engine:
         default_graphs: Iterable[str] = (),
         named_graphs: Iterable[str] = (),
     ) -> UpdateReport:
-        """Execute a SPARQL Update as one snapshot. Each of its operations sees what those before it have changed.
+        """Execute a SPARQL Update as one snapshot. Each operation sees the changes of the earlier operations.
 
         `default_graphs`, `named_graphs`: IRIs of the graphs that its patterns read, as if all of them had USING and
         USING NAMED; QueryError if an operation has USING or WITH itself.
@@ -507,7 +507,7 @@ class Engine:
         return self._runtime
 
     def _change(self, entry: Callable[[], LogEntry | None] | None = None) -> _Change:
-        """Return the context manager of a change. `entry` creates the change's entry of the write-ahead log; None: the
+        """Return the context manager of a change. `entry` creates the write-ahead log's entry of the change; None: the
         change is not logged.
         """
         return _Change(self, entry)
@@ -549,8 +549,9 @@ class Engine:
         return LogEntry(verb, self._wall(), arguments, data)
 
     def _effect(self, run: UpdateRun) -> LogEntry | None:
-        """Evaluate an update, and return the entry for its change. None if only a checkpoint can make this durable: the
-        log contains the quads, because another evaluation of the text may give others.
+        """Evaluate an update, and return the log entry of its change, which contains the quads: a second evaluation of
+        the text may give other quads. None if the change cannot be logged, so that only a checkpoint can make it
+        durable.
         """
         if not run.evaluate():
             run.logged = True

@@ -15,7 +15,7 @@ MOST_CATCH_UP = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Limits(PlanningLimits):
-    """Limits of an engine. `PlanningLimits` has those on texts and plans.
+    """Limits of an engine. `PlanningLimits` has the limits on texts and plans.
 
     max_catch_up: maximum number of instants per query that one push or advance may make due (docs/semantics.md §2). In
     a cluster, the registration of each query contains it (ADR 57). max_unpolled: maximum number of pending evaluations

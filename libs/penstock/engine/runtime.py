@@ -112,7 +112,7 @@ class Runtime:
             raise DataError(f"stream <{stream.iri}> is derived: only its query {stream.publisher} feeds it")
 
     def _skip(self, moved: Iterable[LiveStream], skip: Skip) -> list[LiveStream]:
-        """Skip due instants. Returns the derived streams that advance thereby."""
+        """Skip due instants. Returns the derived streams that advance as a result."""
         published = []
         at_most = self.core.limits.max_catch_up if skip == "leaps" else 0
         for cohort, gap in self.schedule.skip(moved, at_most):

@@ -61,7 +61,7 @@ class StoredGraph(Protocol):
 
     def give_up(self, error: DataPlaneError) -> None:
         """Handle an evaluation that was interrupted too often. Raises UnavailableError if the caller should retry it
-        later; returns if it has failed for good.
+        later; returns if the evaluation has failed.
         """
 
     def latest(self) -> int:

@@ -29,7 +29,7 @@ _CONNECT_S: Final = 5.0
 
 
 class Forwarding:
-    """Sends requests to the instance that `active` names: its base URL, or None if this instance answers itself.
+    """Sends requests to the instance whose base URL `active` returns; None: this instance answers itself.
 
     `certificate`: the certificate chain of this instance, for HTTPS. The active instance must have the same one.
     """

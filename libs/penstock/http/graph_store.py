@@ -177,7 +177,7 @@ def _joined(body: bytes, content_type: str, base: str) -> bytes:
 
 
 def _terms(terms: native.LocalTerms, ids: Ids) -> list[TermTuple | None]:
-    """Return terms by ids. The id is the label of a blank node: labels of a document mean nothing in another."""
+    """Return terms by ids. The label of a blank node is its id, because labels of different documents are unrelated."""
     found = terms.decode(ids)
     return [
         (BLANK, f"b{number}", "", "") if term is not None and term[0] == BLANK else term

@@ -1,8 +1,8 @@
 """Live evaluations over HTTP, as server-sent events.
 
 A feed retains the latest evaluations of its query. Each listener reads at its own speed. If a listener is so slow that
-the feed has dropped evaluations, it receives the number of those that it missed. Evaluations are serialised only when a
-listener reads them.
+the feed has dropped evaluations, it receives the number of evaluations that it missed. Evaluations are serialised only
+when a listener reads them.
 
 This module writes the framing of the events itself, because the library sse-starlette replaces a method of uvicorn's
 `Server` for the whole process. An application that embeds Penstock may run servers of its own.
@@ -98,8 +98,8 @@ class Feed:
         return max(self._count - 1, 0)
 
     def since(self, position: int) -> tuple[list[Evaluation], int, int]:
-        """Return the retained evaluations from a position on, the number of dropped evaluations from there on, and the
-        next position.
+        """Return the retained evaluations from a position on, how many after this position were dropped, and the next
+        position.
         """
         with self._lock:
             fresh = [(n, e) for n, e in self._retained if n >= position]

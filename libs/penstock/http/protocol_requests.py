@@ -39,7 +39,7 @@ class ProtocolOperation:
 
 
 async def operation_of(request: Request) -> ProtocolOperation:
-    """Return the operation of a request to `/sparql` (§2.1, §2.2). DataError if it is not exactly one."""
+    """Return the operation of a request to `/sparql` (§2.1, §2.2). DataError unless there is exactly one."""
     in_url = _url_parameters(request)
     if request.method == "GET":
         kind, text = _only(in_url, in_url)
@@ -108,7 +108,7 @@ def _of_form(form: Parameters, in_url: Parameters) -> ProtocolOperation:
 
 
 def _only(parameters: Parameters, of_update: Parameters) -> tuple[Kind, str]:
-    """Return the only operation among parameters. `of_update`: those that may contain an update."""
+    """Return kind and text of the only operation in `parameters`. `of_update`: parameters that may have an update."""
     kinds: tuple[Kind, ...] = ("query", "update")
     given = [(kind, text) for kind in kinds for text in parameters.get(kind, ())]
     if len(given) != 1 or ("update" in parameters and "update" not in of_update):

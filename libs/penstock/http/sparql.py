@@ -81,7 +81,7 @@ def routes(ask: Ask, limits: Limits, update: Change | None = None) -> list[BaseR
     `base`, or else the URL of the endpoint.
 
     In addition to the protocol's parameters, a query may have `base`, `timeout_s` and `memory_mb`. If one of the last
-    two exceeds the value in `limits`, the latter applies.
+    two exceeds the value in `limits`, the value in `limits` applies.
     """
 
     async def sparql(request: Request) -> Response:

@@ -67,7 +67,7 @@ def source_key(topic: str, partition: int, offset: int) -> bytes:
 
 
 def dead_letter_record(names: TopicNames, letter: DeadLetter, headers: Headers = ()) -> Record:
-    """Return the record of a dead letter. `headers`: those of the original."""
+    """Return the record of a dead letter. `headers`: the headers of the original."""
     key = source_key(letter.topic, letter.partition, letter.offset)
     own = [("reason", _shortened(letter.reason)), ("source", key.decode()), ("stream", letter.stream)]
     own += [] if letter.time_ms is None else [("time", str(letter.time_ms))]
@@ -75,7 +75,7 @@ def dead_letter_record(names: TopicNames, letter: DeadLetter, headers: Headers =
 
 
 def late_record(names: TopicNames, event: LateEvent, headers: Headers = ()) -> Record:
-    """Return the record of a late event. `headers`: those of the original."""
+    """Return the record of a late event. `headers`: the headers of the original."""
     key = source_key(event.topic, event.partition, event.offset)
     own = [
         ("reason", f"late: its time {event.time_ms} is not after the watermark {event.watermark_ms}"),

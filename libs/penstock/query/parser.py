@@ -91,7 +91,7 @@ def parse_syntax(text: str, budget: Budget | None = None) -> QueryText | UpdateT
 
 
 def _with_plain(syntax: UpdateText, plain: PlainReader) -> UpdateText:
-    """Return an update with the triples that `plain` has read in place of the grammar."""
+    """Return an update, completed by the triples that `plain` has read."""
     runs = iter(plain.operations)
     return UpdateText(
         tuple(

@@ -68,7 +68,7 @@ class StepObserver(Protocol):
     """Callbacks while a query engine's replica applies a step."""
 
     def registered(self) -> None:
-        """Retain what new registration points need. The replica calls this before it could release any of it."""
+        """Retain the data that new registration points need. The replica calls this before it releases data."""
 
     def omit(self, registration: Registration, gap: Gap) -> None:
         """Do not evaluate the instants of a new gap."""

@@ -64,8 +64,8 @@ def key_of(record: SequencedRecord) -> _Key:
 
 @dataclass(slots=True)
 class _Arrived:
-    """The records of one batch, or the one record of another kind, that have arrived in a partition. `offset`: that of
-    the first. `parts`: how many there are in all.
+    """The records of one batch, or the one record of another kind, that have arrived in a partition. `offset`: of the
+    first record. `parts`: the number of records in all.
     """
 
     offset: int

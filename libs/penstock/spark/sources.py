@@ -62,10 +62,10 @@ def format_of(name: str) -> Format:
 
 
 def _numbers(spark: SparkSession, uris: list[str]) -> list[int]:
-    """Return Spark's hash of each address, which identifies a row's file in eight bytes.
+    """Return Spark's hash of each address: eight bytes by which a row identifies its file.
 
-    For a local file, the hash is that of the form `file:/…`, which Spark writes into rows. Hadoop lists such files as
-    `file:///…`.
+    For a local file, this is the hash of the address in the form `file:/…`, as Spark writes it into rows; Hadoop lists
+    the file as `file:///…`.
     """
     from pyspark.sql import functions as fn  # noqa: PLC0415 - an extra
 

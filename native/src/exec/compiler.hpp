@@ -74,7 +74,7 @@ private:
     std::vector<Operator*> correlated_;
 };
 
-// One factory per kind of node, defined beside its operator.
+// One factory per kind of node, defined in the file of its operator.
 OperatorPtr make_seed(const Spec&, Compiler&);  // leaves.cpp
 OperatorPtr make_outer(const Spec&, Compiler&);
 OperatorPtr make_values(const Spec&, Compiler&);

@@ -30,8 +30,8 @@ public:
     void begin(Run& run, TermId graph);
     void release(Run& run) { lookup_.release(run); }
 
-    /// Which ends of a path are terms of the query rather than variables: the end of the keys, and the other. Between
-    /// two variables a path of length zero joins only nodes of the graph; a term joins itself, even if it is not in the
+    /// Whether the end of the keys, and the other end, are terms of the query rather than variables. Between two
+    /// variables a path of length zero joins only nodes of the graph; a term joins itself, even if it is not in the
     /// graph (§18.4).
     struct Ends {
         bool near_term = false;

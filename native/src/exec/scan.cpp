@@ -56,8 +56,8 @@ private:
         return true;
     }
 
-    /// For a free predicate, or so many graphs that most contain nothing of a vertex: the labels at the bound end
-    /// determine where to look.
+    /// For a free predicate, or if there are so many graphs that most of them lack the vertex: the labels at the bound
+    /// end determine where to look.
     bool match_found_labels(Rows rows, TermId predicate, TermId graph) {
         const End& from = bound_end();
         bool each = s_.column >= 0 || o_.column >= 0;

@@ -61,7 +61,7 @@ std::optional<Decimal> from_double(double value) {
     if (value == 0) return Decimal{};
     if (std::fabs(value) >= 0x1p127) return std::nullopt;
     if (std::trunc(value) == value) return Decimal{static_cast<Int128>(value), 0};
-    // Not integral, hence below 2^53: 60 fraction digits are more than fit a Decimal.
+    // Not integral, so below 2^53: 60 fraction digits are more than fit a Decimal.
     char text[128];
     const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, 60);
     Decimal out;

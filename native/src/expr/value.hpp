@@ -82,7 +82,7 @@ struct Value {
     }
     static Value string(std::string_view text) { return of_text(ValueType::String, text, {}); }
     static Value iri(std::string_view text) { return of_text(ValueType::Iri, text, {}); }
-    /// A string with the language tag of `like`, or without.
+    /// A string with the language tag of `like`, if it has one.
     static Value string_like(const Value& like, std::string_view text) { return of_text(like.type, text, like.tag); }
     static Value of_text(ValueType type, std::string_view text, std::string_view tag) {
         Value out;

@@ -99,8 +99,8 @@ public:
 
     void set_tick(Tick tick);
     Tick tick() const;
-    // Both are lock-free and ignore ids without entries. The caller ensures that the ids are alive, by a lease or a
-    // live window, or by being the thread that sweeps.
+    // touch() and keep() are lock-free and ignore ids without entries. The caller ensures that the ids are alive, by a
+    // lease or a live window, or by being the thread that sweeps.
     bool touch(const TermId* ids, std::size_t n);  // last use = now; true if all are permanent already
     void keep(const TermId* ids, std::size_t n);   // makes entries permanent
     /// Frees entries that are not permanent and were last used before `oldest_live` and before the oldest lease.

@@ -1,4 +1,4 @@
-// How often the index lists of each label lost a vertex: with it, the planner's counts of vertices stay exact.
+// Counts how often the index lists of each label lost a vertex, which keeps the planner's counts of vertices exact.
 #pragma once
 
 #include <array>

@@ -80,9 +80,9 @@ private:
     // of the commit before publish.
     void begin(Snapshot snapshot, CommitSource source);
     /// Adds the edges' ends of one direction, ascending by (vertex, label, value) without repetition. With `fresh`,
-    /// ends that are already stored are skipped and the others are also appended to `fresh`; `repeated` receives the
-    /// stored ends whose only witness is a commit that a reader of this one may exclude. Without `fresh`, all ends must
-    /// be new.
+    /// ends that are already stored are skipped and the others are also appended to `fresh`; `repeated` receives stored
+    /// ends that only one commit contains, if a reader of this commit may exclude that one. Without `fresh`, all ends
+    /// must be new.
     void append(Dir dir, std::span<const Keyed> ends, std::vector<Keyed>* fresh, std::vector<Keyed>* repeated);
     /// As append(), for a commit that removes edges too. No end is in both `added` and `removed`.
     void change(Dir dir, std::span<const Keyed> added, std::span<const Keyed> removed, const Effects& effects);

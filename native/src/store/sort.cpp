@@ -69,7 +69,7 @@ private:
 
 // The word sorts use as many places again behind the input; they return the position of the result.
 
-/// Least significant digit first, from bit `low` on. Without comparisons, hence without mispredicted branches.
+/// Least significant digit first, from bit `low` on. Without comparisons, and so without mispredicted branches.
 std::uint64_t* radix_sort(std::uint64_t* from, std::size_t n, int low, int bits) {
     std::uint64_t* to = from + n;
     const int passes = (bits - low + kDigitBits - 1) / kDigitBits;

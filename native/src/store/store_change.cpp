@@ -46,7 +46,7 @@ Changed Store::Impl::change(StoreCommit& commit, std::vector<Keyed>& removed, st
         subtract(removed_by_shard[i], by_shard[i]);
         commit.change(*shards[i], Dir::Out, by_shard[i], removed_by_shard[i], {&fresh, &gone, &repeated});
     }
-    // What changes at its subject changes at its object too.
+    // An edge that changes at its subject changes at its object too.
     const Changed changed{0, fresh.size(), gone.size()};
     reverse(fresh);
     reverse(gone);

@@ -22,8 +22,8 @@ public:
     StoreCommit& operator=(const StoreCommit&) = delete;
 
     /// Adds ends of one direction, ascending by (vertex, label, value) without repetition. Ends that are already stored
-    /// are skipped; the others are appended to `fresh`. `repeated` receives stored ends whose only witness is a commit
-    /// that a reader of this one may exclude: they require reassert().
+    /// are skipped; the others are appended to `fresh`. `repeated` receives stored ends that only one commit contains,
+    /// if a reader of this commit may exclude that one: they require reassert().
     void append_fresh(Shard& shard, Dir dir, std::span<const Keyed> ends, std::vector<Keyed>& fresh,
                       std::vector<Keyed>& repeated);
     /// Adds ends that are known to be new.

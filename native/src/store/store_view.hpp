@@ -15,7 +15,7 @@
 namespace penstock {
 
 /// Reads without locks, from any number of threads. Holds its lease until its destruction. If some shards are not
-/// local, it is a view of a part: it finds what begins at vertices of local shards, and throws DataError for all else.
+/// local, it is a view of a part: look-ups of vertices of local shards succeed, and all others throw DataError.
 class StoreView final : public Source {
 public:
     using Shards = std::span<const Shard* const>;  // by number; nullptr: not local

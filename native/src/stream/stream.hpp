@@ -54,7 +54,7 @@ public:
     virtual std::int64_t batch_ms() const = 0;
 };
 
-/// Ticks, tuples and bytes are plain numbers; batch k holds tuples with event time in (k*batch_ms, (k+1)*batch_ms].
+/// Batch k holds tuples with event time in (k*batch_ms, (k+1)*batch_ms].
 class Stream final : public SliceSource {
 public:
     Stream(Store& store, Dictionary& dictionary, StreamOptions options);

@@ -15,7 +15,8 @@
 namespace penstock {
 
 struct Stream::Impl {
-    /// An open batch counts this much besides its tuples: no less than its slice will, so closing stays within budget.
+    /// An open batch counts this much besides its tuples: at least as much as its slice, so closing stays within
+    /// budget.
     static constexpr std::size_t kOpenBatchBytes = 512;
     static constexpr std::size_t kOpenTupleBytes = 64;
 

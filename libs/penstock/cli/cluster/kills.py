@@ -25,8 +25,8 @@ class Kill(NamedTuple):
 def schedule(seed: int, instances: Iterable[str], events: int, kills: int) -> list[Kill]:
     """Return kills in order, at random points among the events. Instances are named like `engine-0`.
 
-    The numbers of kills of two services (a service is the part of a name before the number) differ by at most one. The
-    same holds for two instances of a service.
+    The name before the number is the service. Every service gets the same number of kills, plus or minus one, and so
+    does every instance of a service.
     """
     rng = random.Random(seed)  # noqa: S311 - nothing is secret here
     services: dict[str, list[str]] = {}

@@ -83,8 +83,8 @@ class Answer:
 
     @cached_property
     def _decoded(self) -> tuple[list[TermTuple | None], list[_Places]]:
-        """The decoded terms, and for each held column the positions of its ids' terms among them. In a small answer, a
-        term may occur several times.
+        """The decoded terms, and for each held column the position of each id's term in this list. In a small answer,
+        the list may contain a term several times.
         """
         if sum(map(len, self._held)) <= _FEW:  # decoding duplicates costs less than sorting
             terms: list[TermTuple | None] = []

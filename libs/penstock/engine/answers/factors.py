@@ -31,9 +31,7 @@ class Product:
 
     @property
     def decoder(self) -> Decoder | None:
-        """A decoder for the ids of all factors. The decoder of any factor accepts dictionary ids, so this is that of
-        the first.
-        """
+        """A decoder for the ids of all factors: the first factor's, because any decoder accepts dictionary ids."""
         return self.parts[0].decoder
 
     @property

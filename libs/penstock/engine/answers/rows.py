@@ -34,8 +34,8 @@ class Rows:
         return Rows(self.member[rows], tuple(column[rows] for column in self.columns), self.decoder)
 
     def spans(self) -> tuple[Ids, NDArray[np.int64]]:
-        """Return the members that have rows, ascending, and offsets: the i-th of them has the rows from offsets[i] up
-        to offsets[i + 1], exclusive.
+        """Return the members that have rows, ascending, and offsets: the i-th member has the rows from offsets[i] up to
+        offsets[i + 1], exclusive.
         """
         return native.runs(self.member)
 

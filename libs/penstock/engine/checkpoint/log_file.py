@@ -1,8 +1,8 @@
 """Files of the write-ahead log: numbered entries with checksums.
 
 A file starts with a magic word. An entry is a header (length, checksum, number, durable) and its payload. Numbers
-increase; a missing number is that of an entry that was removed. `durable` is the number of an earlier entry that was on
-disk when this entry was written. If that earlier entry is missing, the log is corrupt. Entries that are missing or
+increase; if a number is missing, its entry was removed. `durable` is the number of an earlier entry that was on disk
+when this entry was written. If that earlier entry is missing, the log is corrupt. Entries that are missing or
 incomplete at the end are a torn tail, which a crash has left; none of them was acknowledged.
 """
 

@@ -33,7 +33,7 @@ _TRIPLES = Bgp((Triple(_S, _P, _O),))
 
 
 def data_change(core: EngineCore, update: Update) -> GraphChange:
-    """Return the change by an update that consists of data."""
+    """Return the change that an update makes which consists of data."""
     return GraphChange.joined([_of_data(core, operation) for operation in update.operations])
 
 
@@ -51,10 +51,11 @@ class UpdateRun:
     _lease: native.Lease | None = None
 
     def evaluate(self) -> GraphChange:
-        """Return the change by the update. It may remove quads that the stored graph does not have, and add quads that
-        it has. QueryError, with its position, if an operation fails; LimitError if a pattern exceeds a limit.
+        """Return the change that the update makes. It may remove quads that the stored graph does not have, and add
+        quads that it has. QueryError, with its position, if an operation fails; LimitError if a pattern exceeds a
+        limit.
 
-        Each operation sees what those before it have changed. The stored graph does not change.
+        Each operation sees the changes of the earlier operations. The stored graph does not change.
         """
         self._lease = self.core.dictionary.lease()
         self._view = self.core.store.view()
@@ -115,9 +116,7 @@ class UpdateRun:
         return GraphChange(removed, added)
 
     def _transfer(self, operation: TransferGraph) -> GraphChange:
-        """Add the triples of a graph to another. COPY and MOVE first remove what is there; MOVE also removes the
-        source.
-        """
+        """Add the triples of a graph to another. COPY and MOVE first empty the target; MOVE also removes the source."""
         source, target = operation.source, operation.target
         if source == target:
             return GraphChange()
@@ -132,7 +131,7 @@ class UpdateRun:
         return GraphChange(joined([replaced, moved]), (s, p, o, np.full(len(g), name)))
 
     def _triples_of(self, graph: Iri | str, at: int) -> Columns:
-        """Return the triples of a graph, or of the graphs that DEFAULT, NAMED or ALL means."""
+        """Return the triples of a graph, or of all graphs that DEFAULT, NAMED or ALL denotes."""
         if graph == "ALL":
             return joined([self._triples_of("DEFAULT", at), self._triples_of("NAMED", at)])
         variables: tuple[Variable, ...] = (_S, _P, _O)
@@ -149,7 +148,7 @@ class UpdateRun:
         return found["s"], found["p"], found["o"], found.get("g", np.full(rows, name, np.uint64))
 
     def _instances(self, quad: Quad, found: dict[str, Ids], rows: int, blanks: dict[str, Ids]) -> Columns:
-        """Return a quad of a template for each solution, without those that are no RDF triples (§3.1.3). `blanks`: the
+        """Return a quad of a template for each solution, without quads that are not valid RDF (§3.1.3). `blanks`: the
         blank nodes of the template by label, one for each solution.
         """
         graph, triple = quad
@@ -178,7 +177,7 @@ class UpdateRun:
 
     # ---- reading
     def _source(self) -> native.Source:
-        """Return the stored graph with what the operations have changed so far."""
+        """Return the stored graph with the changes of the operations so far."""
         assert self._view is not None
         if self._pending:
             if not isinstance(self._view, native.Overlay):
@@ -195,7 +194,7 @@ class UpdateRun:
         return dict(zip((variable.name for variable in query.variables), columns, strict=True)), rows
 
     def _has_triples(self, graph: Iri | None) -> bool:
-        """Return whether a graph has triples. A named graph exists while it does."""
+        """Return whether a graph has triples. A named graph exists while it has triples."""
         name = 0 if graph is None else self.core.graph_id(graph.value)
         if graph is not None and not name:
             return False

@@ -112,7 +112,7 @@ def move_on(cohort: Cohort, begin: Callable[[LiveStream, int], None]) -> None:
 
 
 def following_of(cohort: Cohort) -> int:
-    """Return the latest time in ms up to which, inclusive, the cohort will report nothing more.
+    """Return the time in ms up to which (inclusive) the cohort will certainly make no further report.
 
     With time windows, this is the time before the next instant. With count windows, each stream gives a bound: the end
     of its last closed batch, or the registration point P if it has none. The result is the smallest bound of the

@@ -66,7 +66,7 @@ def _wait(stream: LiveStream, following: int | None) -> StreamWait:
 
 
 def _release(stream: LiveStream, required: int | None) -> str:
-    """Return a text that describes what would advance the stream far enough."""
+    """Return a text: the input or report that would advance the stream to `required`, and so end the wait for it."""
     if stream.publisher is not None:
         return f"query {stream.publisher}, which publishes <{stream.iri}>, reports further"
     if required is None:

@@ -2,7 +2,7 @@
 
 A pass starts when watermarks advance. It closes the batches of all streams in order of time. Between two closings it
 performs the due evaluations in order of their instants. An evaluation is due when all its streams have closed all
-batches up to its instant. What a query publishes reaches the readers of the derived stream in the same pass.
+batches up to its instant. The tuples that a query publishes reach the readers of the derived stream in the same pass.
 """
 
 from __future__ import annotations
@@ -345,7 +345,9 @@ class _Pass:
             heappush(self._stops, (end, stream.number, stream))
 
     def _close_next(self) -> None:
-        """Close the batches up to the earliest queued end, for every stream for which that end is queued."""
+        """Take the earliest batch end from the queue, and close the batches up to it of every stream that is queued for
+        this end.
+        """
         end = self._stops[0][0]
         streams: dict[LiveStream, None] = {}
         while self._stops and self._stops[0][0] == end:
@@ -360,8 +362,8 @@ class _Pass:
                 self._queue_stop(stream)
 
     def _close_for(self, due: _Due) -> bool:
-        """Close the batches that contain an instant. Returns False if a count window has found a report thereby, which
-        may be earlier than the instant.
+        """Close the batches that contain an instant. Returns False if a count window has then found a report, which may
+        be earlier than the instant.
         """
         before = len(self._due)
         for stream in due.cohort.group.streams:

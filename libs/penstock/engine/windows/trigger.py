@@ -1,4 +1,4 @@
-"""Triggers: the instants of a cohort, which are those of a grid (time windows) or the reports of count windows."""
+"""Triggers: the instants of a cohort. They come from a grid (time windows) or from the reports of count windows."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ class RefusedTokenError(PenstockError):
 
 
 class NoRoleError(AccessError):
-    """The owner of a valid token has no role. `name`: the owner's."""
+    """The owner of a valid token has no role. `name`: the name of the owner."""
 
     def __init__(self, message: str, name: str) -> None:
         super().__init__(message)

@@ -20,8 +20,8 @@ _log = logging.getLogger(__name__)
 
 
 class KeySource(Protocol):
-    """Where keys come from. `refresh_s`: seconds between regular fetches. `retry_s`: minimum seconds between a fetch
-    and a fetch that an unknown key or a failure causes.
+    """The source of keys. `refresh_s`: seconds between regular fetches. `retry_s`: minimum seconds before an additional
+    fetch, for an unknown key or after a failure.
     """
 
     refresh_s: float

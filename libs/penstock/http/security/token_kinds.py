@@ -1,4 +1,4 @@
-"""Selects what checks the tokens of requests: a file of static tokens, an issuer of JWTs, or both."""
+"""Selects the object that checks the tokens of requests: a file of static tokens, an issuer of JWTs, or both."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TokenKinds:
 
 
 def identities_of(file: TokenFile | None, issuer: Issuer | None) -> Identities | None:
-    """Return what checks the tokens of requests; None if requests are not authenticated."""
+    """Return the object that checks the tokens of requests; None if requests are not authenticated."""
     if file is None or issuer is None:
         return issuer if file is None else file
     return TokenKinds(file, issuer)

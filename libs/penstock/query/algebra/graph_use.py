@@ -91,14 +91,14 @@ def _of_join(left: GraphUse, right: GraphUse) -> GraphUse:
 
 
 def _of_first(first: GraphUse, *others: GraphUse) -> GraphUse:
-    """Return the use of a pattern that extends or filters the solutions of its part `first` by the other parts."""
+    """Return the GraphUse of a pattern that extends or filters the solutions of its part `first` by the other parts."""
     if first is GraphUse.NONE and any(other is not GraphUse.NONE for other in others):
         return GraphUse.DEPENDS
     return first
 
 
 def _of_whole(inner: GraphUse) -> GraphUse:
-    """Return the use of a sub-select. Its rows are grouped, sorted and limited separately for each graph, so each row
-    needs a graph.
+    """Return the GraphUse of a sub-select. Its rows are grouped, sorted and limited separately for each graph, so each
+    row needs a graph.
     """
     return inner if inner is GraphUse.BINDS else GraphUse.DEPENDS

@@ -45,7 +45,7 @@ def _joined(context: PlanContext, parts: list[list[Element]], pending: Condition
     """Join the connected parts of a group. The first part starts from `left`.
 
     Each part is planned separately, and the plan joins their results by cross products. The conditions of a part are
-    thereby tested once, not once for each row of the other parts.
+    then tested once, not once for each row of the other parts.
     """
     relations: list[Relation] = []
     waiting = Pending(pending)

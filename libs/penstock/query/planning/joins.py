@@ -48,8 +48,8 @@ def start(context: PlanContext, node: Node, scope: Scope, *, by_row: bool = Fals
 
 def base(context: PlanContext, node: Node, *, by_row: bool = False) -> Relation:
     """Return the relation from which a pattern starts: the seed or, inside of an EXISTS, perhaps the substituted values
-    with their row numbers. These are needed if `by_row` is set, or if a join of the pattern with the outer rows has
-    another result than the substitution (see `joinable`).
+    with their row numbers. It needs these values if `by_row` is set, or if a join of the pattern with the outer rows
+    would give another result than the substitution (see `joinable`).
     """
     given = context.substitution
     if given is None or (is_sub_select(node) and not by_row):
@@ -78,8 +78,8 @@ def _in_its_graph(context: PlanContext, node: Node, left: Relation, scope: Scope
 
 
 def may_correlate(context: PlanContext, node: Node, left: Relation, scope: Scope) -> bool:
-    """Return whether a pattern may be correlated with `left`, that is, whether the result is that of the independent
-    join.
+    """Return whether a pattern may be correlated with `left`, that is, whether this gives the same result as the
+    independent join.
     """
     fixed = frozenset(context.hidden) | context.substituted
     outer = left.names - fixed

@@ -1,4 +1,4 @@
-"""The expected number of rows of whole patterns, by which the join order of a group is chosen."""
+"""The expected number of rows of whole patterns. It determines the join order of a group."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _INDEPENDENT_ROWS = 1000.0
 
 
 def fanout(context: PlanContext, element: Element, bound: Names) -> tuple[float, float]:
-    """Return what a join with an element of a group costs: the expected number of rows for each row that binds the
+    """Return the cost of a join with an element of a group: the expected number of rows for each row that binds the
     names `bound`, and a one-time cost, as a number of rows.
     """
     pattern = element.pattern
@@ -47,7 +47,7 @@ def fanout(context: PlanContext, element: Element, bound: Names) -> tuple[float,
 
 
 def estimate(context: PlanContext, node: Node, bound: Names, scope: Scope) -> tuple[float, float]:
-    """Return what a join with a whole pattern costs; see `fanout`."""
+    """Return the cost of a join with a whole pattern; see `fanout`."""
     context.budget.spend()
     shared = bool(visible(node) & bound)
     match node:
