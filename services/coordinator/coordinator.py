@@ -94,7 +94,7 @@ class Coordinator:
 
     @property
     def ignored(self) -> int:
-        """The number of unreadable records in the heartbeats topic."""
+        """The number of unreadable heartbeats that this instance has ignored."""
         return self._failure_detector.records.ignored
 
     def step(self, timeout_s: float = 0.0) -> bool:

@@ -63,7 +63,7 @@ class BucketCommits:
             records = bucket.progress_writer.records(progress, bucket.fired)
             try:
                 if not self._write(bucket, records):
-                    self._buckets.release(number)  # what is not committed is evaluated again after the next opening
+                    self._buckets.release(number)  # uncommitted instants are evaluated again after the next opening
                     continue
             except FencedError:
                 self._buckets.lose(number)

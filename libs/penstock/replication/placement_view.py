@@ -93,11 +93,12 @@ class PlacementView:
     def lost(self, bucket: int, opened: int) -> None:
         """Record that another engine has opened a bucket that this engine had opened under the placement `opened`.
 
-        If `opened` is the current placement, the bucket is excluded. The other engine then knows either a newer
-        placement or only an older one. In the second case it releases the bucket, so the exclusion must expire.
+        If `opened` is the current placement, the bucket is excluded for some time. The other engine has acted on
+        another placement: on a newer one, which this engine will read soon, or on an older one, in which case it
+        releases the bucket, and this engine opens the bucket again after the exclusion.
 
-        If `opened` is not the current placement, the current one decides: it may have assigned the bucket to this
-        engine again.
+        If `opened` is not the current placement, there is no exclusion: the current placement may have assigned the
+        bucket to this engine again.
         """
         self.refresh()
         if self.epoch == opened:

@@ -58,7 +58,7 @@ class Health:
         for name, probe in self._checks.items():
             try:
                 reason = probe()
-            except Exception as error:  # noqa: BLE001 - whatever a check meets is its answer
+            except Exception as error:  # noqa: BLE001 - any exception is the check's result
                 reason = repr(error)
             if reason is not None:
                 wrong[name] = reason

@@ -64,7 +64,9 @@ class HadoopFiles:
         ]
 
     def all_files(self, folder: str) -> list[FileStatus]:
-        """Return all files below a folder, sorted by address; none if it does not exist."""
+        """Return the files below a folder, sorted by address, except files whose names start with `.` or `_`; none if
+        the folder does not exist.
+        """
         with _naming(folder):
             path, system = self._resolve(folder)
             files = []
@@ -175,7 +177,7 @@ def literal(uri: str) -> str:
 def _naming(name: str) -> Iterator[None]:
     """Turn errors of the JVM into a StorageError that names the file."""
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - comes with pyspark
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - what PySpark makes of some of them
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - PySpark converts some of them
 
     try:
         yield

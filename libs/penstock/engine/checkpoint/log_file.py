@@ -93,8 +93,8 @@ def _frame_at(data: bytes, at: int) -> Frame | None:
 
 
 def _check_tail(path: Path, data: bytes, at: int, last: int) -> None:
-    """Check what follows entry `last`, after which there is no valid entry at offset `at`. StorageError if a later
-    entry proves that the invalid one was durable.
+    """Check the rest of a file, from offset `at` on, where no valid entry follows entry `last`. StorageError if a later
+    entry proves that an invalid or missing one was durable.
     """
     for number in range(last + 1, last + 1 + _AHEAD):
         word, place = struct.pack("<Q", number), at

@@ -55,7 +55,7 @@ class Schedule:
         self.readers = Readers()
         self.unpolled = Unpolled()
         self._coming = 0  # estimated size in bytes of the new answers, during a check
-        self.members: dict[str, Member] = {}  # those of the registry, by name
+        self.members: dict[str, Member] = {}  # the registry's members, by name
         # whether the write-ahead log is being replayed; recovery limits pending evaluations itself
         self.replaying = False
         self.unfinished: dict[LiveStream, None] = {}  # streams to which an interrupted pass must return

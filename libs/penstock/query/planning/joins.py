@@ -37,8 +37,8 @@ def independent(context: PlanContext, node: Node, scope: Scope) -> Relation:
 
 def start(context: PlanContext, node: Node, scope: Scope, *, by_row: bool = False) -> Relation:
     """Return the relation from which an independent pattern starts: the seed. Inside of GRAPH ?g, it is the cross
-    product of the seed with the graphs, unless the seed binds ?g, or every solution has a scan that binds it. `by_row`:
-    see `base`.
+    product of the seed with the graphs, unless the seed binds ?g, or every solution comes from a scan that binds ?g.
+    `by_row`: see `base`.
     """
     seed = base(context, node, by_row=by_row)
     if scope.variable is None or scope.variable in seed.names or binds_graph(node):
