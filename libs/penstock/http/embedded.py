@@ -67,7 +67,7 @@ _LINES = "application/x-ndjson"
 def application(
     engine: Engine, access: Access | None = None, feeds: Feeds | None = None, identities: Identities | None = None
 ) -> Starlette:
-    """Return the ASGI application. It subscribes to all of the engine's queries, to fill their feeds.
+    """Return the ASGI application. Without `feeds`, it subscribes to all of the engine's queries, to fill new feeds.
 
     `access`: which browser requests are allowed; None: requests to local host names. `feeds`: the feeds of the engine's
     queries; closing them ends the live streams before the server stops. `identities`: the tokens that requests need;

@@ -118,7 +118,9 @@ def _read_lines(
 
 
 def _whole_lines(file: IO[bytes], chunk_bytes: int) -> Iterator[bytes]:
-    """Yield pieces of about `chunk_bytes` that end with a line feed, except possibly the last."""
+    """Yield pieces of about `chunk_bytes` that end with a line feed, except possibly the last. DataError for a line
+    that is longer than MAX_LINE_BYTES.
+    """
     rest = b""
     while block := file.read(chunk_bytes):
         head, feed, tail = block.rpartition(b"\n")

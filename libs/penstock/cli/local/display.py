@@ -30,7 +30,7 @@ def clock(milliseconds: int) -> str:
 
 
 def short(term: Any) -> str:
-    """Shorten a term: the last segment of an IRI, or a literal's text."""
+    """Return a short text of a term: a prefixed name, the last segment of an IRI, or a literal's text."""
     if isinstance(term, rdflib.URIRef):
         for namespace, prefix in _PREFIXES.items():
             if term.startswith(namespace):
