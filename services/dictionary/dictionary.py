@@ -103,7 +103,7 @@ class DictionaryService:
 
     def _check_whole(self) -> None:
         if self._broken:
-            raise StorageError("this dictionary could not write to the log, and rejects all requests")
+            raise StorageError("this dictionary could not write its log, and rejects all requests")
 
     def snapshot(self, folder: Path) -> None:
         """Write the files of a snapshot to a folder."""

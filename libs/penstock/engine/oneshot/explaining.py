@@ -83,7 +83,7 @@ def _run(last: LastRun) -> str:
     if last.failed:
         words.append(f"failed for {last.failed} of the queries, whose rows do not count")
     if last.reused:
-        words.append("no operator ran, because each look-up gave what it had given before")
+        words.append("no operator ran, because all look-ups gave the same results as before")
     if last.timed_at is not None and (last.timed_at != last.time or last.failed):
         words.append(f"times are of the run at {last.timed_at}")
     return "; ".join(words)

@@ -83,7 +83,7 @@ def _fork(context: PlanContext, placement: Placement, chain: Chain) -> tuple[Spe
     widths = 1 + len(uses), 1 + len(binds)
     least = placement.least_rows(steps, *widths)
     if least is None:
-        return None, "" if placement.execution == "in-place" else ", in place: forks never pay"
+        return None, "" if placement.execution == "in-place" else ", in place: fork-join is never cheaper"
     rows = chain.left.rows
     costs = placement.in_place_us(rows, steps), placement.forked_us(rows, steps, *widths)
     # The estimates in the plan of a group are per member, and the number of members is unknown here.

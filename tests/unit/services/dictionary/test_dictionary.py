@@ -121,7 +121,7 @@ def test_a_dictionary_whose_terms_cannot_be_written_gives_out_no_id_of_them(log,
         broken.setattr(dictionary, "record_key", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             service.encode(TERMS)
-    with pytest.raises(StorageError, match="is over"):
+    with pytest.raises(StorageError, match="rejects all requests"):
         service.encode(TERMS)
 
 
@@ -317,9 +317,9 @@ def test_what_may_not_be_durable_is_never_seen(snapshots):
     service._writer.commit = lambda _: (_ for _ in ()).throw(TransientError("unavailable"))
     with pytest.raises(StorageError):
         service.encode(TERMS)
-    with pytest.raises(StorageError, match="is over"):
+    with pytest.raises(StorageError, match="rejects all requests"):
         service.encode(TERMS[:1])
-    with pytest.raises(StorageError, match="is over"):
+    with pytest.raises(StorageError, match="rejects all requests"):
         service.snapshot(snapshots.folder)
 
 
