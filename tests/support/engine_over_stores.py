@@ -194,8 +194,8 @@ class FedStream(native.Stream):
         return
 
     def append(self, ts: np.ndarray, s: Ids, p: Ids, o: Ids) -> None:
+        self._graph.number(self._absorption, p)  # first: the native stream numbers labels in the order of arrival
         super().append(ts, s, p, o)
-        self._graph.number(self._absorption, p)
         batches = -(-ts // self._batch_ms) - 1  # (k Δ, (k + 1) Δ]
         for batch in np.unique(batches).tolist():
             rows = batches == batch
