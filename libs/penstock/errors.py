@@ -104,8 +104,8 @@ class UnavailableError(PenstockError):
 
 
 class NotActiveError(PenstockError):
-    """The instance is on standby: another instance of the service is active. Retry the request, or send it to the other
-    one.
+    """The instance is on standby: another instance of the service is active. Retry the request, or send it to the
+    active instance.
     """
 
 

@@ -63,7 +63,7 @@ class QueryCommands:
         return self._registrar.queries[name]
 
     def stop(self, name: str) -> bool:
-        """Stop a query. Return False if there is none of that name."""
+        """Stop a query. Return False if there is no query of that name."""
         change = self._registrar.stop(name)
         self._writer.commit_change(change)
         return bool(change.commands)

@@ -44,7 +44,7 @@ class StateWriter:
     @contextmanager
     def attached(self, records: Sequence[Record], consumed: Mapping[str, int]) -> Iterator[None]:
         """Add `records`, and the next offsets of request topics (`consumed`), to the transaction that the body of the
-        `with` statement commits. If the body commits none, they are committed alone.
+        `with` statement commits. If the body commits no transaction, a separate transaction commits them.
         """
         written, self._attached = self.written, (records, consumed)
         try:

@@ -60,7 +60,7 @@ class GateLimits:
 
     @classmethod
     def of_messages(cls, max_message_bytes: int) -> GateLimits:
-        """Return limits for requests of at most `max_message_bytes`, with defaults for the others."""
+        """Return limits for requests of at most `max_message_bytes`, with defaults for the other limits."""
         return cls(max_message_bytes, 4 * max_message_bytes)
 
 

@@ -302,7 +302,7 @@ class Dispatcher:
             view.close()
 
     def _state_of(self, declaration: StreamDeclaration) -> DispatcherState | None:
-        """Return the saved state of a stream's topics, or None. It may be that of an earlier stream with the same
+        """Return the saved state of a stream's topics, or None. It may be the state of an earlier stream with the same
         topics.
         """
         return self._saved.get(_key(declaration))

@@ -131,9 +131,9 @@ class BucketAssignment:
         self.cancel()
 
     def _wait_to_be_fenced(self, gone: Collection[int]) -> bool:
-        """Release those of the buckets that their next engine has opened; this engine evaluates the others until then.
-        To find out, it commits their progress again: without results, it would commit nothing and not notice that it is
-        fenced.
+        """Release each of the buckets that its next engine has opened; this engine evaluates the other buckets for now.
+        To find out, it commits the progress of the buckets again: without new results it would commit nothing, and not
+        notice that it is fenced.
         """
         return bool(gone) and self._commits.confirm(FENCED_MS, gone)
 

@@ -199,8 +199,8 @@ class Engine:
     ) -> UpdateReport:
         """Execute a SPARQL Update as one snapshot. Each operation sees the changes of the earlier operations.
 
-        `default_graphs`, `named_graphs`: IRIs of the graphs that its patterns read, as if all of them had USING and
-        USING NAMED; QueryError if an operation has USING or WITH itself.
+        `default_graphs`, `named_graphs`: IRIs of graphs, which the patterns read as if every operation had USING and
+        USING NAMED clauses with them; QueryError if an operation has USING or WITH itself.
 
         `LOAD` raises QueryError. LimitError if a pattern exceeds the engine's limits on queries. After a QueryError or
         LimitError, nothing has changed. After a StorageError, the update may be visible without being durable; the

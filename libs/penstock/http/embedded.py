@@ -271,8 +271,8 @@ class _Handler:
 
 # ---- request parsing
 def _content_type(request: Request) -> str:
-    """Return the content type of an RDF body. Without a type, or with the type of a form, it is N-Triples: `curl -d`
-    labels every body as a form.
+    """Return the content type of an RDF body. It is N-Triples if the request has no content type, or the type of a
+    form, because `curl -d` labels every body as a form.
     """
     found = media_type(request)
     return "application/n-triples" if found in ("", FORM) else found

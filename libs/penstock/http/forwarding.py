@@ -31,7 +31,8 @@ _CONNECT_S: Final = 5.0
 class Forwarding:
     """Sends requests to the instance whose base URL `active` returns; None: this instance answers itself.
 
-    `certificate`: the certificate chain of this instance, for HTTPS. The active instance must have the same one.
+    `certificate`: the certificate chain of this instance, for HTTPS. The active instance must have the same
+    certificate.
     """
 
     def __init__(self, active: Callable[[], Awaitable[str | None]], certificate: Path | None = None) -> None:

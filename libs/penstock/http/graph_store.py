@@ -149,8 +149,8 @@ def _not_found(graph: str) -> Response:
 
 
 def _format(media: str) -> Format:
-    """Return the format of a graph's document. Without a type, or with that of a form, it is N-Triples: `curl -d`
-    labels every body as a form.
+    """Return the format of a graph's document. It is N-Triples if the request has no content type, or the type of a
+    form, because `curl -d` labels every body as a form.
     """
     found = Format.N_TRIPLES if media in ("", FORM) else Format.named(media)
     if found in (Format.N_QUADS, Format.TRIG):

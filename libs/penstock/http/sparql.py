@@ -129,8 +129,8 @@ def response_of(answer: Answer, accept: str, headers: Mapping[str, str] | None =
 
 
 def preferred(accept: str, offered: Sequence[str]) -> str:
-    """Return the offered media type that a client prefers. If it accepts none, return the first: RFC 9110 §12.5.1
-    allows it.
+    """Return the offered media type that a client prefers. If the client accepts none of them, return the first one, as
+    RFC 9110 §12.5.1 allows.
     """
     accepted = []
     for part in accept.split(","):

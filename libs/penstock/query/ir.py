@@ -80,10 +80,10 @@ class Dataset:
 class ContinuousQuery:
     """A query. It is one-shot if it has no windows and is not `registered`.
 
-    `computed_every_ms` overrides the steps of all windows; `starting_at_ms` sets t0. `variables`: those of SELECT, in
-    order; empty for other forms. `template`: that of CONSTRUCT. `describe`: the terms of DESCRIBE. `algebra`: the
-    pattern with the solution modifiers on top; that of a SELECT always has a Project. `at`: the position of REGISTER or
-    of the query form in the text; `name_at`: that of the name.
+    `computed_every_ms` overrides the steps of all windows; `starting_at_ms` sets t0. `variables`: the variables of
+    SELECT, in order; empty for other forms. `template`: the template of CONSTRUCT. `describe`: the terms of DESCRIBE.
+    `algebra`: the pattern with the solution modifiers on top; for a SELECT, it always has a Project. `at`: the position
+    of REGISTER or of the query form in the text; `name_at`: the position of the name.
     """
 
     text: str

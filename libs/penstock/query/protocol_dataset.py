@@ -23,7 +23,7 @@ def dataset_of(default_graphs: Iterable[str], named_graphs: Iterable[str]) -> Da
 
 
 def query_with(query: ContinuousQuery, dataset: Dataset | None) -> ContinuousQuery:
-    """Return a one-shot query with a dataset, which replaces that of its FROM and FROM NAMED clauses."""
+    """Return a one-shot query with a dataset, which replaces its FROM and FROM NAMED clauses."""
     return query if dataset is None else replace(query, dataset=dataset)
 
 

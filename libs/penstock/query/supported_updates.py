@@ -1,4 +1,4 @@
-"""Which updates can be executed, and the errors of the others, with their positions."""
+"""Checks which updates can be executed, and makes the errors for all others, with their positions."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class ClusterTopics:
 
     def check_results(self, topic: str) -> None:
         """Check that a query may write its results to a topic. DataError if the topic's name is invalid in Kafka or
-        reserved, or if it has the cluster's prefix and is not that of a results topic.
+        reserved, or if it has the cluster's prefix and is not the name of a results topic.
         """
         if not _TAKEN_BY_KAFKA.fullmatch(topic):
             raise DataError(f"{topic!r} is no name of a topic: 1 to 249 of A-Z, a-z, 0-9, '.', '_' and '-'")
@@ -63,7 +63,7 @@ class ClusterTopics:
         return not topic.startswith(f"{self.names.prefix}.") or topic == results or topic.startswith(f"{results}.")
 
     def all(self) -> list[Topic]:
-        """Return the topics that exist in every cluster; the topics of streams are created with them."""
+        """Return the topics that exist in every cluster. The topics of a stream are created with the stream."""
         names = self.names
         return [
             Topic(names.shards, self.shards),

@@ -102,9 +102,9 @@ class Replica(Generic[W]):
         """Return whether a record has no effect: it was applied before, or belongs to a declaration of a stream that
         has been dropped (ADR 26).
 
-        A batch has an effect if it ends after the stream's last closed batch; a command or insertion has one if its
-        number is greater than that of the last one. A stale record stays stale. All replicas therefore count the same
-        steps, no matter how far they have read.
+        A batch has an effect if it ends after the stream's last closed batch; a command or insertion has an effect if
+        its number is greater than the number of the last one. A stale record stays stale. All replicas therefore count
+        the same steps, no matter how far they have read.
         """
         if isinstance(record, ShardBatch | StreamEnd):
             declared = self.declared.get(record.stream, 0)

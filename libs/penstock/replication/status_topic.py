@@ -8,8 +8,8 @@ are JSON, for users.
 
 The status of a query is `failing`, with the error, while its results topic rejects answers, and `standing` otherwise.
 The key contains the registration's number, because engines write independently: an engine that lags may write the
-status of a stopped query after another engine has written that of a new query of the same name. A key is deleted when
-its value is obsolete.
+status of a stopped query after another engine has written the status of a new query of the same name. A key is deleted
+when its value is obsolete.
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ class StatusView:
         self._unchecked.clear()
 
     def check_all(self) -> None:
-        """Make `outdated` check all records again, because an earlier coordinator may have failed before it deleted
-        some.
+        """Make `outdated` check all records again, because an earlier coordinator may have failed before it deleted all
+        outdated ones.
         """
         self._unchecked.update(dict.fromkeys(self._view.latest))
 

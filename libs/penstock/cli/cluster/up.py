@@ -54,8 +54,8 @@ BROKER_PORT, COORDINATOR_PORT, ENGINE_PORT = 9092, 8081, 8091
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """Options of `penstock up`. A port of 0 means any free port. If a service has several processes, its port is that
-    of the first one; the others use the following ports.
+    """Options of `penstock up`. A port of 0 means any free port. If a service has several processes, the port is for
+    its first process; the others use the following ports.
     """
 
     directory: Path

@@ -41,7 +41,7 @@ class Predecessor:
 
     def merged(self, other: Predecessor, members: Membership) -> Predecessor:
         """Return the predecessor of the cohort into which two cohorts are merged. `other`: the predecessor of the other
-        one. `members`: the members of both.
+        cohort. `members`: the members of both cohorts.
         """
         mine, theirs = self.renumbered(members), other.renumbered(members)
         columns = tuple(np.concatenate(pair) for pair in zip(mine.columns, theirs.columns, strict=True))

@@ -32,8 +32,8 @@ class WindowKey:
     """Cohorts share a time window if their keys for it are equal.
 
     `range_ms`: the range, None for `[ALL]`. `step_ms`: the step. `t0`: the start of the grid. `trigger`: the set of
-    streams that the query reads. `incarnation`: that of the query's group. `cut`: the registration point P as long as
-    the window could otherwise begin before P; None afterwards.
+    streams that the query reads. `incarnation`: the incarnation of the query's group. `cut`: the registration point P
+    as long as the window could otherwise begin before P; None afterwards.
     """
 
     stream: str

@@ -125,7 +125,9 @@ def check_url(url: str) -> None:
 
 
 def parsed(content: bytes, place: str) -> KeySet:
-    """Return the usable keys of a set. IssuerError if it is malformed or has none. `place`: named in errors."""
+    """Return the usable keys of a set. IssuerError if the set is malformed or has no usable key. `place`: the name of
+    the set in errors.
+    """
     if len(content) > _MAX_BYTES:
         raise IssuerError(f"{place} is longer than {_MAX_BYTES} bytes")
     entries = _json(content, place).get("keys")

@@ -254,8 +254,8 @@ def _own_variables(node: Node) -> Names:
 
 @_memoised
 def size(part: Triple | PathTriple | Node) -> int:
-    """Return the size of a pattern: the number of its triple patterns plus that of its nodes other than Bgp. Patterns
-    of EXISTS do not count.
+    """Return the size of a pattern: the number of its triple patterns plus the number of its nodes other than Bgp.
+    Patterns of EXISTS do not count.
     """
     if isinstance(part, (Triple, PathTriple)):
         return 1

@@ -15,8 +15,8 @@ _MAX_STEPS = 64  # deeper operators retain all columns, because the sets of used
 
 
 def prune_columns(root: Spec, shown: frozenset[int]) -> Spec:
-    """Return the root of a plan like that of `root`, but which yields only the slots `shown`. Returns `root` itself if
-    its plan has no projection at the top.
+    """Return the root of a plan that yields the same rows as the plan of `root`, but only with the slots `shown`.
+    Returns `root` itself if its plan has no projection at the top.
 
     The columns that are dropped from the projection are parameters, whose values follow from the member. Existing nodes
     are not modified.

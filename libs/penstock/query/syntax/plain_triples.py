@@ -88,8 +88,8 @@ class PlainReader:
         return (self._began if self.in_data else fed) - self.data_tokens
 
     def read(self, at: int, most: int) -> tuple[int, int]:
-        """Read triples from the offset `at` on, with at most `most` tokens. Returns the offset after them and the
-        number of their tokens.
+        """Read triples from the offset `at` on, with at most `most` tokens. Returns the offset after the triples, and
+        the number of their tokens.
         """
         triples: list[PlainTriple] = []
         tokens = 0

@@ -29,7 +29,7 @@ class DataOperation:
 
 @dataclass(frozen=True, slots=True)
 class TemplateClause:
-    """`INSERT {…}` or `DELETE {…}`, also that of DELETE WHERE."""
+    """`INSERT {…}` or `DELETE {…}`, also the template of DELETE WHERE."""
 
     quads: QuadsSyntax
     at: int = _AT
@@ -37,7 +37,7 @@ class TemplateClause:
 
 @dataclass(frozen=True, slots=True)
 class ModifyOperation:
-    """DELETE {…} INSERT {…} WHERE {…}, with at least one of both templates, or DELETE WHERE {…}. `graph`: that of
+    """DELETE {…} INSERT {…} WHERE {…}, with at least one of both templates, or DELETE WHERE {…}. `graph`: the graph of
     WITH.
     """
 

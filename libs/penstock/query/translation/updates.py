@@ -124,7 +124,7 @@ class UpdateTranslation:
 
     def _modify(self, syntax: ModifyOperation) -> Modify:
         """Translate a change by a pattern. WITH gives the default graph of the templates. Without USING, it also gives
-        that of the pattern (§3.1.3).
+        the default graph of the pattern (§3.1.3).
         """
         context = self._context()
         default = None if syntax.graph is None else self._graph(syntax.graph)
