@@ -103,8 +103,7 @@ class Dispatcher:
         """Read tuples, and write closed batches, refused events and states. Waits up to `timeout_s` seconds for tuples.
         Returns whether there were any.
 
-        After a TransientError, call again: the next call writes what is not written yet. Any other LogError ends this
-        instance.
+        After a TransientError, call again: the next call writes the rest. Any other LogError ends this instance.
         """
         if self._outbox or self._touched:  # the previous step was not completed
             self._write()
@@ -338,7 +337,7 @@ class Dispatcher:
             reader.close()
 
     def close(self) -> None:
-        """Close the log clients. The next instance reads again what is not written."""
+        """Close the log clients. The next instance reads tuples again whose batches are not written."""
         self._writer.close()
         self._reader.close()
         self._declared.close()

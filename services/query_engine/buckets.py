@@ -298,9 +298,7 @@ class BucketSet:
         return sum(len(bucket.pending) for bucket in self)
 
     def release(self, number: int) -> None:
-        """End the evaluation of a bucket and close its writer. The next engine evaluates again what is not
-        committed.
-        """
+        """End the evaluation of a bucket and close its writer. The next engine evaluates uncommitted instants again."""
         bucket = self.by_number.pop(number)
         for name in list(bucket.members):
             bucket.dismiss(name, self._runtime)

@@ -137,8 +137,8 @@ class QueryEngine:
         return moved
 
     def close(self) -> None:
-        """Release all buckets and close all connections. The next engines of the buckets evaluate again what is not
-        committed.
+        """Release all buckets and close all connections. The next engines of the buckets evaluate uncommitted instants
+        again.
         """
         self.assignment.close()
         self._heartbeat_sender.close()

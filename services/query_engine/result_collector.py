@@ -42,7 +42,7 @@ class ResultCollector:
 
     # ---- records
     def collect(self, buckets: BucketSet) -> None:
-        """Add the records of all evaluations to the pending records of their buckets, and pass what was published to
+        """Add the records of all evaluations to the pending records of their buckets, and pass the published answers to
         the buckets' sinks.
         """
         fired, self._fired = self._fired, {}
@@ -62,7 +62,7 @@ class ResultCollector:
                     ]
 
     def drain(self, draining: Bucket, registration: Registration, member: Member) -> list[Record]:
-        """Return the records of a stopped query's last evaluations. Passes what the query has published to the sink of
+        """Return the records of a stopped query's last evaluations. Passes the query's published answers to the sink of
         the draining bucket.
         """
         for given in self._published.pop(member.group, ()):

@@ -59,8 +59,8 @@ class RetainedState:
         self.apply_floor()
 
     def apply_floor(self) -> None:
-        """Release what no query of the cluster can read any more. Another engine may continue a query after the query's
-        last commit, so the data that the query needs after this commit remain.
+        """Release data that no query of the cluster can read any more. Another engine may continue a query after the
+        query's last commit, so the data that the query needs after this commit remain.
         """
         self._commitments.forget_stopped(self._replica)
         floor, runtime = self._commitments.retention_floor(self._replica), self._replica.runtime

@@ -85,8 +85,8 @@ class StepApplier:
         return moved
 
     def resume(self) -> None:
-        """Continue what an UnavailableError has interrupted. Call before a commit: while the evaluation of a group is
-        incomplete, some of its cohorts are ahead of the collected results.
+        """Continue the step or evaluation that an UnavailableError has interrupted. Call before a commit: while the
+        evaluation of a group is incomplete, some of its cohorts are ahead of the collected results.
         """
         runtime = self._replica.runtime
         # also if a step is partially applied: the interrupted evaluation may not belong to it

@@ -144,7 +144,7 @@ class Follower:
             self.graph.streams.learn(declaration_of(step[0]), self._terms)
 
     def apply_retention_floor(self, commitments: Commitments) -> None:
-        """Release what no query of the cluster can read any more."""
+        """Release data that no query of the cluster can read any more."""
         self.replica.news.clear()  # query engines report registration points
         commitments.forget_stopped(self.replica)
         floor = commitments.retention_floor(self.replica)

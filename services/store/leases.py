@@ -66,8 +66,8 @@ class Leases:
 
     # ---- engines
     def grant(self, engine: str, snapshot: int, lease_ms: int) -> tuple[int, dict[int, int]]:
-        """Retain for `lease_ms` what `engine` needs to read snapshot `snapshot` and later ones. The new lease replaces
-        the previous one of the engine.
+        """Retain for `lease_ms` the data that `engine` needs to read snapshot `snapshot` and later ones. The new lease
+        replaces the previous one of the engine.
 
         Returns `snapshot` if any shard has reached it, otherwise the newest snapshot of any shard; and the epoch of
         each leased shard. A shard that is behind the returned snapshot cannot serve it yet. A shard that the store adds

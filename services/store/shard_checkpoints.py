@@ -57,8 +57,8 @@ class ShardCheckpoints:
         return True
 
     def capture(self, replica: Replica[ShardSet], shard: ShardStore) -> ShardCapture:
-        """Copy what has changed in a shard since its last checkpoint. No step may be partially applied
-        (`replica.whole`). StorageError if the folder cannot be written.
+        """Copy the changes of a shard since its last checkpoint. No step may be partially applied (`replica.whole`).
+        StorageError if the folder cannot be written.
         """
         state = ReplicaState.of(replica, VERSION, _extra(replica.runtime), _of_stream)
         try:

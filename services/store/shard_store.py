@@ -81,8 +81,8 @@ class ShardStore:
 
     # ---- readers
     def lease(self, snapshot: int) -> native.StoreLease:
-        """Retain what readers of `snapshot` and later snapshots need. If the shard has not reached `snapshot`, the
-        lease begins at its latest snapshot. StorageError if `snapshot` is no longer readable.
+        """Retain the data that readers of `snapshot` and later snapshots need. If the shard has not reached `snapshot`,
+        the lease begins at its latest snapshot. StorageError if `snapshot` is no longer readable.
         """
         return self.store.lease(snapshot)
 

@@ -224,9 +224,7 @@ class Store:
 
     @property
     def alone(self) -> bool:
-        """Whether this store serves at least one shard for which the placement names no successor, that is, no store
-        that prepares it.
-        """
+        """Whether this store serves a shard that, according to the placement, no other store prepares."""
         return not self._placement.replaced(self._instance)
 
     def checkpoint(self) -> bool:

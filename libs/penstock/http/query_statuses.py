@@ -1,4 +1,4 @@
-"""The route of a query engine that returns what its standing queries wait for."""
+"""The route of a query engine for the status of a standing query: which streams it waits for."""
 
 from __future__ import annotations
 

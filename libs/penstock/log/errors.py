@@ -24,8 +24,8 @@ class FencedError(LogError):
 
 
 class RebalancedError(LogError):
-    """The reader no longer owns these partitions; another member reads them. The caller must drop what it has read from
-    them and not yet committed.
+    """The reader no longer owns these partitions; another member reads them. The caller must drop the records that it
+    has read from them and not yet committed.
     """
 
 

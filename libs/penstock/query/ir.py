@@ -181,8 +181,8 @@ Operation: TypeAlias = ChangeData | Modify | LoadDocument | ChangeGraph | Transf
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A SPARQL Update. Its operations become one snapshot; each reads what the earlier ones have written. The IRI of
-    the stored default graph (docs/semantics.md §4) is None in all operations.
+    """A SPARQL Update. Its operations become one snapshot; each operation reads the changes of the earlier ones. The
+    IRI of the stored default graph (docs/semantics.md §4) is None in all operations.
     """
 
     text: str

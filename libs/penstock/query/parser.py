@@ -134,10 +134,10 @@ def _look(budget: Budget, fed: int, token: Token, plain: PlainReader) -> int:
 
 
 def _accepted_after(source: Source, count: int) -> set[str]:
-    """Return what the grammar accepts after the first `count` tokens.
+    """Return the types of tokens that the grammar accepts after the first `count` tokens.
 
-    The parser that stopped at the error does not have this information: an LALR parser may have applied reductions for
-    which the wrong token is valid only in another context. This function therefore parses the tokens again.
+    The parser that stopped at the error does not have this information: before it notices a wrong token, an LALR parser
+    may apply reductions that are right only in another context. This function therefore parses the tokens again.
     """
     parsing: Any = sparql().parse_interactive(source.parsed)
     state = parsing.parser_state

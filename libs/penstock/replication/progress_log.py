@@ -152,9 +152,9 @@ class ProgressWriter:
         self._parts = self._writing = dict(parts)
 
     def records(self, state: BucketState, changed: Iterable[int]) -> list[Record]:
-        """Return the records that update the partition to `state`: the records of the groups in `changed` and of groups
-        that the partition does not contain yet, deletions of removed groups, and `confirmation`. The progress of all
-        other groups must be as committed.
+        """Return the records that update the partition to `state`. They are the records of the groups in `changed`, the
+        records of groups that the partition does not contain yet, deletions of removed groups, and `confirmation`. The
+        progress of all other groups must be as committed.
 
         Call `committed` after the commit.
         """

@@ -27,7 +27,7 @@ class Capturing(Protocol):
     """A stored graph or a shard, as far as checkpoints need it."""
 
     def capture(self, directory: str, previous: str = "") -> native.StoreCapture:
-        """Capture what a checkpoint in `directory` has to contain. Parts that have not changed since the checkpoint in
+        """Capture the state for a checkpoint in `directory`. Parts that have not changed since the checkpoint in
         `previous` ("": none) are not captured.
         """
 

@@ -130,7 +130,7 @@ class EventParser:
     def parse(
         self, events: Sequence[tuple[object, EventData]], syntax: str, converted: Conversions | None = None
     ) -> tuple[Events, list[BadEvent]]:
-        """Return the valid events in order, and the invalid ones. `converted`: what `convert` has returned for the same
+        """Return the valid events in order, and the invalid ones. `converted`: the result of `convert` for the same
         events; events that it lacks are converted here.
         """
         parts = _Parts(converted=converted or {})

@@ -127,7 +127,7 @@ class EngineCatalogue:
         )
 
     def _count(self, source: int, count: Callable[[native.Source], T], absent: T) -> T:
-        """Return what `count` returns for source number `source` (0: the stored graph), or `absent` if the source does
+        """Return the result of `count` for source number `source` (0: the stored graph), or `absent` if the source does
         not exist or is unavailable. After the failure of a store, it retries once with a new view.
         """
         if source:

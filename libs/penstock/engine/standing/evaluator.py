@@ -35,8 +35,8 @@ class Evaluator:
     """Evaluates cohorts at their instants. An evaluation moves the cohort's windows and updates its `predecessor`,
     `last_run` and `executions`. It may also replace the plan of the group.
 
-    `as_of(group, instant)` returns additional bounds of the view, as (stream number, batch number). With them, an
-    instant that is evaluated late reads what the stored graph had absorbed when the instant became due.
+    `as_of(group, instant)` returns additional bounds of the view, as (stream number, batch number). With these bounds,
+    an evaluation reads the stored graph as it was when the instant became due, even if the evaluation is late.
     """
 
     def __init__(self, core: EngineCore, streams: Streams, as_of: AsOf | None = None) -> None:
@@ -79,8 +79,8 @@ class Evaluator:
         return block
 
     def _sources(self, cohort: Cohort, time: int) -> list[native.Source]:
-        """Return the sources of the plan: the view of the stored graph, which excludes the batches after `time` of the
-        streams that the query names, and the windows (semantics.md §3).
+        """Return the sources of the plan: the view of the stored graph, then the windows (semantics.md §3). The view
+        excludes the batches after `time` of the streams that the query names.
         """
         bounds = [(stream.number, batch_of(time, stream.batch_ms)) for stream in cohort.group.streams]
         if self._as_of is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class StreamWait:
     """A stream for which a query waits. `required`: the watermark (ms) that ends the wait; None: any progress of the
-    stream ends it. `release`: a text that describes what would end the wait.
+    stream ends it. `release`: as text, the input or report that would end the wait.
 
     `publisher`: the name of the query that publishes the stream; None if the stream is not derived.
     """
