@@ -12,6 +12,7 @@ from support.meaning import Meaning, Tally
 
 if TYPE_CHECKING:
     from support import patterns as P
+    from support import updates
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,10 @@ class Load:
 @dataclass(frozen=True)
 class Update:
     text: str
+    operations: tuple[updates.Operation, ...] | None = None  # None: INSERT DATA, which the model parses
 
     def apply(self, system: Any, tally: Tally) -> None:
-        system.update(self.text)
+        system.update(self.text, self.operations)
 
     def __str__(self) -> str:
         return f"engine.update({self.text!r})"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from property import cases, running
+from property.changing import compared, make_changing
 from support.meaning import Tally
 
 PORTION = 10
@@ -15,11 +16,14 @@ FOUND = (191, 1462, 1841, 2141, 2222, 5146, 6480, 7433, 10_067, 10_450, 10_686, 
 """Cases that once differed (as long as the generator makes them as it did)."""
 
 
-def _hold(first: int, *, split: bool = False, scoping: bool = False) -> None:
-    """`split`: queries compute terms and join with them, over a partial dictionary. `scoping`: property/scoping.py."""
+def _hold(first: int, *, split: bool = False, scoping: bool = False, changing: bool = False) -> None:
+    """`split`: queries compute terms and join with them, over a partial dictionary. `scoping`: property/scoping.py.
+    `changing`: property/changing.py.
+    """
     tally, found = Tally(), []
     for seed in range(first, first + PORTION):
-        case = cases.make_computing(seed) if split else cases.make_scoping(seed) if scoping else cases.make(seed)
+        made = cases.make_computing if split else cases.make_scoping if scoping else cases.make
+        case = make_changing(seed) if changing else made(seed)
         difference = running.run(case, tally, split=split)
         if difference is not None:
             found.append(f"case {seed}, {difference}")
@@ -89,3 +93,19 @@ def test_scopes_and_ties_agree_with_the_model(first: int) -> None:
 @pytest.mark.parametrize("first", range(32_000, 42_000, PORTION))
 def test_scopes_and_ties_agree_with_the_model_in_ten_thousand_more(first: int) -> None:
     _hold(first, scoping=True)
+
+
+@pytest.mark.parametrize("first", range(50_000, 50_120, PORTION))
+def test_updates_that_remove_agree_with_the_model(first: int) -> None:
+    """The operation log, applied in the order of commits: 1 and 3 shards, restarts and crashes, streams that lag."""
+    _hold(first, changing=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(52_000, 54_000, PORTION))
+def test_updates_that_remove_agree_with_the_model_in_two_thousand_more(first: int) -> None:
+    _hold(first, changing=True)
+
+
+def test_the_model_of_updates_agrees_with_pyoxigraph() -> None:
+    assert sum(compared(seed) for seed in range(54_000, 54_120)) > 300

@@ -26,6 +26,15 @@ TEXTS = {
     " WHERE { ?s <urn:p> ?o }",
 }
 
+CHANGES = (
+    "DELETE DATA {{ <urn:x> <urn:u> {0} . <urn:y> <urn:u> {0} }}",
+    "DELETE {{ ?s <urn:u> ?o }} INSERT {{ ?s <urn:u> {0} }} WHERE {{ ?s <urn:u> ?o FILTER(?o > {0}) }}",
+    "DELETE WHERE {{ <urn:y> <urn:u> ?o }} ; INSERT DATA {{ <urn:y> <urn:u> {0} }}",
+    "MOVE SILENT DEFAULT TO <urn:g> ; INSERT DATA {{ <urn:y> <urn:u> {0} }}",
+    "ADD SILENT <urn:g> TO DEFAULT ; CLEAR GRAPH <urn:g>",
+    "INSERT {{ [] <urn:u> ?n }} WHERE {{ SELECT (COUNT(*) AS ?n) {{ ?s <urn:u> ?o }} }} ; DELETE WHERE {{ <urn:x> <urn:u> {0} }}",
+)
+
 streams = st.sampled_from(STREAMS)
 times = st.integers(0, 900)
 events = st.lists(st.tuples(times, st.sampled_from(["good", "good", "timed", "bad", "far"])), min_size=1, max_size=4)
@@ -36,6 +45,7 @@ operations = st.one_of(
     st.tuples(st.just("register"), st.sampled_from(sorted(TEXTS))),
     st.tuples(st.just("stop"), st.sampled_from(sorted(TEXTS))),
     st.tuples(st.just("update"), st.integers(0, 5)),
+    st.tuples(st.just("change"), st.integers(0, 5), st.sampled_from(CHANGES)),
     st.tuples(st.just("load"), st.integers(0, 5)),
     st.tuples(st.just("checkpoint")),
     st.tuples(st.just("poll")),
@@ -85,6 +95,9 @@ class System:
     def _update(self, number: int) -> None:
         self._engine.update(f"INSERT DATA {{ <urn:x> <urn:u> {number} }}")
 
+    def _change(self, number: int, text: str) -> None:
+        self._engine.update(text.format(number))
+
     def _load(self, number: int) -> None:
         self._engine.load(f"<urn:y> <urn:u> {number} .".encode(), format="turtle")
 
@@ -118,7 +131,8 @@ class System:
             "queries": {n: (q["registration_point"], q["last"], q["gaps"]) for n, q in stats["queries"].items()},
             "dead": len(self._engine.dead_letters()),
             "late": [(e.timestamp, e.watermark) for iri in STREAMS for e in self._engine.late(iri)],
-            "stored": sorted(map(str, self._engine.query("SELECT * { ?s ?p ?o }"))),
+            "stored": sorted(map(str, self._engine.query("SELECT ?p ?o { ?s ?p ?o }"))),
+            "named": sorted(map(str, self._engine.query("SELECT * { GRAPH ?g { ?s ?p ?o } }"))),
         }
         self._engine.close()
         return seen

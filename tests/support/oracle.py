@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from support import header as headers
+from support import updates
 from support.answers import Answer, Rows
 from support.evaluator import Content, Data, bag_difference
 from support.header import STORED, Header, WindowSpec
@@ -21,7 +22,7 @@ from support.references import by_pyoxigraph
 from support.terms import Triple, parse_triples, parse_update
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 # Returns the answer for the data of one evaluation and its instant.
 Meaning = "Callable[[Data, int], Answer]"
@@ -48,6 +49,7 @@ class StreamModel:
     watermark: int | None = None
     tuples: list[Accepted] = field(default_factory=list)
     late: list[tuple[int, str]] = field(default_factory=list)
+    logged: float = -math.inf  # the operation log has its tuples up to that time
 
     @property
     def closed(self) -> float:
@@ -57,10 +59,19 @@ class StreamModel:
     def end_of_batch(self, time: int) -> int:
         return -(-time // self.batch_ms) * self.batch_ms
 
-    def absorbed(self, until: float) -> set[Triple]:
-        if self.timing == "all":
-            return set()
-        return {a.triple for a in self.tuples if a.time <= until and a.triple[1].value not in self.timing}
+    def absorbs(self, triple: Triple) -> bool:
+        return self.timing != "all" and triple[1].value not in self.timing
+
+
+@dataclass(frozen=True)
+class StoredOperation:
+    """An entry of the operation log (§1). `stream`, `batch`: whose batch it came with, and that batch's end."""
+
+    adds: bool
+    graph: str | None
+    triple: Triple
+    stream: str | None = None
+    batch: float = -math.inf
 
 
 @dataclass(frozen=True)
@@ -117,18 +128,24 @@ class OracleEngine:
     def __init__(self, wall_clock_ms: Callable[[], int] | None = None) -> None:
         self.streams: dict[str, StreamModel] = {}
         self.queries: dict[str, QueryModel] = {}
-        self._stored: dict[str | None, set[Triple]] = defaultdict(set)
+        self._log: list[StoredOperation] = []  # of the stored graph, in the order of commits
         self._arrivals = 0
         self._refused: list[tuple[str, int, str]] = []
         self._clock = wall_clock_ms or (lambda: int(datetime.datetime.now(datetime.UTC).timestamp() * 1000))
 
     # ---- data
     def load(self, data: str | bytes, graph: str | None = None) -> None:
-        self._stored[graph] |= set(parse_triples(data))
+        self._log_closed()
+        self._log += [StoredOperation(True, graph, triple) for triple in parse_triples(data)]
 
-    def update(self, text: str) -> None:
-        for graph, triple in parse_update(text):
-            self._stored[graph].add(triple)
+    def update(self, text: str, operations: Sequence[updates.Operation] | None = None) -> None:
+        """Execute an update: of data, or of `operations`, whose text it is."""
+        if operations is None:
+            made = [(True, graph, triple) for graph, triple in parse_update(text)]
+        else:
+            made = updates.changes(operations, self._stored_at(math.inf, set()))
+        self._log_closed()
+        self._log += [StoredOperation(*change) for change in made]
 
     def declare_stream(self, iri: str, **settings: Any) -> None:
         settings.pop("retention_ms", None)
@@ -298,11 +315,24 @@ class OracleEngine:
         return {a.triple for a in tuples if oldest < a.time <= own}, (start, own)
 
     def _stored_at(self, time: float, named: set[str]) -> dict[str | None, set[Triple]]:
-        stored = defaultdict(set, {graph: set(triples) for graph, triples in self._stored.items()})
-        for stream in self.streams.values():
-            until = stream.end_of_batch(int(time)) if stream.iri in named else stream.closed
-            stored[stream.absorb_into] |= stream.absorbed(until)
+        self._log_closed()
+        bounds = {iri: self.streams[iri].end_of_batch(int(time)) for iri in named}
+        stored: dict[str | None, set[Triple]] = defaultdict(set)
+        for operation in self._log:
+            if operation.batch <= bounds.get(operation.stream or "", math.inf):
+                triples = stored[operation.graph]
+                triples.add(operation.triple) if operation.adds else triples.discard(operation.triple)
         return stored
+
+    def _log_closed(self) -> None:
+        """Log what closed batches have stored since the last time. Additions commute, so their order does not matter."""
+        for stream in self.streams.values():
+            until, before = stream.closed, stream.logged
+            for a in stream.tuples if until > before else ():
+                if before < a.time <= until and stream.absorbs(a.triple):
+                    batch = stream.end_of_batch(a.time)
+                    self._log.append(StoredOperation(True, stream.absorb_into, a.triple, stream.iri, batch))
+            stream.logged = max(until, before)
 
     def _dataset(self, query: QueryModel, contents: dict[str, set[Triple]], time: int) -> Data:
         header, stored = query.header, self._stored_at(time, query.streams)

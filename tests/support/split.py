@@ -96,7 +96,8 @@ class SplitSystem(EngineSystem):
         Document.read(self._whole, data.encode(), graph, "nt", None).commit(self._whole)
         self._forget()
 
-    def update(self, text: str) -> None:
+    def update(self, text: str, operations: Any = None) -> None:
+        del operations
         data_change(self._whole, as_update(parse(text))).commit(self._whole)
 
     def push(self, iri: str, time: int, data: str) -> None:

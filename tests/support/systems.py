@@ -38,8 +38,8 @@ class OracleSystem:
     def load(self, data: str, graph: str | None = None) -> None:
         self.model.load(data, graph)
 
-    def update(self, text: str) -> None:
-        self.model.update(text)
+    def update(self, text: str, operations: Any = None) -> None:
+        self.model.update(text, operations)
 
     def register(self, text: str, name: str | None = None, meaning: Any = None) -> str:
         return self.model.register(text, name, meaning).name
@@ -93,7 +93,8 @@ class EngineSystem:
     def load(self, data: str, graph: str | None = None) -> None:
         self.engine.load(data.encode(), graph=graph, format="nt")
 
-    def update(self, text: str) -> None:
+    def update(self, text: str, operations: Any = None) -> None:
+        del operations
         self.engine.update(text)
 
     def register(self, text: str, name: str | None = None, meaning: Any = None) -> str:
