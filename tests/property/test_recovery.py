@@ -132,7 +132,7 @@ class System:
             "dead": len(self._engine.dead_letters()),
             "late": [(e.timestamp, e.watermark) for iri in STREAMS for e in self._engine.late(iri)],
             "stored": sorted(map(str, self._engine.query("SELECT ?p ?o { ?s ?p ?o }"))),
-            "named": sorted(map(str, self._engine.query("SELECT * { GRAPH ?g { ?s ?p ?o } }"))),
+            "named": sorted(map(str, self._engine.query("SELECT ?g ?p ?o { GRAPH ?g { ?s ?p ?o } }"))),
         }
         self._engine.close()
         return seen
