@@ -28,8 +28,8 @@ def query_with(query: ContinuousQuery, dataset: Dataset | None) -> ContinuousQue
 
 
 def update_with(update: Update, dataset: Dataset | None) -> Update:
-    """Return an update whose patterns read a dataset, as if each had it in USING clauses. QueryError, with its
-    position, for an operation with USING, USING NAMED or WITH.
+    """Return an update whose patterns read a dataset, as if every operation had USING clauses with it. QueryError, with
+    its position, for an operation with USING, USING NAMED or WITH.
     """
     if dataset is None:
         return update
