@@ -19,6 +19,7 @@ from penstock.engine import (
     UpdateReport,
 )
 from penstock.errors import (
+    ConflictError,
     DataError,
     DataPlaneError,
     LimitError,
@@ -33,6 +34,7 @@ from penstock.query.parser import parse
 
 __all__ = [
     "Client",
+    "ConflictError",
     "DataError",
     "DataPlaneError",
     "DeadLetter",

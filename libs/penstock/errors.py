@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "AccessError",
+    "ConflictError",
     "DataError",
     "DataPlaneError",
     "LimitError",
@@ -111,6 +112,12 @@ class NotActiveError(PenstockError):
 
 class NotYetError(PenstockError):
     """Adaptors still filter out predicates that the query reads. Retry shortly."""
+
+
+class ConflictError(PenstockError):
+    """Other changes were stored while an update of a cluster was evaluated, several times in a row. It had no effect;
+    repeat it.
+    """
 
 
 class DataPlaneError(PenstockError):

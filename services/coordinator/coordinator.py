@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.engine.intake.graph_loading import LoadReport
 from penstock.engine.limits import MAX_CATCH_UP
-from penstock.errors import NotActiveError, NotYetError
+from penstock.errors import ConflictError, NotActiveError, NotYetError
 from penstock.log import FencedError, TransientError
 from penstock.replication.election import Election
 from penstock.replication.heartbeats import FailureDetector, HeartbeatSender
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.wire import QueryRegistration, StreamDeclaration
 
 T = TypeVar("T")
+_HARMLESS = (*REFUSALS, NotYetError, ConflictError)  # errors of requests that have changed nothing
 CONFIRM_MS = 2_000
 """Maximum time in ms between two transactions of the active instance. After it, the instance commits an empty
 transaction, which fails if another instance has become active.
@@ -223,9 +224,16 @@ class Coordinator:
         """Store quads as one snapshot. Returns their number.
 
         The caller parses and encodes `insertion` without the coordinator's lock, so that other requests and steps need
-        not wait. `request`: as for `update`.
+        not wait. `request`: as for `update`. ConflictError if the insertion was computed on a snapshot that is not the
+        latest one any more.
         """
         return self._do(lambda active: active.insertions.insert(insertion, request))
+
+    def stored(self, request: str | None) -> tuple[int | None, int]:
+        """Return the number of triples that the request of that name has stored, None if no such request is known, and
+        the number of the last insertion.
+        """
+        return self._do(lambda active: (active.insertions.completed.triples(request), active.insertions.last))
 
     def load_files(self, manifest: Manifest) -> int:
         """Store a prepared load as one snapshot. Returns the number of triples. DataError if the manifest does not fit
@@ -273,7 +281,7 @@ class Coordinator:
         try:
             try:
                 found = verb(active)
-            except (*REFUSALS, NotYetError):
+            except _HARMLESS:
                 active.writer.confirm()
                 raise
             if active.writer.written == written:
@@ -281,7 +289,7 @@ class Coordinator:
         except FencedError as error:
             self._step_back()
             raise NotActiveError("another coordinator has taken over") from error
-        except (*REFUSALS, NotYetError):
+        except _HARMLESS:
             if active.writer.ahead:
                 self._step_back()
             raise

@@ -6,8 +6,8 @@ knows none.
   an engine to enrol the query
 - GET /streams, /queries
 - GET /engines: addresses for one-shot queries; also on standby
-- POST /update: `INSERT DATA`; ?base=. POST /data: an RDF document; ?graph=, ?base=. A client may repeat either request
-  with the same `idempotency-key` header; the data are stored once
+- POST /update: an update that adds; ?base=, ?using-graph-uri=, ?using-named-graph-uri=. POST /data: an RDF document;
+  ?graph=, ?base=. A client may repeat either request with the same `idempotency-key` header; the data are stored once
 - POST /rdf-graphs, /rdf-graphs/PATH: adds a document to a graph (SPARQL 1.1 Graph Store HTTP Protocol); idempotency-key
 - GET /loads: parameters for the preparation of a load. POST /loads: the manifest of a prepared load
 """
@@ -17,14 +17,15 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from penstock.engine.intake.declaration import warnings_of
-from penstock.errors import DataError, NotYetError, UnknownStreamError
+from penstock.errors import ConflictError, DataError, NotYetError, UnknownStreamError
 from penstock.http.error_responses import body_of, errors_as_json, no_query
 from penstock.http.forwarding import Forwarding
 from penstock.http.graph_store import GraphStore
@@ -34,6 +35,7 @@ from penstock.rdf.formats import Format
 from penstock.replication.load_files import Manifest
 from penstock.services.coordinator.insertion import Insertion
 from penstock.services.coordinator.topic_requests import catch_up_of, declaration_of_json, declarations_of_json
+from penstock.updates.effect_requests import EffectRequests
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -45,14 +47,18 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from penstock.http.graph_store import Addition
+    from penstock.http.protocol_requests import ProtocolOperation
     from penstock.replication.status_topic import Standing
     from penstock.services.coordinator.coordinator import Coordinator
     from penstock.wire import QueryRegistration
 
+T = TypeVar("T")
 WAIT_S = 2.0
 """Default time in s that the response to a registration waits for an engine to enrol the query."""
 ADAPTORS_WAIT_S = 20.0
 """Minimum time in s that a registration waits for adaptors that still discard predicates of the query (ADR 45)."""
+EVALUATIONS = 10
+"""Maximum number of evaluations of an update if other changes are stored meanwhile."""
 _MAX_WAIT_S = 60.0
 _MAX_NAME = 200
 _LOOK_S = 0.02
@@ -63,12 +69,14 @@ def routes(
     lock: AbstractContextManager[object],
     dictionaries: Sequence[str] = (),
     certificate: Path | None = None,
+    engines_ca: Path | None = None,
 ) -> list[BaseRoute]:
     """Return the routes. `lock` is held during a request and during a step of the service, so that they do not overlap.
     `dictionaries`: addresses of the dictionary's instances, which clients need to prepare bulk loads. `certificate`:
-    certificate chain of this instance, for HTTPS.
+    certificate chain of this instance, for HTTPS. `engines_ca`: CA of the certificates of query engines, which evaluate
+    updates.
     """
-    handler = _Handler(coordinator, lock, dictionaries)
+    handler = _Handler(coordinator, lock, dictionaries, certificate, engines_ca)
     forwarding = Forwarding(handler.other_active, certificate)
 
     def route(path: str, endpoint: Callable[[Request], Awaitable[Response]], *methods: str) -> Route:
@@ -90,12 +98,19 @@ def routes(
 
 class _Handler:
     def __init__(
-        self, coordinator: Coordinator, lock: AbstractContextManager[object], dictionaries: Sequence[str]
+        self,
+        coordinator: Coordinator,
+        lock: AbstractContextManager[object],
+        dictionaries: Sequence[str],
+        certificate: Path | None,
+        engines_ca: Path | None,
     ) -> None:
         self._coordinator = coordinator
         self._lock = lock
         self._dictionaries = dictionaries
         self._reading = asyncio.Semaphore(READ_AT_ONCE)
+        self._evaluating = asyncio.Lock()
+        self._effects = EffectRequests(self._engines, certificate, engines_ca)
 
     async def _do(self, verb: Callable[[Coordinator], Any]) -> Any:
         def locked() -> Any:
@@ -182,6 +197,10 @@ class _Handler:
                 return found
             await asyncio.sleep(_LOOK_S)
 
+    async def _engines(self) -> list[str]:
+        found: dict[str, str] = await self._do(lambda c: c.engines)
+        return list(found.values())
+
     async def engines(self, _: Request) -> Response:
         """Return the addresses of live query engines, by instance. Also on standby."""
         return JSONResponse(await self._do(lambda c: c.engines))
@@ -189,8 +208,31 @@ class _Handler:
     # ---- stored data
     async def update(self, request: Request) -> Response:
         operation, name = await update_of(request), _request_name(request)
-        insertion = await self._read(Insertion.of_update, operation.text, operation.base)
+        insertion = await self._read(Insertion.of_operation, operation)
+        if insertion is None:
+            return await self._evaluated(operation, name, request)
         return JSONResponse({"triples": await self._do(lambda c: c.insert(insertion, name))})
+
+    async def _evaluated(self, operation: ProtocolOperation, name: str | None, request: Request) -> Response:
+        """Let a query engine evaluate an update, and store its effect. If another change was stored meanwhile, repeat
+        the evaluation; ConflictError after `EVALUATIONS` times.
+        """
+        async with self._evaluating:  # concurrent evaluations would be conflicts
+            for attempt in range(EVALUATIONS):
+                stored, last = await self._do(lambda c: c.stored(name))
+                if stored is None:
+                    effect = await self._effects.evaluate(operation, last, request.headers)
+                    if isinstance(effect, Response):
+                        return effect
+                    insertion = Insertion.of_effect(effect)
+                    try:
+                        stored = await self._do(partial(_insert, insertion=insertion, name=name))
+                    except ConflictError:
+                        if attempt + 1 == EVALUATIONS:
+                            raise
+                        continue
+                return JSONResponse({"triples": stored})
+        raise AssertionError
 
     async def data(self, request: Request) -> Response:
         body, asked, name = await body_of(request), request.query_params, _request_name(request)
@@ -207,7 +249,7 @@ class _Handler:
         insertion = await self._read(Insertion.of_document, *given)
         await self._do(lambda c: c.insert(insertion, name))
 
-    async def _read(self, reading: Callable[..., Insertion], *what: str | bytes | None) -> Insertion:
+    async def _read(self, reading: Callable[..., T], *what: object) -> T:
         """Parse data to store, without the lock. NotActiveError on standby."""
         await self._do(lambda c: c.streams)  # NotActiveError on standby
         async with self._reading:
@@ -219,6 +261,10 @@ class _Handler:
             return JSONResponse({"shards": shards, "dictionaries": list(self._dictionaries)})
         manifest = Manifest.of_json(await body_of(request))
         return JSONResponse({"triples": await self._do(lambda c: c.load_files(manifest))})
+
+
+def _insert(coordinator: Coordinator, insertion: Insertion, name: str | None) -> int:
+    return coordinator.insert(insertion, name)
 
 
 def _request_name(request: Request) -> str | None:

@@ -11,33 +11,36 @@ import numpy as np
 
 from penstock.core import _native as native
 from penstock.engine.intake.graph_loading import quads_of
-from penstock.errors import LimitError
 from penstock.query.parser import parse
+from penstock.query.protocol_dataset import dataset_of, update_with
 from penstock.query.resolve import as_update
-from penstock.query.supported_updates import inserted_data
+from penstock.query.supported_updates import check_only_adds, inserted_data, is_data
 from penstock.rdf.parsing import parse as parse_document
 from penstock.rdf.terms import IRI, check_iri
 from penstock.term_ids.reencoding import to_cluster
+from penstock.updates.effects import check_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.core._native import Ids
+    from penstock.http.protocol_requests import ProtocolOperation
+    from penstock.query.ir import Update
     from penstock.term_ids.cluster_terms import TermService
-
-MAX_INSERTION = 1_000_000
-"""Maximum number of triples per insertion. An insertion is one transaction."""
+    from penstock.updates.effects import Effect
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Insertion:
     """Quads to store. `columns`: s, p, o and g, as ids of the cluster's dictionary. `graphs`: IRIs of the named graphs
-    in g. `terms`: number of distinct terms.
+    in g. `terms`: number of distinct terms. `evaluated_on`: number of the insertion whose snapshot the quads were
+    computed on, None for data.
     """
 
     columns: Sequence[Ids]
     graphs: tuple[str, ...]
     terms: int
+    evaluated_on: int | None = None
 
     def __len__(self) -> int:
         return len(self.columns[0])
@@ -63,15 +66,32 @@ class Insertion:
         """Parse an `INSERT DATA` and encode its terms. QueryError for any other text. LimitError and TransientError as
         for `of_document`.
         """
-        quads = inserted_data(as_update(parse(text, base)))
+        return cls._of_data(service, as_update(parse(text, base)))
+
+    @classmethod
+    def of_operation(cls, service: TermService, operation: ProtocolOperation) -> Insertion | None:
+        """Parse an update, and encode its terms if it consists of data. None if a query engine must evaluate it. Errors
+        as for `of_update`.
+        """
+        dataset = dataset_of(operation.default_graphs, operation.named_graphs)
+        update = update_with(as_update(parse(operation.text, operation.base)), dataset)
+        check_only_adds(update)
+        return cls._of_data(service, update) if is_data(update) else None
+
+    @classmethod
+    def of_effect(cls, effect: Effect) -> Insertion:
+        """Return the quads that an evaluated update adds."""
+        return cls(effect.columns, effect.graphs, 0, effect.insertions)
+
+    @classmethod
+    def _of_data(cls, service: TermService, update: Update) -> Insertion:
+        quads = inserted_data(update)
         dictionary = native.Dictionary()
         return cls._encoded(service, dictionary, quads_of(dictionary, quads))
 
     @classmethod
     def _encoded(cls, service: TermService, dictionary: native.Dictionary, columns: Sequence[Ids]) -> Insertion:
-        rows = len(columns[0])
-        if rows > MAX_INSERTION:
-            raise LimitError(f"{rows} triples in one insertion (MAX_INSERTION is {MAX_INSERTION})")
+        check_size(len(columns[0]))
         named = native.LocalTerms(dictionary).decode(np.unique(columns[3]))
         graphs = tuple(term[1] for term in named if term is not None)
         return cls(to_cluster(dictionary, columns, service), graphs, dictionary.size())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.core import _native as native
+from penstock.errors import ConflictError
 from penstock.log import Record
 from penstock.rdf.id_layout import TAG_IRI, TAG_SHIFT
 from penstock.wire import InsertionDone, ShardInsertion, encode
@@ -78,14 +79,25 @@ class InsertionWriter:
         self._writer = writer
         self.completed = completed
 
+    @property
+    def last(self) -> int:
+        """The number of the last insertion."""
+        return self._state.insertions
+
     def insert(self, insertion: Insertion, request: str | None = None) -> int:
         """Store quads and return their number.
 
         `request`: a name chosen by the client. If one of the latest RETAINED_DONE requests had the same name, nothing
         is stored, and the call returns the number of quads of that request.
+
+        ConflictError if the quads were computed on a snapshot that is not the latest one any more.
         """
         if (stored := self.completed.triples(request)) is not None:
             return stored
+        if insertion.evaluated_on not in (None, self._state.insertions):
+            raise ConflictError(
+                f"the update was evaluated on insertion {insertion.evaluated_on}, before {self._state.insertions}"
+            )
         rows = len(insertion)
         if rows == 0:
             return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path  # noqa: TC003 - pydantic reads it
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -34,6 +35,11 @@ class CoordinatorSettings(ClientSettings):
         le=MOST_CATCH_UP,
         description="maximum number of instants of a query that one advance of a stream may make due, if the"
         " registration sets none",
+    )
+    http_engines_ca: Path | None = Field(
+        None,
+        description="CA (PEM) of the HTTPS certificates of query engines, which evaluate updates; none = they have the"
+        " certificate of the coordinator, or one of a CA of the system if the coordinator has none",
     )
 
 
@@ -67,7 +73,8 @@ def open_coordinator(context: Context[CoordinatorSettings]) -> LockedCoordinator
         _discard_after_ms(settings),
         settings.max_catch_up,
     )
-    context.routes.extend(routes(coordinator, lock, settings.locations(), settings.http_certificate))
+    http = settings.http_certificate, settings.http_engines_ca
+    context.routes.extend(routes(coordinator, lock, settings.locations(), *http))
     context.listening.append(coordinator.answer_at)
     ignored = Tally(context.metrics.ignored)
     context.observers.append(lambda: ignored.reach(coordinator.ignored))

@@ -39,6 +39,7 @@ from penstock.services.query_engine.result_sinks import ResultSinks
 from penstock.services.query_engine.retained_state import RetainedState
 from penstock.services.query_engine.step_applier import StepApplier
 from penstock.term_ids.cluster_terms import one_shot_core
+from penstock.updates.evaluation import UpdateEvaluator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -77,7 +78,9 @@ class QueryEngine:
         self.replica = replica
         runtime = replica.runtime
         texts = Texts(replica.core.limits)
-        self.one_shot = OneShot(one_shot_core(replica.core), runtime.streams, texts)
+        core = one_shot_core(replica.core)
+        self.one_shot = OneShot(core, runtime.streams, texts)
+        self.updates = UpdateEvaluator(core, runtime.streams, lambda: replica.insertions)
         partitions = [Partition(topics.names.shards, i) for i in range(topics.shards)]
         self._reader = log.reader(dict(zip(partitions, positions, strict=True)))
         self._retained = retained = RetainedState(log, topics, replica)

@@ -28,6 +28,7 @@ from penstock.runtime.metrics import Tally
 from penstock.runtime.settings import SettingsError
 from penstock.services.query_engine.query_engine import QueryEngine
 from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
+from penstock.updates import effect_routes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -261,6 +262,7 @@ def open_engine(context: Context[QueryEngineSettings]) -> CheckpointedEngine:
     ask = sparql.asking(made.engine.one_shot)
     context.routes.extend(sparql.routes(ask, Limits()))
     context.routes.extend(GraphStore(ask).routes())
+    context.routes.extend(effect_routes.routes(made.engine.updates))
     context.routes.extend(query_statuses.routes(made.engine.status))
     context.listening.append(made.engine.answer_at)
     made.engine.send_heartbeats()

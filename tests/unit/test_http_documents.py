@@ -22,6 +22,7 @@ from penstock.runtime import health_routes as web
 from penstock.runtime.health import Health
 from penstock.runtime.metrics import Metrics
 from penstock.services.coordinator import http_routes as coordinator
+from penstock.updates import effect_routes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,7 +55,14 @@ def real_operations(name: str) -> set[tuple[str, str]]:
     if name == "coordinator":
         return operations_of(service_routes(coordinator.routes(Mock(), Lock())))
     return operations_of(
-        service_routes([*sparql.routes(Mock(), Limits()), *GraphStore(Mock()).routes(), *query_statuses.routes(Mock())])
+        service_routes(
+            [
+                *sparql.routes(Mock(), Limits()),
+                *GraphStore(Mock()).routes(),
+                *effect_routes.routes(Mock()),
+                *query_statuses.routes(Mock()),
+            ]
+        )
     )
 
 

@@ -211,19 +211,41 @@ class Client:
         reply = json.loads(self._coordinator("POST", path, data, syntax.media_type, uuid4().hex))
         return LoadReport(int(reply["triples"]), int(reply["terms"]), time.perf_counter() - began)
 
-    def update(self, text: str, base: str | None = None) -> int:
-        """Execute `INSERT DATA {...}` as one snapshot. Returns the number of triples. QueryError for any other text."""
-        path = with_query("/update", base=base)
-        answer = self._coordinator("POST", path, text.encode(), name=uuid4().hex)
+    def update(
+        self,
+        text: str,
+        base: str | None = None,
+        *,
+        default_graphs: Iterable[str] = (),
+        named_graphs: Iterable[str] = (),
+    ) -> int:
+        """Execute a SPARQL Update as one snapshot, exactly once. Returns the number of triples that it adds, also of
+        those that are stored already. `default_graphs`, `named_graphs`: see `Engine.update`.
+
+        QueryError if an operation removes triples or is `LOAD`, or if the text is invalid. LimitError if a pattern
+        exceeds the limits of queries. ConflictError if other changes were stored during each of several evaluations.
+        """
+        graphs = {"using-graph-uri": list(default_graphs), "using-named-graph-uri": list(named_graphs)}
+        path = with_query("/update", base=base, **graphs)
+        answer = self._coordinator("POST", path, text.encode(), "application/sparql-update", uuid4().hex)
         return int(json.loads(answer)["triples"])
 
     def query(
-        self, text: str, base: str | None = None, timeout_s: float | None = None, memory_mb: int | None = None
+        self,
+        text: str,
+        base: str | None = None,
+        timeout_s: float | None = None,
+        memory_mb: int | None = None,
+        *,
+        default_graphs: Iterable[str] = (),
+        named_graphs: Iterable[str] = (),
     ) -> Solutions | bool | rdflib.Graph:
         """Execute a one-shot query on the latest snapshot of a query engine. QueryError if the query is invalid.
-        LimitError if it exceeds `timeout_s` seconds or `memory_mb` MiB (None: the engine's limits).
+        LimitError if it exceeds `timeout_s` seconds or `memory_mb` MiB (None: the engine's limits). `default_graphs`,
+        `named_graphs`: see `Engine.query`.
         """
-        path = with_query("/sparql", base=base, timeout_s=timeout_s, memory_mb=memory_mb)
+        graphs = {"default-graph-uri": list(default_graphs), "named-graph-uri": list(named_graphs)}
+        path = with_query("/sparql", base=base, timeout_s=timeout_s, memory_mb=memory_mb, **graphs)
         request = ServiceRequest("POST", path, text.encode(), "application/sparql-query", _SPARQL_ACCEPT)
         try:
             answer = self._services.send(self._sparql, request, timeout_s or 0.0)

@@ -14,6 +14,7 @@ import httpx
 
 from penstock.errors import (
     AccessError,
+    ConflictError,
     DataError,
     LimitError,
     PenstockError,
@@ -35,6 +36,7 @@ class NotFoundError(PenstockError):
 
 
 _ERRORS: dict[str, type[PenstockError]] = {
+    "ConflictError": ConflictError,
     "DataError": DataError,
     "LimitError": LimitError,
     "NotFound": NotFoundError,
@@ -154,9 +156,9 @@ def urls(by_comma: str) -> list[str]:
 
 
 def with_query(path: str, **parameters: object) -> str:
-    """Return the path with a query string that contains the parameters that are not None."""
-    given = {name: value for name, value in parameters.items() if value is not None}
-    return f"{path}?{urlencode(given)}" if given else path
+    """Return the path with a query string of the parameters that are not None. A list repeats its parameter."""
+    given = {name: value for name, value in parameters.items() if value is not None and value != []}
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path
 
 
 def error_of(body: bytes, status: int) -> PenstockError:

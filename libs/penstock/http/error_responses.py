@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from penstock.errors import (
     AccessError,
+    ConflictError,
     DataError,
     LimitError,
     NotActiveError,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _STATUSES: list[tuple[type[Exception], int]] = [
     (QueryError, 400),
     (AccessError, 403),
+    (ConflictError, 409),
     (UnknownStreamError, 404),
     (NotActiveError, 503),
     (NotYetError, 503),

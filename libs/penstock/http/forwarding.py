@@ -66,14 +66,18 @@ class Forwarding:
         return Response(found.content, found.status_code, returned)
 
     def _trust(self) -> ssl.SSLContext:
-        """Return a context that accepts exactly the certificate of this instance."""
-        made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        made.minimum_version = ssl.TLSVersion.TLSv1_2
-        made.check_hostname = False  # the active instance has another name, but the same certificate
-        made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-        if self._certificate is not None:
-            made.load_verify_locations(self._certificate)
-        return made
+        return exactly(self._certificate)
+
+
+def exactly(certificate: Path | None) -> ssl.SSLContext:
+    """Return a context of a client that accepts exactly the certificate of this instance."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.check_hostname = False  # the other instance has another name, but the same certificate
+    made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if certificate is not None:
+        made.load_verify_locations(certificate)
+    return made
 
 
 def _target(request: Request) -> bytes:

@@ -11,7 +11,7 @@ OPEN_PATHS = frozenset({"/", "/login", "/health/live", "/health/ready"})
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _READ_BY_POST = frozenset({"/sparql"})  # a query may be the body
 _CHANGING = frozenset({"POST", "PUT", "DELETE"})
-_WRITING = frozenset({"/update", "/data"})
+_WRITING = frozenset({"/update", "/update-effects", "/data"})
 _GRAPH = re.compile(r"/rdf-graphs(/.*)?", re.DOTALL)
 _EVENTS = re.compile(r"/streams/.+/(events|advance|late|dead-letters)|/dead-letters", re.DOTALL)
 

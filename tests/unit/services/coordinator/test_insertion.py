@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import DataError, LimitError, QueryError
-from penstock.services.coordinator import insertion
 from penstock.services.coordinator.insertion import Insertion
 from penstock.services.dictionary.dictionary import DictionaryService
+from penstock.updates import effects
 from support.active_coordinator import ActiveCoordinator
 
 
@@ -31,8 +31,8 @@ def test_an_update_is_insert_data_and_nothing_else(terms):
     continuous = "REGISTER QUERY q AS SELECT ?s FROM STREAM <http://x/s> [RANGE 1s STEP 1s] WHERE { ?s ?p ?o }"
     for text, message in (
         (continuous, "a query is not an update"),
-        ("INSERT { ?s <http://x/p> 1 } WHERE { ?s ?p ?o }", "INSERT … WHERE is not supported in a cluster yet"),
-        ("ADD <http://x/g> TO <http://x/h>", "ADD is not supported in a cluster yet: use INSERT DATA"),
+        ("INSERT { ?s <http://x/p> 1 } WHERE { ?s ?p ?o }", "INSERT … WHERE needs an evaluation"),
+        ("ADD <http://x/g> TO <http://x/h>", "ADD needs an evaluation: use INSERT DATA"),
         ("DELETE DATA { <http://x/s> <http://x/p> 1 }", "DELETE DATA is not supported in a cluster yet"),
     ):
         with pytest.raises(QueryError, match=message):
@@ -40,6 +40,6 @@ def test_an_update_is_insert_data_and_nothing_else(terms):
 
 
 def test_an_insertion_has_a_limit(terms, monkeypatch):
-    monkeypatch.setattr(insertion, "MAX_INSERTION", 1)
+    monkeypatch.setattr(effects, "MAX_INSERTION", 1)
     with pytest.raises(LimitError, match="2 triples in one insertion"):
         Insertion.of_update(terms, "INSERT DATA { <http://x/s> <http://x/p> 1, 2 }")

@@ -1,0 +1,59 @@
+"""The effect of an update: the quads that it adds, as ids of the cluster's dictionary."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.errors import DataError, LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.core._native import Ids
+
+MAX_INSERTION = 1_000_000
+"""Maximum number of triples per insertion. An insertion is one transaction."""
+MEDIA_TYPE = "application/vnd.penstock.effect"
+_COLUMNS = 4
+_ID = np.dtype("<u8")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Effect:
+    """An evaluated update. `insertions`: number of the last insertion of the snapshot that it was evaluated on.
+    `columns`: s, p, o and g of the quads to add. `graphs`: IRIs of the named graphs in g.
+    """
+
+    insertions: int
+    columns: Sequence[Ids]
+    graphs: tuple[str, ...]
+
+    def to_bytes(self) -> bytes:
+        """Return a line of JSON, followed by the columns as little-endian integers of 64 bits."""
+        rows = len(self.columns[0])
+        head = {"insertions": self.insertions, "rows": rows, "graphs": self.graphs}
+        return json.dumps(head).encode() + b"\n" + b"".join(column.astype(_ID).tobytes() for column in self.columns)
+
+    @classmethod
+    def of_bytes(cls, data: bytes) -> Effect:
+        """Return the effect in a message. DataError if it is malformed."""
+        line, _, body = data.partition(b"\n")
+        try:
+            head = json.loads(line)
+            insertions, rows, graphs = int(head["insertions"]), int(head["rows"]), tuple(map(str, head["graphs"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError("not the effect of an update") from error
+        if rows < 0 or len(body) != _COLUMNS * rows * _ID.itemsize:
+            raise DataError("the effect of an update is incomplete")
+        every = np.frombuffer(body, _ID).astype(np.uint64)
+        return cls(insertions, np.split(every, _COLUMNS) if rows else [every] * _COLUMNS, graphs)
+
+
+def check_size(rows: int) -> None:
+    """Raise LimitError if an insertion has too many triples."""
+    if rows > MAX_INSERTION:
+        raise LimitError(f"{rows} triples in one insertion (MAX_INSERTION is {MAX_INSERTION})")

@@ -1,0 +1,110 @@
+"""Evaluates updates in a query engine, on the snapshot that the engine has reached, without changing anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from penstock.core import _native as native
+from penstock.engine.intake.graph_change import GraphChange
+from penstock.engine.oneshot.one_shot import OneShot, Texts
+from penstock.engine.oneshot.updating import UpdateRun
+from penstock.errors import DataPlaneError
+from penstock.query.protocol_dataset import update_with
+from penstock.query.resolve import as_update
+from penstock.query.supported_updates import check_only_adds, removes
+from penstock.term_ids.cluster_terms import OWN_BLANKS, OneShotCore
+from penstock.term_ids.reencoding import to_cluster
+from penstock.updates.effects import Effect, check_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from penstock.engine.intake.streams import Streams
+    from penstock.engine.stored_graph import StoredGraph
+    from penstock.query.ir import Dataset, Operation, Update
+
+_MAX_RETRIES = 3  # maximum number of retries after failures of stores
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateEvaluator:
+    """Evaluates updates. May be used from any thread.
+
+    `insertions`: returns the number of the last insertion that the engine has applied.
+    """
+
+    core: OneShotCore
+    streams: Streams
+    insertions: Callable[[], int]
+
+    def evaluate(self, text: str, base: str | None = None, dataset: Dataset | None = None) -> Effect:
+        """Return the effect of an update on the latest snapshot. QueryError, with its position, if an operation fails
+        or removes triples; LimitError if a pattern exceeds the limits of one-shot queries, or if the update adds more
+        than MAX_INSERTION triples. UnavailableError if a store cannot be read now.
+        """
+        texts = Texts(self.core.limits)
+        update = update_with(as_update(texts.parse(text, base)), dataset)
+        check_only_adds(update)
+        retries = 0
+        while True:
+            try:
+                return self._evaluate(update, texts)
+            except DataPlaneError as error:
+                retries += 1
+                if retries > _MAX_RETRIES:
+                    self.core.store.give_up(error)
+                    raise
+
+    def _evaluate(self, update: Update, texts: Texts) -> Effect:
+        lease = self.core.dictionary.lease()
+        # Before the view: the snapshot may then contain insertions that the number leaves out. The coordinator takes
+        # them for conflicts, which costs an evaluation.
+        insertions = self.insertions()
+        graph = SnapshotGraph(self.core.store)
+        core = replace(self.core, store=cast("StoredGraph", graph))
+        added = _ClusterRun(core, OneShot(core, self.streams, texts), update).evaluate().added
+        del lease
+        check_size(len(added[0]))
+        names = np.unique(added[3])
+        graphs = [term[1] for term in core.terms.service.decode(names[names != 0])]
+        return Effect(insertions, added, tuple(graphs))
+
+
+class _ClusterRun(UpdateRun):
+    """An execution whose operations see ids of the cluster's dictionary only, so that terms that an earlier operation
+    has computed are equal to those that a later one reads.
+    """
+
+    def _operation(self, operation: Operation) -> GraphChange:
+        change = super()._operation(operation)
+        if len(change.removed[0]):
+            raise removes(self.update, operation)
+        assert isinstance(self.core, OneShotCore)
+        s, p, o, g = to_cluster(self.core.dictionary, change.added, self.core.terms.service, OWN_BLANKS)
+        return GraphChange(added=(s, p, o, g))
+
+
+class SnapshotGraph:
+    """One snapshot of the stored graph, with edge labels of its own: those that an update adds have no number in the
+    cluster before its commit.
+    """
+
+    placement = None  # forks would read the stores without the changes of earlier operations
+
+    def __init__(self, graph: StoredGraph) -> None:
+        self._view = graph.view()
+        self.labels = native.Store("", 1)
+        self.labels.define_labels(1, *graph.labels.label_pairs())  # after the view, whose labels it must have
+
+    def view(self, bounds: Sequence[tuple[int, int]] = ()) -> native.Source:
+        """Return the view of the snapshot."""
+        del bounds
+        return self._view
+
+    def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:
+        """Return None: all operators run in this process."""
+        del view, fragments
+        return None

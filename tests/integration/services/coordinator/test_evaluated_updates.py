@@ -1,0 +1,202 @@
+"""Updates with patterns in a cluster: an engine evaluates them on a snapshot, the coordinator writes what they add."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.errors import ConflictError, LimitError, QueryError
+from penstock.query.parser import parse
+from penstock.query.protocol_dataset import dataset_of
+from penstock.query.resolve import as_update
+from penstock.query.supported_updates import check_only_adds
+from penstock.services.coordinator.insertion import Insertion
+from penstock.updates import effects
+from penstock.updates.effects import Effect
+from support import shared, w3c, w3c_update
+from support.small_cluster import SmallCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+READS = [None, "shm", "tcp"]
+RUNNER = shared.module("suites/w3c_update_runner.py")
+
+
+@pytest.fixture
+def clusters(tmp_path: Path) -> Iterator[Callable[..., SmallCluster]]:
+    made = []
+
+    def make(reads: Any = None) -> SmallCluster:
+        cluster = SmallCluster(shards=3, reads=reads)
+        made.append(cluster)
+        if reads is not None:
+            cluster.start_store("s0", tmp_path, keeps=False)
+            cluster.start_store("s1", tmp_path, keeps=False)
+        cluster.run()
+        return cluster
+
+    yield make
+    for cluster in made:
+        cluster.close()
+
+
+def evaluated(cluster: SmallCluster, text: str, base: str | None = None, **graphs: Any) -> Effect:
+    dataset = dataset_of(graphs.get("default", ()), graphs.get("named", ()))
+    effect = cluster.engines["e0"].updates.evaluate(text, base, dataset)
+    sent = Effect.of_bytes(effect.to_bytes())
+    assert [c.tolist() for c in sent.columns] == [c.tolist() for c in effect.columns]
+    return sent
+
+
+def update(cluster: SmallCluster, text: str, base: str | None = None, **graphs: Any) -> int:
+    added = cluster.coordinator.insert(Insertion.of_effect(evaluated(cluster, text, base, **graphs)))
+    cluster.run()
+    return added
+
+
+def asked(cluster: SmallCluster, text: str) -> Any:
+    return cluster.engines["e0"].one_shot.query(text, None, None, None)
+
+
+def count(cluster: SmallCluster, pattern: str) -> int:
+    return int(next(iter(asked(cluster, f"SELECT (COUNT(*) AS ?count) {{ {pattern} }}")))["count"])
+
+
+def state(cluster: SmallCluster) -> dict[str | None, list[Any]]:
+    found: dict[str | None, list[Any]] = defaultdict(list)
+    for row in asked(cluster, w3c_update.EVERYTHING):
+        graph = str(row["g"]) if "g" in row else None
+        found[graph].append(tuple(RUNNER.key(row[name]) for name in "spo"))
+    return found
+
+
+def only_adds(test: Any) -> bool:
+    """Return whether the update of a test can be executed in a cluster, as far as its text tells."""
+    if test.kind != "update":
+        return False
+    try:
+        check_only_adds(as_update(parse(test.task.request, test.task.base)))
+    except QueryError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("reads", READS)
+def test_the_w3c_evaluations_that_only_add(clusters, reads) -> None:
+    """Each test has a cluster of its own, because nothing can be removed."""
+    refused = []
+    tests = [test for test in w3c_update.tests() if only_adds(test)]
+    for test in tests:
+        task, cluster = test.task, clusters(reads)
+        for graph, base, path in (*((None, *pair) for pair in task.default), *task.named):
+            syntax = w3c.FORMATS[path.rsplit(".", 1)[1]]
+            cluster.coordinator.load(Path(path).read_bytes(), syntax, graph, base)
+        cluster.run()
+        try:
+            update(cluster, task.request, task.base)
+        except QueryError:
+            refused.append(test.id.rpartition("#")[2])
+            continue
+        expected = RUNNER.expected_state(w3c_update.suite(), test.expected)
+        assert RUNNER.canonical(expected) == RUNNER.canonical(state(cluster)), test.id
+        cluster.close()
+    assert set(refused) == {"copy01", "copy03", "copy06"}, "COPY to a graph with triples"
+    assert len(tests) == 29
+
+
+@pytest.mark.parametrize("reads", READS)
+def test_operations_see_what_those_before_them_have_added(clusters, reads) -> None:
+    cluster = clusters(reads)
+    cluster.coordinator.load(b"<urn:a> <urn:p> 1 . <urn:b> <urn:p> 2 .", "turtle")
+    cluster.run()
+    added = update(
+        cluster,
+        """PREFIX : <urn:>
+        INSERT { ?s :name ?name . ?s :node [ :of ?s ] } WHERE { ?s :p ?o BIND(CONCAT("a long computed name of ", STR(?s)) AS ?name) } ;
+        INSERT DATA { :c :name "a long computed name of urn:a" } ;
+        INSERT { GRAPH :new { ?s :same ?t } } WHERE { ?s :name ?n . ?t :name ?n FILTER(STR(?s) < STR(?t)) } ;
+        INSERT { ?t :checked true } WHERE { GRAPH :new { ?s :same ?t } ?s :node ?node . ?node :of ?s }""",
+    )
+    assert added == 6 + 1 + 1 + 1
+    assert count(cluster, "GRAPH <urn:new> { <urn:a> <urn:same> <urn:c> } <urn:c> <urn:checked> true") == 1
+    assert count(cluster, "?s <urn:node> ?n . ?n <urn:of> ?s FILTER(ISBLANK(?n))") == 2
+    # later labels have the same numbers in engines and stores
+    cluster.coordinator.load(b"<urn:a> <urn:later> 1 .", "turtle")
+    cluster.run()
+    assert count(cluster, "?s <urn:later> 1") == 1
+    assert update(cluster, "INSERT { ?s <urn:again> ?o } WHERE { ?s <urn:later> ?o }") == 1
+    assert count(cluster, "?s <urn:again> 1 ; <urn:name> ?n") == 1
+
+
+def test_blank_nodes_of_the_graph_stay_the_same_and_new_ones_are_new(clusters) -> None:
+    cluster = clusters()
+    cluster.coordinator.update("INSERT DATA { _:b <urn:p> 1 }")
+    cluster.run()
+    for _ in range(2):
+        assert update(cluster, "INSERT { ?b <urn:seen> true . _:new <urn:made> ?b } WHERE { ?b <urn:p> 1 }") == 2
+    assert count(cluster, "?b <urn:p> 1 ; <urn:seen> true") == 1
+    assert count(cluster, "?new <urn:made> ?b . ?b <urn:p> 1") == 2
+
+
+def test_the_graphs_of_the_request_are_those_of_the_pattern(clusters) -> None:
+    cluster = clusters()
+    cluster.coordinator.update(
+        "INSERT DATA { GRAPH <urn:g> { <urn:a> <urn:p> 1 } GRAPH <urn:h> { <urn:b> <urn:p> 1 } }"
+    )
+    cluster.run()
+    text = "INSERT { ?s <urn:q> 1 } WHERE { ?s <urn:p> 1 }"
+    assert update(cluster, text) == 0
+    assert update(cluster, text, default=["urn:g"]) == 1
+    with pytest.raises(QueryError, match="USING"):
+        evaluated(cluster, "WITH <urn:g> " + text, default=["urn:g"])
+
+
+def test_a_change_in_between_is_a_conflict(clusters) -> None:
+    cluster = clusters()
+    effect = evaluated(cluster, "INSERT { <urn:a> <urn:n> ?n } WHERE { SELECT (COUNT(*) AS ?n) { ?s ?p ?o } }")
+    cluster.coordinator.update("INSERT DATA { <urn:a> <urn:p> 1 }")
+    with pytest.raises(ConflictError):
+        cluster.coordinator.insert(Insertion.of_effect(effect), "name")
+    assert cluster.coordinator.active, "a conflict leaves the coordinator as it is"
+    cluster.run()
+    assert count(cluster, "?s ?p ?o") == 1
+    assert update(cluster, "INSERT { <urn:a> <urn:n> ?n } WHERE { SELECT (COUNT(*) AS ?n) { ?s ?p ?o } }") == 1
+    assert count(cluster, "?s <urn:n> 1") == 1
+
+
+def test_an_effect_is_stored_once_for_its_name(clusters) -> None:
+    cluster = clusters()
+    cluster.coordinator.update("INSERT DATA { <urn:a> <urn:p> 1 }")
+    cluster.run()
+    text = "INSERT { [] <urn:made> ?s } WHERE { ?s <urn:p> 1 }"
+    insertion = Insertion.of_effect(evaluated(cluster, text))
+    assert cluster.coordinator.insert(insertion, "k") == 1
+    assert cluster.coordinator.insert(insertion, "k") == 1, "although other changes are in between now"
+    cluster.coordinator.close()
+    cluster.restart_coordinator()
+    assert cluster.coordinator.stored("k") == (1, 2)
+    assert cluster.coordinator.insert(insertion, "k") == 1
+    cluster.run()
+    assert count(cluster, "?x <urn:made> ?s") == 1
+
+
+def test_a_large_effect_is_split_over_records(clusters) -> None:
+    cluster = clusters()
+    cluster.coordinator.load("".join(f"<urn:{i}> <urn:p> {i} .\n" for i in range(20_000)).encode(), "turtle")
+    cluster.run()
+    assert update(cluster, "INSERT { ?s <urn:q> ?o , <urn:z> } WHERE { ?s <urn:p> ?o }") == 40_000
+    assert count(cluster, "?s <urn:q> <urn:z>") == 20_000
+
+
+def test_what_is_not_supported_has_its_position(clusters, monkeypatch) -> None:
+    cluster = clusters()
+    with pytest.raises(QueryError) as caught:
+        evaluated(cluster, "INSERT DATA { <urn:a> <urn:p> 1 } ;\n DELETE DATA { <urn:a> <urn:p> 1 }")
+    assert (caught.value.line, caught.value.column) == (2, 2)
+    monkeypatch.setattr(effects, "MAX_INSERTION", 1)
+    with pytest.raises(LimitError, match="MAX_INSERTION"):
+        evaluated(cluster, "INSERT DATA { <urn:a> <urn:p> 1, 2 }")
