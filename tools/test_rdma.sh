@@ -19,6 +19,13 @@ if ! python -c 'import sys; from penstock.core._native import built_with_rdma as
 fi
 PYTHON=python native/build.sh only dataplane_torn_test
 PYTHON=python native/build.sh only remote_torn_test
+# pyverbs, for an independent reader: Debian's package is built for Debian's Python, but other CPythons of the same version
+# can import it from a folder of its own.
+if [ ! -d /usr/lib/python3/dist-packages/pyverbs ] && command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
+  apt-get install -y -qq --no-install-recommends python3-pyverbs >/dev/null || true
+fi
+mkdir -p build/pyverbs
+ln -sfn /usr/lib/python3/dist-packages/pyverbs build/pyverbs/pyverbs
 tests=(bash tools/test_rdma_inside.sh)
 if [ -n "$(python -c 'from penstock.core._native import rdma_devices; print(*rdma_devices())')" ]; then
   exec "${tests[@]}"
