@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 import trustme
@@ -27,7 +28,7 @@ from confluent_kafka.admin import (
 )
 
 from penstock.cli.cluster import doctor as command
-from penstock.doctor import Level, brokers, files, issuer_keys, machine, running_cluster
+from penstock.doctor import Level, brokers, files, issuer_keys, machine, rdma_devices, running_cluster
 from penstock.http.security import Role, new_token
 from penstock.http.security.certificates import Certificates
 from penstock.http.security.issuer import IssuerSettings
@@ -209,6 +210,53 @@ for finding in [*machine.open_files(), *machine.rdma("", required=True)]:
     assert "at most 256 open files ulimit -n 4096" in done.stdout
     assert "failure at most 64 KiB of memory can be locked set `ulimit -l unlimited`" in done.stdout
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 256
+
+
+def test_without_pyverbs_or_a_device_the_check_of_devices_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyverbs", None)
+    [finding] = rdma_devices.devices("")
+    assert (finding.level, finding.text) == (
+        Level.skipped,
+        "pyverbs is not installed (Debian: python3-pyverbs)",
+    )
+
+
+class FakeError(Exception):
+    """As pyverbs' own."""
+
+
+class FakeContext:
+    """A device whose port is down, or has no address, or that cannot be opened."""
+
+    def __init__(self, name: str) -> None:
+        if name == "closed":
+            raise FakeError("Failed to open device")
+        self.name = name
+
+    def query_port(self, _: int) -> SimpleNamespace:
+        return SimpleNamespace(gid_tbl_len=2, link_layer=2, state=1 if self.name == "down" else 4)
+
+    def query_gid(self, _: int, index: int) -> str:
+        if index:
+            raise FakeError("empty entry")
+        return "fe80:0000:0000:0000:0000:0000:0000:0001"
+
+
+def test_a_device_that_cannot_be_used_is_found(monkeypatch):
+    names = [SimpleNamespace(name=name.encode()) for name in ("closed", "down", "bare")]
+    device = SimpleNamespace(get_device_list=lambda: names, Context=FakeContext)
+    constants = SimpleNamespace(IBV_LINK_LAYER_ETHERNET=2, IBV_LINK_LAYER_INFINIBAND=1, IBV_PORT_ACTIVE=4)
+    modules = {"": SimpleNamespace(device=device, enums=constants), ".device": device, ".enums": constants}
+    modules[".pyverbs_error"] = SimpleNamespace(PyverbsRDMAError=FakeError)
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, f"pyverbs{name}", module)
+    closed, down, bare = faults(rdma_devices.devices(""))
+    assert "closed cannot be opened" in closed
+    assert "/dev/infiniband" in closed
+    assert "down, Ethernet: its port is not active -> connect the cable" in down
+    assert "bare, Ethernet: no IPv4 address -> give its network interface" in bare
+    [one] = faults(rdma_devices.devices("down"))
+    assert one == down
 
 
 def test_a_port_that_is_in_use_is_found():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from penstock.core import _native as native
+from penstock.doctor import Level, rdma_devices
 from penstock.remote import RegionKind
 from support.plane_client import PlaneClient, RefusedError
 from support.plane_regions import SECRET, Node, rdma_device
@@ -115,7 +116,7 @@ def test_a_second_reader_finds_every_list(
     native_reader = native.ShardReader(str(shard.path))
     for label in sorted({label for _, label, _ in lists})[:10]:
         for direction in (OUT, IN):
-            vertices = {vertex for vertex, l, d in lists if (l, d) == (label, direction)}
+            vertices = {key[0] for key in lists if key[1:] == (label, direction)}
             assert sorted(reader.vertices(label, direction)) == sorted(vertices)
             assert set(native_reader.vertices(label, direction).tolist()) == vertices
     assert reader.neighbours(VERTICES + 1, 1, OUT) == []
@@ -143,3 +144,14 @@ def test_keys_permit_no_other_memory_and_last_as_long_as_the_region_is_published
     with pytest.raises(RefusedError, match="withdrawn"):
         client.keys(shard.number)
     client.close()
+
+
+def test_doctor_reads_through_the_device(transport: str) -> None:
+    if transport != "rdma":
+        pytest.skip("only RDMA has devices")
+    device = rdma_device("engine") or native.rdma_devices()[0]
+    [finding] = rdma_devices.devices(device)
+    assert (finding.level, finding.check) == (Level.ok, "rdma device")
+    assert f"{device}, Ethernet: GID 0000:0000:0000:0000:0000:ffff:" in finding.text
+    assert "READ of 64 bytes to itself" in finding.text
+    assert list(rdma_devices.devices("absent")) == []

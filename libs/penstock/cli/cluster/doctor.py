@@ -112,7 +112,7 @@ def _peer_certificates(settings: ServiceSettings) -> PeerCertificates | None:
 
 def _storage(settings: ServiceSettings) -> Iterator[Finding]:
     """Check the folders, secrets, devices and ports that the service's settings name."""
-    from penstock.doctor import files, machine  # noqa: PLC0415
+    from penstock.doctor import files, machine, rdma_devices  # noqa: PLC0415
     from penstock.remote.control_connection import Address  # noqa: PLC0415
 
     data_dir: Path | None = getattr(settings, "data_dir", None)
@@ -127,6 +127,7 @@ def _storage(settings: ServiceSettings) -> Iterator[Finding]:
     device: str | None = getattr(settings, "rdma_device", None)
     if device is not None:
         yield from machine.rdma(device, required=bool(getattr(settings, "rdma_required", False)))
+        yield from rdma_devices.devices(device)
     listening = {"PENSTOCK_HTTP_PORT": (settings.http_host, settings.http_port)}
     listen: str | None = getattr(settings, "listen", None)
     if listen is not None:
