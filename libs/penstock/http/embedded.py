@@ -94,7 +94,7 @@ class _Handler:
         return [
             route("/", self.page),
             *sparql.routes(self._ask, self._engine.limits, self._change),
-            *GraphStore(self._ask, self._add).routes(),
+            *GraphStore(self._ask, self._add, self._change).routes(),
             route("/streams", self.streams),
             route("/streams/{iri:path}/events", self.events, "POST"),
             route("/streams/{iri:path}/advance", self.advance, "POST"),

@@ -29,12 +29,12 @@ from penstock.rdf.parsing import parse
 from penstock.rdf.terms import BLANK, check_iri
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from starlette.requests import Request
 
     from penstock.core._native import Ids, TermTuple
-    from penstock.http.sparql import Answer, Ask
+    from penstock.http.sparql import Answer, Ask, Change
 
     Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -43,7 +43,7 @@ _TRIPLES: Final = "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }"
 _ANY: Final = "ASK { ?s ?p ?o }"
 _MULTIPART: Final = "multipart/form-data"
 _NO_GRAPH: Final = "name a graph: ?graph=IRI, ?default, or a path below /rdf-graphs/"
-_REFUSED: Final = "is not supported yet: it removes the triples of a graph. POST adds triples"
+_REFUSED: Final = "is not supported in a cluster yet: it removes the triples of a graph. POST adds triples"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,15 @@ class Add(Protocol):
 
 
 class GraphStore:
-    """The handlers of the protocol. `ask`: answers queries; None: graphs cannot be read here. `add`: stores documents;
-    None: graphs cannot be changed here.
+    """The handlers of the protocol.
+
+    `ask`: answers queries; None: graphs cannot be read here. `add`: stores documents; None: graphs cannot be changed
+    here. `update`: executes updates, with which PUT and DELETE replace and remove graphs; None: they are not supported
+    here (501).
     """
 
-    def __init__(self, ask: Ask | None = None, add: Add | None = None) -> None:
-        self._ask, self._add = ask, add
+    def __init__(self, ask: Ask | None = None, add: Add | None = None, update: Change | None = None) -> None:
+        self._ask, self._add, self._update = ask, add, update
 
     def routes(self, around: Callable[[Endpoint], Endpoint] = lambda endpoint: endpoint) -> list[Route]:
         """Return the routes. `around` wraps each endpoint."""
@@ -80,7 +83,9 @@ class GraphStore:
                 found.append(Route(path, errors_as_json(around(self._read)), methods=["GET"]))
             if self._add is not None:
                 found.append(Route(path, errors_as_json(around(self._post)), methods=["POST"]))
-                found.append(Route(path, errors_as_json(around(self._refuse)), methods=["PUT", "DELETE"]))
+                put, delete = (self._refuse,) * 2 if self._update is None else (self._put, self._delete)
+                found.append(Route(path, errors_as_json(around(put)), methods=["PUT"]))
+                found.append(Route(path, errors_as_json(around(delete)), methods=["DELETE"]))
         return found
 
     async def _read(self, request: Request) -> Response:
@@ -101,16 +106,48 @@ class GraphStore:
         graph = _graph_of(request)
         made = f"{endpoint(request).rstrip('/')}/{uuid4().hex}" if graph == "" else None
         graph = made or graph
-        existed = made is None and (graph is None or self._ask is None or await self._has_triples(graph))
+        existed = made is None and await self._existed(graph)
+        assert self._add is not None
+        await self._add(await self._document(request, graph), request)
+        return Response(status_code=204 if existed else 201, headers={} if made is None else {"location": made})
+
+    async def _put(self, request: Request) -> Response:
+        """Replace the triples of a graph, as one snapshot."""
+        graph = _graph_of(request)
+        if graph == "":
+            raise DataError(_NO_GRAPH)
+        existed = await self._existed(graph)
+        document = await self._document(request, graph)
+        triples = (await run_in_threadpool(_ntriples, [(document.data, document.format)], document.base)).decode()
+        data = triples if graph is None else f"GRAPH <{graph}> {{\n{triples}}}"
+        await self._change(f"{_clear(graph)} ;\nINSERT DATA {{\n{data}}}")
+        return Response(status_code=204 if existed else 201)
+
+    async def _delete(self, request: Request) -> Response:
+        """Remove the triples of a graph."""
+        graph = _graph_of(request)
+        if graph == "":
+            raise DataError(_NO_GRAPH)
+        if graph is not None and not await self._has_triples(graph):
+            return _not_found(graph)
+        await self._change(_clear(graph))
+        return Response(status_code=204)
+
+    async def _change(self, text: str) -> None:
+        assert self._update is not None
+        await run_in_threadpool(self._update, ProtocolOperation("update", text), "")
+
+    async def _existed(self, graph: str | None) -> bool:
+        """Return whether a graph exists, as far as this service knows."""
+        return graph is None or self._ask is None or await self._has_triples(graph)
+
+    async def _document(self, request: Request, graph: str | None) -> Addition:
         base = graph or endpoint(request)
         data, syntax = await body_of(request), media_type(request)
         if syntax == _MULTIPART:
             header = request.headers["content-type"]
             data, syntax = await run_in_threadpool(_joined, data, header, base), Format.N_TRIPLES.value
-        addition = Addition(graph, data, _format(syntax), base)
-        assert self._add is not None
-        await self._add(addition, request)
-        return Response(status_code=204 if existed else 201, headers={} if made is None else {"location": made})
+        return Addition(graph, data, _format(syntax), base)
 
     async def _refuse(self, request: Request) -> Response:
         content = {"error": "NotImplemented", "message": f"{request.method} {_REFUSED}"}
@@ -126,6 +163,10 @@ class GraphStore:
 
 
 _VARY: Final = {"vary": "accept"}
+
+
+def _clear(graph: str | None) -> str:
+    return "CLEAR DEFAULT" if graph is None else f"CLEAR GRAPH <{graph}>"
 
 
 def _graph_of(request: Request) -> str | None:
@@ -163,14 +204,24 @@ def _joined(body: bytes, content_type: str, base: str) -> bytes:
     message = BytesParser(policy=HTTP).parsebytes(b"Content-Type: " + content_type.encode() + b"\r\n\r\n" + body)
     if not message.is_multipart():
         raise DataError(f"the body is no {_MULTIPART}")
-    dictionary = native.Dictionary()
-    texts = []
+    documents = []
     for number, part in enumerate(message.iter_parts()):
         data = part.get_payload(decode=True)
         declared = part.get_content_type() if "content-type" in part else Format.of_path(part.get_filename("")).value
         if not isinstance(data, bytes):
             raise DataError(f"part {number + 1} of the form has no document")
-        quads = parse(dictionary, data, _format(declared), base)
+        documents.append((data, _format(declared)))
+    return _ntriples(documents, base)
+
+
+def _ntriples(documents: Iterable[tuple[bytes, Format]], base: str) -> bytes:
+    """Return documents as one N-Triples document. DataError if one is invalid, or has named graphs."""
+    dictionary = native.Dictionary()
+    texts = []
+    for data, syntax in documents:
+        quads = parse(dictionary, data, syntax, base)
+        if quads.graphs.any():
+            raise DataError("the document of a graph has named graphs; POST /data stores such documents")
         decode = partial(_terms, native.LocalTerms(dictionary))
         texts.append(to_ntriples(zip(*map(decode, (quads.subjects, quads.predicates, quads.objects)), strict=True)))
     return "".join(texts).encode()

@@ -114,8 +114,22 @@ def test_a_request_without_a_graph_is_refused(http):
     assert http.get("/rdf-graphs").status_code == 400
 
 
-@pytest.mark.parametrize("method", ["PUT", "DELETE"])
-def test_a_graph_is_not_replaced_yet(http, method):
-    answer = http.request(method, "/rdf-graphs", params=GRAPH, content=TRIPLE, headers=TURTLE)
-    assert (answer.status_code, answer.json()["error"]) == (501, "NotImplemented")
-    assert method in answer.json()["message"]
+def test_a_graph_is_replaced_as_one_snapshot(engine, http):
+    text = '_:b <http://x/p> "a\\n\u2028", 1 ; <http://x/q> [] .'
+    assert http.put("/rdf-graphs", params=GRAPH, content=text.encode(), headers=TURTLE).status_code == 201
+    before = engine.stats()["snapshot"]
+    assert http.put("/rdf-graphs", params=GRAPH, content=TRIPLE, headers=TURTLE).status_code == 204
+    assert engine.stats()["snapshot"] == before + 1
+    assert http.get("/rdf-graphs", params=GRAPH).text.count("\n") == 1
+    assert http.put("/rdf-graphs", params=GRAPH, content="no", headers=TURTLE).status_code == 400
+    assert http.get("/rdf-graphs", params=GRAPH).text.count("\n") == 1
+    assert http.put("/rdf-graphs?default", content=TRIPLE, headers=TURTLE).status_code == 204
+
+
+def test_a_graph_is_removed(http):
+    assert http.delete("/rdf-graphs", params=GRAPH).status_code == 404
+    http.post("/rdf-graphs", params=GRAPH, content=TRIPLE, headers=TURTLE)
+    assert http.delete("/rdf-graphs", params=GRAPH).status_code == 204
+    assert http.get("/rdf-graphs", params=GRAPH).status_code == 404
+    assert http.delete("/rdf-graphs?default").status_code == 204
+    assert http.delete("/rdf-graphs").status_code == 400
