@@ -83,6 +83,10 @@ struct NodesFixture {
     void apply(std::size_t node, Snapshot snapshot, const std::vector<Edge>& edges, CommitSource source) {
         stores[node]->apply(snapshot, edges, source);
     }
+    void apply(std::size_t node, Snapshot snapshot, const std::vector<Edge>& removed, const std::vector<Edge>& added,
+               CommitSource source) {
+        stores[node]->apply(snapshot, removed, added, source);
+    }
     Snapshot add(const std::vector<Edge>& edges, std::uint32_t stream = 0, std::int64_t batch = 0) {
         const Snapshot snapshot = stores[0]->latest() + 1;
         for (std::size_t n = 0; n < stores.size(); ++n) apply(n, snapshot, edges, {stream, batch});

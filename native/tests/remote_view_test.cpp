@@ -16,6 +16,7 @@ struct Case {
     std::size_t vertices, labels, commits, max_edges;
     std::uint32_t streams;
     std::size_t known_bytes = remote::RemoteStore::kKnownBytes;
+    bool removes = false;
 };
 
 struct Held {
@@ -54,7 +55,7 @@ public:
 
 private:
     struct Commit {
-        std::vector<Edge> edges;
+        std::vector<Edge> edges, removed;
         CommitSource source;
     };
     std::size_t below(std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random_); }
@@ -65,18 +66,38 @@ private:
 
     /// A new commit in the log; each node applies the log independently.
     void write() {
-        std::vector<Edge> edges;
+        std::vector<Edge> edges, removed;
         for (std::size_t n = below(case_.max_edges) + 1; n > 0; --n)
             edges.push_back({vertex(), labels_[below(labels_.size())], vertex()});
+        if (case_.removes && one_in(2)) removed = some_stored();
         const auto stream = static_cast<std::uint32_t>(below(case_.streams + 1));
         const CommitSource source{stream, stream == 0 ? 0 : ++batches_[stream]};
-        log_.push_back({edges, source});
+        log_.push_back({edges, removed, source});
+        model_.remove(static_cast<Snapshot>(log_.size()), removed, source);
         model_.add(static_cast<Snapshot>(log_.size()), edges, source);
         for (std::size_t n = 0; n < case_.nodes; ++n) catch_up(n, log_.size() - (one_in(3) ? 1 : 0));
     }
     void catch_up(std::size_t node, std::size_t until) {
-        for (; at_[node] < until; ++at_[node])
-            fixture_.apply(node, static_cast<Snapshot>(at_[node] + 1), log_[at_[node]].edges, log_[at_[node]].source);
+        for (; at_[node] < until; ++at_[node]) {
+            const auto& [edges, removed, source] = log_[at_[node]];
+            const auto snapshot = static_cast<Snapshot>(at_[node] + 1);
+            if (removed.empty())
+                fixture_.apply(node, snapshot, edges, source);
+            else
+                fixture_.apply(node, snapshot, removed, edges, source);
+        }
+    }
+    /// Edges that are stored, at random; or all edges of a vertex or label.
+    std::vector<Edge> some_stored() {
+        std::vector<Edge> edges;
+        const bool whole_label = one_in(8), whole_vertex = one_in(4);
+        const Label label = labels_[below(labels_.size())];
+        const TermId of = vertex();
+        const std::size_t share = 1 + below(6);
+        for (const auto& [s, l, o] : model_.visible(static_cast<Snapshot>(log_.size()), {}))
+            if (whole_label ? l == label : whole_vertex ? s == of || o == of : one_in(share))
+                edges.push_back({s, l, o});
+        return edges;
     }
 
     void open_view() {
@@ -139,6 +160,17 @@ INSTANTIATE_TEST_SUITE_P(Sizes, RemoteView,
                                          Case{3, 3, true, 200, 2, 25, 3000, 2},
                                          Case{2, 2, true, 40, 5, 60, 60, 2, 400 << 10},
                                          Case{2, 2, true, 40, 5, 60, 60, 2, 0}));
+
+constexpr std::size_t kKnown = remote::RemoteStore::kKnownBytes;
+INSTANTIATE_TEST_SUITE_P(WithRemovals, RemoteView,
+                         testing::Values(Case{1, 1, false, 6, 2, 60, 8, 0, kKnown, true},
+                                         Case{1, 1, true, 6, 2, 60, 8, 2, kKnown, true},
+                                         Case{3, 3, true, 6, 2, 60, 8, 3, kKnown, true},
+                                         Case{4, 2, false, 6, 2, 60, 8, 3, kKnown, true},
+                                         Case{1, 1, true, 40, 5, 60, 60, 2, kKnown, true},
+                                         Case{6, 3, true, 40, 60, 40, 200, 2, kKnown, true},
+                                         Case{3, 3, true, 200, 2, 25, 3000, 2, kKnown, true},
+                                         Case{2, 2, true, 40, 5, 60, 60, 2, 400 << 10, true}));
 
 TEST(RemoteStore, ReadsAMorselInThreeRounds) {
     NodesFixture fixture(8, 2, true);

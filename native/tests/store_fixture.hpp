@@ -86,15 +86,22 @@ public:
     using Edges = std::set<Triple>;
 
     void add(Snapshot snapshot, const std::vector<Edge>& edges, CommitSource source) {
-        for (const Edge& e : edges) commits_.push_back({snapshot, source, {e.subject, e.label, e.object}});
+        for (const Edge& e : edges) commits_.push_back({snapshot, source, {e.subject, e.label, e.object}, true});
+    }
+    void remove(Snapshot snapshot, const std::vector<Edge>& edges, CommitSource source) {
+        for (const Edge& e : edges) commits_.push_back({snapshot, source, {e.subject, e.label, e.object}, false});
     }
     Edges visible(Snapshot snapshot, const std::vector<StreamBound>& bounds) const {
         Edges edges;
-        for (const auto& [sn, source, triple] : commits_) {
+        for (const auto& [sn, source, triple, adds] : commits_) {
             const auto hides = [&, &source = source](const StreamBound& bound) {
                 return bound.stream == source.stream && source.batch > bound.batch;
             };
-            if (sn <= snapshot && std::none_of(bounds.begin(), bounds.end(), hides)) edges.insert(triple);
+            if (sn > snapshot || std::any_of(bounds.begin(), bounds.end(), hides)) continue;
+            if (adds)
+                edges.insert(triple);
+            else
+                edges.erase(triple);
         }
         return edges;
     }
@@ -104,6 +111,7 @@ private:
         Snapshot snapshot;
         CommitSource source;
         Triple triple;
+        bool adds;
     };
     std::vector<Commit> commits_;
 };

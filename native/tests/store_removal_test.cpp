@@ -399,14 +399,5 @@ TEST(StoreRemovals, PartsOfAStoreShowTheSameGraphAndSaveIt) {
     }
 }
 
-TEST(StoreRemovals, AStoreThatPublishesItsLogsRefusesThemYet) {
-    const std::vector<Edge> edge{{iri(1), 1, iri(2)}};
-    const ScratchDirectory scratch;
-    Store publishing(scratch / "publishing", StoreOptions{.reserve_bytes = kReserve, .publish_logs = true});
-    EXPECT_THROW(publishing.change(edge, {}, {}), DataError);
-    EXPECT_THROW(publishing.apply(1, edge, {}, {}), DataError);
-    EXPECT_EQ(publishing.latest(), 0u);
-}
-
 }  // namespace
 }  // namespace penstock::test

@@ -129,7 +129,8 @@ std::vector<RemoteView::List> RemoteView::find_lists(Operation& operation, std::
             operation.walk.missing = asked[n] == 0;
             asked[n] = 1;
             if (operation.walk.missing) return;
-            list = {sought[remote[k]].shard, before->entry, now[k].head, now[k].state, before};
+            const KnownList* const known_part = layout::has_removals(now[k].state) ? nullptr : before;
+            list = {sought[remote[k]].shard, before->entry, now[k].head, now[k].state, known_part};
             if (list.state == before->state) before->confirm(as_of(list.shard));
         } else {
             list = walk_to(operation, sought[remote[k]], label, dir);
@@ -157,9 +158,10 @@ bool RemoteView::at_hand(const List& list) const {
 }
 
 std::uint32_t RemoteView::ranges_of(Operation& operation, const List& list, Ranges& ranges) const {
-    if (layout::has_removals(list.state)) throw StorageError("a list with removals cannot be read from another node");
     const ShardMemory memory = this->memory(operation, list.shard);
-    return visible_ranges(visibility_, ListLogs(memory, list.entry), list.state, ranges);
+    const std::uint32_t length = visible_ranges(visibility_, ListLogs(memory, list.entry), list.state, ranges);
+    if (layout::has_removals(list.state) && !memory.missing()) apply_removals(memory, list.head, length, ranges);
+    return length;
 }
 
 std::uint64_t RemoteView::visible_length(Operation& operation, const List& list) const {

@@ -83,12 +83,13 @@ void RemoteView::hidden_vertices(Operation& operation, const List& index, Label 
         hidden.clear();
         Ranges ranges;
         const std::uint32_t length = ranges_of(operation, index, ranges);
+        if (checked(index)) ranges.clear();
         ranges.push_back({length, length});  // the positions after the last visible range
         const ShardMemory memory = this->memory(operation, index.shard);
         std::uint32_t position = 0;
         for (const PositionRange& range : ranges) {
             for_each_position(memory, index, position, range.begin, [&](const TermId* values, std::size_t n) {
-                hidden.insert(hidden.end(), values, values + n);
+                std::remove_copy_if(values, values + n, std::back_inserter(hidden), layout::Removal::is);
             });
             position = range.end;
         }
@@ -106,6 +107,7 @@ void RemoteView::vertices(Label label, Dir dir, std::vector<TermId>& out) const 
     const std::vector<List> lists = find_lists(operation, sought, label, dir);
     read_values(operation, lists);
     for (const List& index : lists) {
+        if (checked(index)) continue;
         operation.walk = {};
         for_each_visible(operation, index,
                          [&](const TermId* values, std::size_t n) { out.insert(out.end(), values, values + n); });
@@ -141,7 +143,7 @@ void RemoteView::edges(Label label, std::vector<TermId>& subjects, std::vector<T
     edges_by_block(*this, label, subjects, objects);
 }
 
-// A superset is permitted: every label with an edge at the latest snapshot.
+// A superset is permitted: every label with an edge at the latest snapshot, or from which edges were removed.
 void RemoteView::labels(std::vector<Label>& out) const {
     Operation operation(store_.reader_);
     std::vector<std::uint8_t> some;
@@ -156,7 +158,9 @@ void RemoteView::labels(std::vector<Label>& out) const {
         const auto& rows = memory(operation, shard).at<LabelRow>(chunk, LabelChunk::rows(number) * sizeof(LabelRow));
         if (operation.walk.missing) return;
         for (std::uint64_t k = 0; k < LabelChunk::rows(number); ++k)
-            if (layout::load_acquire((&rows)[k].edges) > 0) some[LabelChunk::first(number) + k] = 1;
+            if (layout::load_acquire((&rows)[k].edges) > 0 ||
+                layout::has_removals(layout::load_acquire((&rows)[k].vertices[0].state)))
+                some[LabelChunk::first(number) + k] = 1;
     });
     for (std::size_t label = 1; label < some.size(); ++label)
         if (some[label] != 0) out.push_back(static_cast<Label>(label));
@@ -179,6 +183,9 @@ LabelStats RemoteView::stats(Label label) const {
         stats.subjects += part.subjects;
         stats.objects += part.objects;
     }
+    // After removals an estimate: the index lists contain removal words, too, and the vertices that were removed.
+    stats.subjects = std::min(stats.subjects, stats.edges);
+    stats.objects = std::min(stats.objects, stats.edges);
     store_.check_lease(snapshot_);
     store_.count_edges(label, stats.edges);
     return stats;

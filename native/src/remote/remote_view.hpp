@@ -70,6 +70,9 @@ private:
     using Ranges = std::vector<PositionRange>;
 
     bool whole(const List& list) const { return layout::whole_before(list.state, visibility_.first_excluded); }
+    /// Whether the list of each vertex of this index list must be looked at: the view may exclude the commit that added
+    /// an edge, and include one that removed all others.
+    bool checked(const List& index) const { return layout::has_removals(index.state) && !visibility_.excluded.empty(); }
     bool at_hand(const List& list) const;
     std::uint32_t shard_of(TermId vertex) const;
     Snapshot as_of(std::uint32_t shard) const;

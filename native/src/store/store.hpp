@@ -72,8 +72,7 @@ public:
     Snapshot latest() const;
 
     /// Removes edges and adds others, as one snapshot. An edge that is in both is added. Readers of older snapshots
-    /// continue to see what was removed. The memory of removed edges is not reclaimed yet. DataError if the store
-    /// publishes append logs: readers in other processes cannot see removals there yet.
+    /// continue to see what was removed. The memory of removed edges is not reclaimed yet.
     Changed change(std::span<const Edge> removed, std::span<const Edge> added, CommitSource source);
 
     /// A commit whose number the caller chooses: latest() + 1, used even if nothing in it is new or belongs to a local

@@ -86,13 +86,8 @@ Changed Store::Impl::change_part(StoreCommit& commit, std::vector<Keyed>& remove
     return changed;
 }
 
-void Store::Impl::refuse_removals() const {
-    if (publish_logs) throw DataError("a store that publishes its logs cannot remove edges yet");
-}
-
 Changed Store::change(std::span<const Edge> removed, std::span<const Edge> added, CommitSource source) {
     if (!impl_->whole()) throw Error("a part of a store cannot give commits their numbers");
-    impl_->refuse_removals();
     impl_->refuse_while_loading();
     return impl_->commit_change(latest() + 1, removed, added, source, false);
 }
@@ -100,7 +95,6 @@ Changed Store::change(std::span<const Edge> removed, std::span<const Edge> added
 Changed Store::apply(Snapshot snapshot, std::span<const Edge> removed, std::span<const Edge> added,
                      CommitSource source) {
     impl_->check_next(snapshot);
-    impl_->refuse_removals();
     return impl_->commit_change(snapshot, removed, added, source, true);
 }
 

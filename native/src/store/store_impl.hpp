@@ -39,7 +39,6 @@ struct Store::Impl {
     void distribute(std::vector<Keyed>& ends) { distribute(ends, by_shard); }
     void distribute(std::vector<Keyed>& ends, std::vector<std::vector<Keyed>>& parts) const;
     void refuse_while_loading() const;         // DataError
-    void refuse_removals() const;              // DataError
     void check_next(Snapshot snapshot) const;  // DataError
     /// Adds edges to a commit and returns how many ends changed the graph. Works with all shards local, or some.
     std::size_t append(StoreCommit& commit, std::span<const Edge> edges);
