@@ -8,6 +8,8 @@ needs a device. A virtual machine with an emulated one runs this by `tools/rdma_
 
 from __future__ import annotations
 
+import contextlib
+import io
 import tempfile
 import time
 from pathlib import Path
@@ -16,8 +18,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.harness import Row, WrongAnswerError
+from penstock.cli.app import main
 from penstock.core import _native as native
 from penstock.remote import Server, connect
+from penstock.remote.tls import PeerTls
+from penstock.term_ids.peer_certificates import PeerCertificates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +47,7 @@ def run(*, tiny: bool = False) -> Iterator[Row]:
         server = Server("127.0.0.1", 0, SECRET)
         server.publish(path, reserve_bytes=8 * words, stable=True)
         yield from _tcp(server, words, 1 if tiny else 60)
+        yield from _tls(Path(folder), server, words, 1 if tiny else 30)
         if native.rdma_devices():
             yield from _rdma(server, words, 3 if tiny else 100)
 
@@ -98,6 +104,29 @@ def _tcp(server: Server, words: int, batches: int) -> Iterator[Row]:
     moved = batch * batches * min(LIST, 8 * words) / 1e9
     yield _rate("TCP, lists of 1 MiB, per core of the node", moved / node, "GB/s", 1.0)
     yield _rate("TCP, the same, per core of the engine", moved / engine, "GB/s", 1.0)
+
+
+def _tls(folder: Path, plain: Server, words: int, batches: int) -> Iterator[Row]:
+    """Reads over TLS, and their rate as a ratio to that without; runs of both alternate."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        main(["certificates", str(folder / "tls"), "--host", "127.0.0.1"])
+    tls = PeerTls(PeerCertificates(*(folder / "tls" / name for name in ("ca.crt", "tls.crt", "tls.key"))))
+    encrypted = Server("127.0.0.1", 0, SECRET, tls=tls)
+    encrypted.publish(folder / "region", reserve_bytes=8 * words, stable=True)
+    planes = [(plain, connect(1, "127.0.0.1", plain.port, SECRET, "tcp"))]
+    planes.append((encrypted, connect(1, "127.0.0.1", encrypted.port, SECRET, "tcp", tls=tls)))
+    for name, length, batch, unit, per in (
+        ("key reads of 128 bytes, 1,024 a batch", BUCKET, 1024, "reads/s", 1.0),
+        ("lists of 1 MiB", min(LIST, 8 * words), 4, "GB/s", min(LIST, 8 * words) / 1e9),
+    ):
+        best = [float("inf"), float("inf")]
+        for _ in range(3):
+            for side, (server, plane) in enumerate(planes):
+                best[side] = min(best[side], sum(_Reader(plane, words, length, batch).spent(batches, server)))
+        rate = batch * batches * per / best[1]
+        yield Row(f"TLS, {name}, both sides on one core", rate, unit, COMMAND, lower_is_better=False, clock="cpu")
+        ratio = best[0] / best[1]
+        yield Row(f"TLS, {name}: ratio to TCP", ratio, "", COMMAND, target=0.6, lower_is_better=False, clock="cpu")
 
 
 def _rate(name: str, value: float, unit: str, target: float) -> Row:

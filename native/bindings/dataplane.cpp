@@ -49,9 +49,10 @@ std::uint32_t publish(ServedRegions& regions, const std::string& path, std::uint
 }
 
 TcpOptions options_of(const nb::bytes& secret, std::uint32_t connect_timeout_ms, std::uint32_t read_timeout_ms,
-                      std::uint64_t bytes_in_flight) {
+                      std::uint64_t bytes_in_flight, const std::shared_ptr<TlsIdentity>& tls) {
     TcpOptions options;
     options.secret = to_bytes(secret);
+    options.tls = tls;
     options.connect_timeout = milliseconds(connect_timeout_ms);
     options.read_timeout = milliseconds(read_timeout_ms);
     options.bytes_in_flight = bytes_in_flight;
@@ -60,16 +61,18 @@ TcpOptions options_of(const nb::bytes& secret, std::uint32_t connect_timeout_ms,
 
 template <class Made>
 void construct(Made* self, Node node, const std::string& host, std::uint16_t port, const nb::bytes& secret,
-               std::uint32_t connect_timeout_ms, std::uint32_t read_timeout_ms, std::uint64_t bytes_in_flight) {
-    new (self) Made(node, {host, port}, options_of(secret, connect_timeout_ms, read_timeout_ms, bytes_in_flight));
+               std::uint32_t connect_timeout_ms, std::uint32_t read_timeout_ms, std::uint64_t bytes_in_flight,
+               const std::shared_ptr<TlsIdentity>& tls) {
+    new (self) Made(node, {host, port}, options_of(secret, connect_timeout_ms, read_timeout_ms, bytes_in_flight, tls));
 }
 
 /// Returns a pointer to the base class, because only the core knows which kind of plane is built in.
 std::shared_ptr<Plane> rdma_plane(Node node, const std::string& host, std::uint16_t port, const nb::bytes& secret,
                                   const std::string& device, std::uint32_t connect_timeout_ms,
-                                  std::uint32_t read_timeout_ms, std::uint64_t bytes_in_flight) {
-    auto control = std::make_unique<TcpPlane>(node, Address{host, port},
-                                              options_of(secret, connect_timeout_ms, read_timeout_ms, bytes_in_flight));
+                                  std::uint32_t read_timeout_ms, std::uint64_t bytes_in_flight,
+                                  const std::shared_ptr<TlsIdentity>& tls) {
+    auto options = options_of(secret, connect_timeout_ms, read_timeout_ms, bytes_in_flight, tls);
+    auto control = std::make_unique<TcpPlane>(node, Address{host, port}, std::move(options));
     return make_rdma_plane(std::move(control), device);
 }
 
@@ -78,7 +81,7 @@ template <class Made>
 nb::class_<Made, Plane> bind_plane(nb::module_& m, const char* name, const char* text) {
     return nb::class_<Made, Plane>(m, name, text)
         .def("__init__", &construct<Made>, "node"_a, "host"_a, "port"_a, "secret"_a, "connect_timeout_ms"_a = 2000,
-             "read_timeout_ms"_a = 10000, "bytes_in_flight"_a = std::uint64_t{32} << 20);
+             "read_timeout_ms"_a = 10000, "bytes_in_flight"_a = std::uint64_t{32} << 20, "tls"_a = nb::none());
 }
 
 /// The reads of three columns, concatenated in one array.
@@ -134,6 +137,14 @@ nb::dict counters(const TcpServer& server) {
 }
 
 void bind_node(nb::module_& m) {
+    nb::class_<TlsIdentity>(m, "TlsIdentity", "Certificates of this process, for TLS of the data plane.")
+        .def(
+            "__init__",
+            [](TlsIdentity* self, const std::string& ca, const std::string& certificate, const std::string& key) {
+                new (self) TlsIdentity({ca, certificate, key});
+            },
+            "ca"_a, "certificate"_a, "key"_a);
+
     nb::class_<ServedRegions>(m, "ServedRegions", "What a node lets others read.")
         .def(
             "__init__",
@@ -150,12 +161,13 @@ void bind_node(nb::module_& m) {
         .def(
             "__init__",
             [](TcpServer* self, const ServedRegions& regions, const std::string& host, std::uint16_t port,
-               const nb::bytes& secret, std::size_t connections, std::uint32_t handshake_ms, std::uint32_t stalled_ms) {
+               const nb::bytes& secret, std::size_t connections, std::uint32_t handshake_ms, std::uint32_t stalled_ms,
+               std::shared_ptr<TlsIdentity> tls) {
                 const ServerLimits limits{connections, milliseconds(handshake_ms), milliseconds(stalled_ms)};
-                new (self) TcpServer(regions, {host, port}, to_bytes(secret), limits);
+                new (self) TcpServer(regions, {host, port}, to_bytes(secret), limits, std::move(tls));
             },
             "regions"_a, "host"_a, "port"_a, "secret"_a, "connections"_a = 256, "handshake_ms"_a = 5000,
-            "stalled_ms"_a = 30000, nb::keep_alive<1, 2>())
+            "stalled_ms"_a = 30000, "tls"_a = nb::none(), nb::keep_alive<1, 2>())
         .def_prop_ro("port", &TcpServer::port)
         .def("counters", &counters);
 }
@@ -172,7 +184,8 @@ void bind_planes(nb::module_& m) {
         .def("offers_rdma", &TcpPlane::offers_rdma);
     bind_plane<SharedPlane>(m, "SharedPlane", "Regions of a node of this machine, mapped.");
     m.def("rdma_plane", &rdma_plane, "node"_a, "host"_a, "port"_a, "secret"_a, "device"_a = "",
-          "connect_timeout_ms"_a = 2000, "read_timeout_ms"_a = 10000, "bytes_in_flight"_a = std::uint64_t{32} << 20);
+          "connect_timeout_ms"_a = 2000, "read_timeout_ms"_a = 10000, "bytes_in_flight"_a = std::uint64_t{32} << 20,
+          "tls"_a = nb::none());
     m.def("rdma_devices", &rdma_devices);
     m.def("built_with_rdma", &built_with_rdma);
 }

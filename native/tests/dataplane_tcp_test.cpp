@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 
+#include "dataplane/channel.hpp"
 #include "dataplane/tcp_plane.hpp"
 #include "dataplane/tcp_server.hpp"
 #include "errors.hpp"
@@ -180,14 +181,14 @@ TEST_F(TwoRegions, ANodeThatComesBackIsConnectedToAgain) {
 class RawEngine {
 public:
     RawEngine(std::uint16_t port, const std::vector<std::byte>& secret, bool authenticate)
-        : socket_(connect_to({"127.0.0.1", port}, deadline())) {
+        : channel_(connect_to({"127.0.0.1", port}, deadline())) {
         if (!authenticate) return;
         send(wire::frame(wire::Message::Hello, wire::Greeting{wire::kMagic, wire::kVersion, 0, {}}));
         const auto challenge = wire::value_at<wire::Greeting>(answer().second);
         send(wire::frame(wire::Message::Proof, wire::proof(secret, wire::Side::Engine, {}, challenge.nonce)));
         EXPECT_EQ(answer().first, wire::Message::Welcome);
     }
-    void send(std::span<const std::byte> bytes) const { send_all(socket_, bytes, deadline()); }
+    void send(std::span<const std::byte> bytes) const { channel_.send_all(bytes, deadline()); }
     void read(std::uint32_t number, std::uint64_t offset, std::uint32_t length) const {
         struct One {
             std::uint64_t count;
@@ -197,9 +198,9 @@ public:
     }
     std::pair<wire::Message, std::vector<std::byte>> answer() const {
         wire::FrameHeader header{};
-        receive_all(socket_, std::as_writable_bytes(std::span(&header, 1)), deadline());
+        channel_.receive_all(std::as_writable_bytes(std::span(&header, 1)), deadline());
         std::vector<std::byte> body(header.body_bytes);
-        receive_all(socket_, body, deadline());
+        channel_.receive_all(body, deadline());
         return {header.message, body};
     }
     /// The fault of the next answer; then the node must have disconnected.
@@ -207,13 +208,13 @@ public:
         const auto [message, body] = answer();
         EXPECT_EQ(message, wire::Message::Failure);
         std::byte byte;
-        EXPECT_EQ(fault_of([&] { receive_all(socket_, {&byte, 1}, deadline()); }), Fault::Disconnected);
+        EXPECT_EQ(fault_of([&] { channel_.receive_all({&byte, 1}, deadline()); }), Fault::Disconnected);
         return wire::read_failure(body).fault;
     }
 
 private:
     static Clock::time_point deadline() { return Clock::now() + std::chrono::seconds(20); }
-    Descriptor socket_;
+    mutable Channel channel_;
 };
 
 TEST_F(TwoRegions, GarbageGetsAnErrorAndADisconnect) {
@@ -279,9 +280,9 @@ TEST_F(TcpTest, ConnectionsAreLimited) {
 
 TEST_F(TcpTest, WhoDoesNotGreetIsCut) {
     start({.handshake = std::chrono::milliseconds(100)});
-    const Descriptor idle = connect_to({"127.0.0.1", server->port()}, Clock::now() + std::chrono::seconds(5));
+    Channel idle(connect_to({"127.0.0.1", server->port()}, Clock::now() + std::chrono::seconds(5)));
     std::byte byte;
-    EXPECT_EQ(fault_of([&] { receive_all(idle, {&byte, 1}, Clock::now() + std::chrono::seconds(10)); }),
+    EXPECT_EQ(fault_of([&] { idle.receive_all({&byte, 1}, Clock::now() + std::chrono::seconds(10)); }),
               Fault::Disconnected);
 }
 

@@ -53,7 +53,7 @@ class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
         limits: GateLimits | None = None,
         certificates: PeerCertificates | None = None,
     ) -> None:
-        context = None if certificates is None else certificates.server_context()
+        context = None if certificates is None else certificates.server_context(["h2"])
         where = urlsplit(location)
         self._folder = TemporaryDirectory(prefix="penstock-flight-")  # accessible to the owner only
         inside = Path(self._folder.name) / "socket"

@@ -23,7 +23,7 @@ from penstock.query.planning.cost.placement import Execution  # noqa: TC001 - py
 from penstock.remote.lease_keeper import Keeper
 from penstock.remote.store_links import ControlLink, StoreLinks
 from penstock.runtime import Context, run
-from penstock.runtime.cluster_settings import ClientSettings, read_secret, topics_of
+from penstock.runtime.cluster_settings import ClientSettings, peer_tls, read_secret, topics_of
 from penstock.runtime.metrics import Tally
 from penstock.runtime.settings import SettingsError
 from penstock.services.query_engine.query_engine import QueryEngine
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.engine.runtime import Runtime
+    from penstock.remote.tls import PeerTls
     from penstock.runtime.metrics import Metrics
 
 _MEASURE_S = 1.0  # interval between two measurements of memory
@@ -58,6 +59,9 @@ class QueryEngineSettings(ClientSettings):
         "auto", description="how stores are read: `shm`, `rdma`, `tcp`; `auto` = the first usable one in this order"
     )
     rdma_device: str = Field("", description="RDMA device for reads; empty = the first usable one")
+    rdma_unencrypted: bool = Field(
+        False, description="permit RDMA also with certificates, although it does not encrypt; stores need it too"
+    )
     execution: Execution = Field(
         "auto",
         description="steps over the stored graph: `in-place` (by reads), `fork-join` (in the stores, ADR 18), or"
@@ -74,18 +78,32 @@ class QueryEngineSettings(ClientSettings):
     poll_ms: int = Field(10, ge=1, le=10_000, description="maximum time that a step waits for input")
 
     def links(self) -> StoreLinks | None:
-        """Return links to the stores, or None if the engine has the stored graph. SettingsError without a secret."""
+        """Return links to the stores, or None if the engine has the stored graph. SettingsError without a secret, or if
+        the certificates cannot be used.
+        """
         if self.graph == "engine":
             return None
         if self.secret_file is None:
             raise SettingsError("PENSTOCK_SECRET_FILE is needed to read stores (without any: PENSTOCK_GRAPH=engine)")
-        secret = read_secret(self.secret_file)
+        secret, tls = read_secret(self.secret_file), self.stores_tls()
 
         def reach(node: int, address: str) -> ControlLink:
-            return ControlLink(node, address, secret, self.transport, self.rdma_device)
+            how = (secret, self.transport, self.rdma_device)
+            return ControlLink(node, address, *how, tls=tls, rdma_unencrypted=self.rdma_unencrypted)
 
         name = f"{self.instance}-{secrets.token_hex(4)}"
-        return StoreLinks(name, self.shards, reach, lease_ms=self.lease_ms, secret=secret, execution=self.execution)
+        return StoreLinks(
+            name, self.shards, reach, lease_ms=self.lease_ms, secret=secret, tls=tls, execution=self.execution
+        )
+
+    def stores_tls(self) -> PeerTls | None:
+        """Return TLS towards stores; None without certificates. SettingsError if they cannot be used."""
+        tls = peer_tls(self.peer_certificates(serves=False))
+        if tls is not None and self.transport == "rdma" and not self.rdma_unencrypted:
+            raise SettingsError(
+                "PENSTOCK_TRANSPORT: RDMA does not encrypt; with certificates it needs PENSTOCK_RDMA_UNENCRYPTED=true"
+            )
+        return tls
 
 
 class AtEnd:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from penstock.errors import StorageError
+from penstock.http.web_access import is_loopback
 from penstock.log.view import records_behind
 from penstock.remote import Server
 from penstock.remote.control_connection import Address
 from penstock.remote.rdma_requirements import missing
 from penstock.runtime import Context, run
-from penstock.runtime.cluster_settings import ClientSettings, read_secret, topics_of
+from penstock.runtime.cluster_settings import ClientSettings, peer_tls, read_secret, topics_of
 from penstock.runtime.metrics import Tally
 from penstock.runtime.settings import SettingsError
 from penstock.services.store.background_checkpoint import BackgroundCheckpoint
@@ -25,6 +26,7 @@ from penstock.services.store.shard_openings import loading_thread
 from penstock.services.store.store import Store
 
 if TYPE_CHECKING:
+    from penstock.remote.tls import PeerTls
     from penstock.runtime.metrics import Metrics
 
 
@@ -49,11 +51,33 @@ class StoreSettings(ClientSettings):
     rdma_required: bool = Field(
         False, description="do not start if regions cannot be served over RDMA; the error names what is missing"
     )
+    rdma_unencrypted: bool = Field(
+        False, description="offer RDMA also with certificates, although it does not encrypt; engines need it too"
+    )
+    data_insecure: bool = Field(False, description="listen on other addresses than the loopback interface without TLS")
     poll_ms: int = Field(10, ge=1, le=10_000, description="maximum time that a step waits for input")
 
     def secret(self) -> bytes:
         """Return the secret. SettingsError if it cannot be read."""
         return read_secret(self.secret_file)
+
+    def served_tls(self) -> PeerTls | None:
+        """Return TLS for leases and the data plane; None without certificates. SettingsError if they cannot be used, or
+        if other machines could reach a store without TLS.
+        """
+        host = Address.of(self.listen).host
+        certificates = self.peer_certificates(serves=True, host=self.advertised_host or host)
+        if certificates is None and not self.data_insecure and not is_loopback(host):
+            raise SettingsError(
+                f"PENSTOCK_LISTEN is {self.listen}, but shards would be sent without encryption: set PENSTOCK_TLS_CA,"
+                " PENSTOCK_TLS_CERTIFICATE and PENSTOCK_TLS_KEY, or PENSTOCK_DATA_INSECURE=true"
+            )
+        if certificates is not None and self.rdma_required and not self.rdma_unencrypted:
+            raise SettingsError(
+                "PENSTOCK_RDMA_REQUIRED: RDMA does not encrypt; with certificates it needs"
+                " PENSTOCK_RDMA_UNENCRYPTED=true"
+            )
+        return peer_tls(certificates)
 
 
 _ALONE_S = 1.0  # s that a stopping store waits for other stores to prepare its shards
@@ -65,12 +89,19 @@ class ServedStore:
     def __init__(self, context: Context[StoreSettings]) -> None:
         settings, topics = context.settings, topics_of(context)
         listen = Address.of(settings.listen)
-        host, secret = listen.host, settings.secret()
+        host, secret, tls = listen.host, settings.secret(), settings.served_tls()
         if settings.rdma_required and (wrong := missing(settings.rdma_device)):
             raise SettingsError(f"PENSTOCK_RDMA_REQUIRED: {'; '.join(wrong)}")
-        server = Server(host, settings.data_port, secret, rdma_device=settings.rdma_device)
+        server = Server(
+            host,
+            settings.data_port,
+            secret,
+            rdma_device=settings.rdma_device,
+            tls=tls,
+            rdma_unencrypted=settings.rdma_unencrypted,
+        )
         leases = Leases()
-        self.leases = LeaseServer(leases, host, listen.port, secret, server.port)
+        self.leases = LeaseServer(leases, host, listen.port, secret, server.port, tls)
         address = Address(settings.advertised_host or host, self.leases.address.port)
         root = settings.data_dir
         checkpoints = None if root is None else ShardCheckpoints(root, settings.instance, topics.shards)

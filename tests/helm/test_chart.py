@@ -215,9 +215,22 @@ def test_dictionaries_and_their_clients_authenticate_by_tls():
         assert given["PENSTOCK_TLS_KEY"] == "/run/secrets/flight-tls/tls.key"
         assert "PENSTOCK_FLIGHT_INSECURE" not in given
         assert name == "dictionary" or given["PENSTOCK_DICTIONARIES"].startswith(address)
+        assert "PENSTOCK_DATA_INSECURE" not in given
+    unencrypted = environment(pod(render(*TRIAL), "test-penstock-store")["containers"][0])
+    assert unencrypted["PENSTOCK_DATA_INSECURE"] == "true"
     spark = ["--values", str(CHART / "examples" / "spark-kubernetes.yaml"), "--set", "flight.tls.existingSecret=mine"]
     arguments = pod(render(*spark), "test-penstock-adaptor")["containers"][0]["args"]
     assert "--conf=spark.kubernetes.executor.secrets.mine=/run/secrets/flight-tls" in arguments
+
+
+def test_rdma_beside_tls_is_a_decision():
+    both = ("--values", str(CHART / "examples" / "rdma-device-plugin.yaml"), "--set", "flight.tls.existingSecret=mine")
+    assert "rdma.unencrypted" in refusal(*both)
+    documents = render(*both, "--set", "rdma.unencrypted=true")
+    for name in ("store", "query-engine"):
+        assert (
+            environment(pod(documents, f"test-penstock-{name}")["containers"][0])["PENSTOCK_RDMA_UNENCRYPTED"] == "true"
+        )
 
 
 def test_passwords_of_the_brokers_are_files():

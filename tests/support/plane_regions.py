@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.cli.app import main
 from penstock.remote import Server
+from penstock.remote.tls import PeerTls
+from penstock.term_ids.peer_certificates import PeerCertificates
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +30,18 @@ def rdma_device(side: str) -> str:
     """Return the RDMA device of a side ("node", or the engine's), from $PENSTOCK_RDMA_DEVICES; "" is the first device."""
     names = os.environ.get("PENSTOCK_RDMA_DEVICES", "").split(",")
     return names[0 if side == "node" else -1]
+
+
+def peer_certificates(directory: Path, name: str = "tls", *hosts: str) -> PeerCertificates:
+    """A certificate that the directory's CA has signed, both made if they are missing."""
+    if not (directory / f"{name}.crt").exists():
+        named = [part for host in hosts or ("127.0.0.1", "localhost") for part in ("--host", host)]
+        assert main(["certificates", str(directory), "--name", name, *named]) == 0
+    return PeerCertificates(directory / "ca.crt", directory / f"{name}.crt", directory / f"{name}.key")
+
+
+def peer_tls(directory: Path, name: str = "tls", *hosts: str) -> PeerTls:
+    return PeerTls(peer_certificates(directory, name, *hosts))
 
 
 class Node:

@@ -261,6 +261,11 @@ preStop, an evaluation that runs, and closing.
   value: 0.0.0.0:7880
 - name: PENSTOCK_DATA_PORT
   value: "7881"
+{{- if not .Values.flight.tls.existingSecret }}
+- name: PENSTOCK_DATA_INSECURE
+  value: "true"
+{{- end }}
+{{- include "penstock.env.rdmaUnencrypted" . }}
 - name: PENSTOCK_DATA_DIR
   value: /data
 {{- if .Values.rdma.enabled }}
@@ -273,6 +278,13 @@ preStop, an evaluation that runs, and closing.
 {{- end }}
 {{- end }}
 
+{{- define "penstock.env.rdmaUnencrypted" -}}
+{{- if and .Values.rdma.enabled .Values.rdma.unencrypted }}
+- name: PENSTOCK_RDMA_UNENCRYPTED
+  value: "true"
+{{- end }}
+{{- end }}
+
 {{- define "penstock.env.query-engine" -}}
 {{ include "penstock.env.dictionaries" . }}
 {{ include "penstock.env.address" (printf "%s-%s.%s.svc" (include "penstock.fullname" .) (ternary "store" "query-engine" .Values.colocate) .Release.Namespace) }}
@@ -282,6 +294,7 @@ preStop, an evaluation that runs, and closing.
   value: {{ .Values.queryEngine.graph }}
 - name: PENSTOCK_TRANSPORT
   value: {{ .Values.queryEngine.transport }}
+{{- include "penstock.env.rdmaUnencrypted" . }}
 - name: PENSTOCK_EXECUTION
   value: {{ .Values.queryEngine.execution }}
 - name: PENSTOCK_DATA_DIR

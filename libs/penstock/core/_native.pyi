@@ -377,10 +377,14 @@ class ServedRegions:
     def withdraw(self, number: int) -> None: ...
     def directory(self) -> list[RegionEntry]: ...
 
+class TlsIdentity:
+    """Certificates of this process, for TLS of the data plane. DataPlaneError if there is no OpenSSL."""
+    def __init__(self, ca: str, certificate: str, key: str) -> None: ...  # files in PEM
+
 class DataPlaneServer:
     def __init__(
         self, regions: ServedRegions, host: str, port: int, secret: builtins.bytes, connections: int = 256,
-        handshake_ms: int = 5000, stalled_ms: int = 30000,
+        handshake_ms: int = 5000, stalled_ms: int = 30000, tls: TlsIdentity | None = None,
     ) -> None: ...
     @property
     def port(self) -> int: ...
@@ -396,7 +400,7 @@ class Plane:
 class TcpPlane(Plane):
     def __init__(
         self, node: int, host: str, port: int, secret: builtins.bytes, connect_timeout_ms: int = 2000,
-        read_timeout_ms: int = 10000, bytes_in_flight: int = 1 << 25,
+        read_timeout_ms: int = 10000, bytes_in_flight: int = 1 << 25, tls: TlsIdentity | None = None,
     ) -> None: ...
     def is_on_this_machine(self) -> bool: ...
     def offers_rdma(self) -> bool: ...  # as announced on connection
@@ -404,12 +408,12 @@ class TcpPlane(Plane):
 class SharedPlane(Plane):
     def __init__(
         self, node: int, host: str, port: int, secret: builtins.bytes, connect_timeout_ms: int = 2000,
-        read_timeout_ms: int = 10000, bytes_in_flight: int = 1 << 25,
+        read_timeout_ms: int = 10000, bytes_in_flight: int = 1 << 25, tls: TlsIdentity | None = None,
     ) -> None: ...
 
 def rdma_plane(
     node: int, host: str, port: int, secret: builtins.bytes, device: str = "", connect_timeout_ms: int = 2000,
-    read_timeout_ms: int = 10000, bytes_in_flight: int = 1 << 25,
+    read_timeout_ms: int = 10000, bytes_in_flight: int = 1 << 25, tls: TlsIdentity | None = None,
 ) -> Plane: ...
 def rdma_devices() -> list[str]: ...
 def built_with_rdma() -> bool: ...

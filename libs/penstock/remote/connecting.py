@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.core import _native as native
 from penstock.errors import DataPlaneError
+
+if TYPE_CHECKING:
+    from penstock.remote.tls import PeerTls
 
 Transport = Literal["auto", "shm", "tcp", "rdma"]
 
@@ -28,6 +31,16 @@ class PlaneLimits:
 _DEFAULT_LIMITS = PlaneLimits()
 
 
+def permits_rdma(transport: Transport, tls: PeerTls | None, *, rdma_unencrypted: bool) -> bool:
+    """Return whether the choice of "auto" may be RDMA. It does not encrypt, so with TLS, it needs `rdma_unencrypted`.
+    DataPlaneError if the transport is "rdma" all the same.
+    """
+    permitted = tls is None or rdma_unencrypted
+    if transport == "rdma" and not permitted:
+        raise DataPlaneError("RDMA does not encrypt: with certificates it needs rdma_unencrypted", "refused")
+    return permitted
+
+
 def connect(
     node: int,
     host: str,
@@ -37,6 +50,8 @@ def connect(
     *,
     limits: PlaneLimits = _DEFAULT_LIMITS,
     rdma_device: str = "",
+    tls: PeerTls | None = None,
+    rdma_unencrypted: bool = False,
 ) -> native.Plane:
     """Connect the data plane to the process whose `Server` listens at `host` and `port`. Both sides authenticate by the
     shared secret.
@@ -45,8 +60,12 @@ def connect(
     of the process can be mapped on this machine. Otherwise it selects RDMA if both sides have it, and TCP if not.
     "rdma" falls back to TCP, with a warning; "shm" and "tcp" do not fall back. `rdma_device`: "" selects the first
     usable device. DataPlaneError if the process is unreachable or rejects the secret.
+
+    `tls`: None without TLS. With it, the process must present a certificate for `host`. "auto" then never selects RDMA,
+    which does not encrypt, and "rdma" is an error, unless `rdma_unencrypted` is set.
     """
-    return _Reach(node, host, port, secret, limits, rdma_device).open(transport)
+    rdma = permits_rdma(transport, tls, rdma_unencrypted=rdma_unencrypted)
+    return _Reach(node, host, port, secret, limits, rdma_device, tls).open(transport, rdma=rdma)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +76,9 @@ class _Reach:
     secret: bytes
     limits: PlaneLimits
     rdma_device: str
+    tls: PeerTls | None
 
-    def open(self, transport: Transport) -> native.Plane:
+    def open(self, transport: Transport, *, rdma: bool) -> native.Plane:
         tcp = native.TcpPlane(self.node, self.host, self.port, self.secret, **self._options())
         # raises if the node is unreachable or the secret is wrong: no other transport would work either
         tcp.directory(self.node)
@@ -69,7 +89,7 @@ class _Reach:
                 return self._shared()
             except DataPlaneError as error:
                 self._say(logging.INFO, f"not in place: {error}")
-        if transport == "rdma" or (transport == "auto" and tcp.offers_rdma()):
+        if transport == "rdma" or (transport == "auto" and rdma and tcp.offers_rdma()):
             try:
                 return self._rdma()
             except DataPlaneError as error:
@@ -88,8 +108,8 @@ class _Reach:
             self._say(logging.WARNING, f"some reads go over TCP: {remark}")
         return plane
 
-    def _options(self) -> dict[str, int]:
-        return asdict(self.limits)
+    def _options(self) -> dict[str, Any]:
+        return asdict(self.limits) | {"tls": None if self.tls is None else self.tls.identity}
 
     def _say(self, level: int, what: str) -> None:
         _log.log(level, "data plane to node %d at %s:%d: %s", self.node, self.host, self.port, what)

@@ -1,5 +1,7 @@
 """The control connection between a query engine and a store. A message has some fields, and perhaps columns.
 
+With certificates, the connection uses TLS 1.3, and both sides present theirs first (ADR 74).
+
 A frame consists of the length of a JSON object (u32), the object, and the columns that it lists. Before the first
 message, both sides prove that they hold the same secret: each returns the HMAC of the other's random challenge.
 """
@@ -11,14 +13,18 @@ import hmac
 import json
 import secrets
 import socket
+import ssl
 import struct
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.errors import DataError, DataPlaneError
+
+if TYPE_CHECKING:
+    from penstock.remote.tls import PeerTls
 
 MAX_HEADER_BYTES = 1 << 20
 MAX_COLUMNS_BYTES = 1 << 32
@@ -62,6 +68,15 @@ def lease_end(asked_s: float, lease_s: float) -> float:
     return asked_s + lease_s * (1 - _LEASE_MARGIN)
 
 
+def end(stream: socket.socket) -> None:
+    """Shut a connection down, so that another thread that uses it stops. OSError if it is already closed.
+
+    `SSLSocket.shutdown` would in addition remove TLS from the connection, and the other thread could then send plain
+    text.
+    """
+    socket.socket.shutdown(stream, socket.SHUT_RDWR)
+
+
 class ControlError(DataPlaneError):
     """The peer has disconnected or does not respond, uses another protocol, or does not hold the secret."""
 
@@ -71,7 +86,7 @@ class ControlError(DataPlaneError):
 
 class Connection:
     """One authenticated connection. Only one thread at a time may use it. `calling`: whether this side has opened the
-    connection. `handshake_s`: maximum duration of the handshake in s.
+    connection. `handshake_s`: maximum duration of the handshake in s, with that of TLS if `stream` has TLS.
     """
 
     def __init__(
@@ -82,7 +97,14 @@ class Connection:
         timeout_s = stream.gettimeout()
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
+            if isinstance(stream, ssl.SSLSocket):
+                self._shake_hands(stream)
             self._authenticate(secret, calling=calling)
+        except ControlError as error:
+            stream.close()
+            if calling and error.fault == "disconnected" and not isinstance(stream, ssl.SSLSocket):
+                raise ControlError(f"{error} (stores with certificates need PENSTOCK_TLS_* here too)") from error
+            raise
         except BaseException:
             stream.close()
             raise
@@ -90,10 +112,12 @@ class Connection:
         stream.settimeout(timeout_s)
 
     @classmethod
-    def to(cls, address: Address, secret: bytes, timeout_s: float) -> Connection:
+    def to(cls, address: Address, secret: bytes, timeout_s: float, tls: PeerTls | None = None) -> Connection:
         """Connect to a store. ControlError if the connection is not established within `timeout_s` seconds."""
         try:
             stream = socket.create_connection((address.host, address.port), timeout_s)
+            if tls is not None:
+                stream = tls.opened(stream, address.host)
         except OSError as error:
             raise ControlError(f"store {address} cannot be reached: {error}") from error
         return cls(stream, secret, calling=True, handshake_s=timeout_s)
@@ -105,7 +129,7 @@ class Connection:
     def interrupt(self) -> None:
         """Make a pending `send` or `receive` fail at once. May be called from any thread."""
         with contextlib.suppress(OSError):  # it is already closed
-            self._socket.shutdown(socket.SHUT_RDWR)
+            end(self._socket)
 
     def expire_at(self, moment: float) -> None:
         """Set the deadline of all further sends and receives, as a time of `time.monotonic()`."""
@@ -121,7 +145,7 @@ class Connection:
         try:
             self._set_timeout()
             self._socket.sendall(struct.pack("<I", len(header)) + header)
-            for array in arrays.values():
+            for array in filter(len, arrays.values()):
                 self._socket.sendall(array.view(np.uint8).data)
         except OSError as error:
             raise ControlError(f"the control connection broke: {error}") from error
@@ -146,6 +170,21 @@ class Connection:
         """Send a message and return the fields of the response. ControlError if the connection fails."""
         self.send(message, columns)
         return self.receive()[0]
+
+    def _shake_hands(self, stream: ssl.SSLSocket) -> None:
+        try:
+            self._set_timeout()
+            stream.do_handshake()
+        except TimeoutError as error:
+            raise ControlError("the peer does not complete the TLS handshake in time", "timed-out") from error
+        except ssl.SSLCertVerificationError as error:
+            raise ControlError(f"the peer's certificate is not accepted: {error.verify_message}", "refused") from error
+        except ssl.SSLEOFError as error:
+            raise ControlError("the peer closed the connection in the TLS handshake") from error
+        except ssl.SSLError as error:
+            raise ControlError(f"no TLS with the peer: {error.reason or error}", "refused") from error
+        except (OSError, ValueError) as error:  # ValueError: interrupted before it began
+            raise ControlError(f"the control connection broke: {error}") from error
 
     def _authenticate(self, secret: bytes, *, calling: bool) -> None:
         ours = secrets.token_bytes(_CHALLENGE_BYTES)
@@ -180,6 +219,10 @@ class Connection:
                 got = self._socket.recv_into(view)
             except TimeoutError as error:
                 raise ControlError("the peer does not answer in time", "timed-out") from error
+            except ssl.SSLEOFError as error:
+                raise ControlError("the peer closed the connection") from error
+            except ssl.SSLError as error:  # TLS 1.3: a refused client learns it after its handshake
+                raise ControlError(f"TLS: {error.reason or error}", "refused") from error
             except OSError as error:
                 raise ControlError(f"the control connection broke: {error}") from error
             if not got:

@@ -10,16 +10,18 @@ import time
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from penstock.errors import PenstockError
-from penstock.remote.control_connection import Address, Connection, ControlError
+from penstock.remote.control_connection import Address, Connection, ControlError, end
 
 if TYPE_CHECKING:
     from penstock.remote.control_connection import Columns
     from penstock.remote.fragments import Fragments
+    from penstock.remote.tls import PeerTls
 
 MAX_CONNECTIONS = 256
 _HANDSHAKE_S = 5.0
 _EXPIRE_EVERY_S = 1.0
 _PAUSE_S = 0.1  # pause in s after an accept that has failed
+_LOG_S = 1.0  # minimum interval in s between two log lines about refused clients
 _CLOSE_S = 5.0  # time in s for which `run` waits at its end for requests in progress
 
 _log = logging.getLogger(__name__)
@@ -42,12 +44,15 @@ N = TypeVar("N", bound=Served)
 
 class ControlServer(Generic[N]):
     """Accepts connections until `close`. If a request fails, the response contains the error. An invalid message ends
-    the connection.
+    the connection. `tls`: None without TLS.
     """
 
-    def __init__(self, served: N, host: str, port: int, secret: bytes, data_port: int) -> None:
+    def __init__(
+        self, served: N, host: str, port: int, secret: bytes, data_port: int, tls: PeerTls | None = None
+    ) -> None:
         self._served = served
-        self._secret = secret
+        self._secret, self._tls = secret, tls
+        self._warned = float("-inf")
         self.data_port = data_port
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._closing = False
@@ -70,6 +75,8 @@ class ControlServer(Generic[N]):
         while not self._closing:
             try:
                 stream, _ = self._listener.accept()
+                if self._tls is not None:
+                    stream = self._tls.accepted(stream)
             except TimeoutError:
                 self._served.expire()
                 continue
@@ -101,7 +108,7 @@ class ControlServer(Generic[N]):
         threads = []
         for stream, thread in list(self._connections.items()):
             with contextlib.suppress(OSError):  # it is already closed
-                stream.shutdown(socket.SHUT_RDWR)
+                end(stream)
             threads.append(thread)
         for thread in threads:
             thread.join(max(0.0, until - time.monotonic()))
@@ -113,11 +120,18 @@ class ControlServer(Generic[N]):
             while True:
                 connection.send(*self._answer(*connection.receive()))
         except ControlError as error:
-            _log.info("an engine has disconnected: %s", error)
+            self._log_end(error)
         finally:
             self._connections.pop(stream)
             stream.close()
             self._places.release()
+
+    def _log_end(self, error: ControlError) -> None:
+        if error.fault == "refused" and time.monotonic() - self._warned >= _LOG_S:
+            self._warned = time.monotonic()
+            _log.warning("a client is refused: %s", error)
+        else:
+            _log.info("an engine has disconnected: %s", error)
 
     def _answer(self, message: dict[str, Any], columns: Columns) -> tuple[dict[str, Any], Columns]:
         try:

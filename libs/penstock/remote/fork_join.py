@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from penstock.core._native import ForkPart, Ids
     from penstock.remote.control_connection import Address, Columns
+    from penstock.remote.tls import PeerTls
 
 MAX_ROWS_BYTES = 1 << 30
 """Maximum size of one record batch, in either direction."""
@@ -78,11 +79,16 @@ class Forking:
     """
 
     def __init__(
-        self, owners: Sequence[int], address_of: Callable[[int], Address], secret: bytes, timeout_s: float
+        self,
+        owners: Sequence[int],
+        address_of: Callable[[int], Address],
+        secret: bytes,
+        timeout_s: float,
+        tls: PeerTls | None = None,
     ) -> None:
         self._owners = list(owners)
         self._address_of = address_of
-        self._secret = secret
+        self._secret, self._tls = secret, tls
         self._timeout_s = timeout_s
         self._connections: dict[int, tuple[Address, Connection]] = {}
         self._using = threading.Lock()
@@ -159,7 +165,7 @@ class Forking:
         while True:
             address = self._address_of(place)
             try:
-                return address, Connection.to(address, self._secret, self._timeout_s)
+                return address, Connection.to(address, self._secret, self._timeout_s, self._tls)
             except ControlError as error:
                 if error.fault == "refused" or time.monotonic() + _PAUSE_S > deadline - _GRACE_S:
                     raise

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from penstock.core import _native as native
 from penstock.errors import DataPlaneError
+from penstock.remote.connecting import permits_rdma
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.remote.connecting import Transport
+    from penstock.remote.tls import PeerTls
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +43,8 @@ class Server:
     grow, but must not shrink. `port` 0 selects a free port. With the transports "auto" and "rdma", clients can also
     read stable regions over RDMA, if there is a device (`rdma_device`, or the first usable one). StorageError if the
     address is not available.
+
+    `tls`: None without TLS. With it, "auto" offers no RDMA, which does not encrypt, unless `rdma_unencrypted` is set.
     """
 
     def __init__(
@@ -52,9 +56,13 @@ class Server:
         connections: int = 256,
         transport: Transport = "auto",
         rdma_device: str = "",
+        tls: PeerTls | None = None,
+        rdma_unencrypted: bool = False,
     ) -> None:
-        self._regions = _regions(transport, rdma_device)
-        self._server = native.DataPlaneServer(self._regions, host, port, secret, connections=connections)
+        rdma = permits_rdma(transport, tls, rdma_unencrypted=rdma_unencrypted)
+        self._regions = _regions(transport if rdma else "tcp", rdma_device)
+        identity = None if tls is None else tls.identity
+        self._server = native.DataPlaneServer(self._regions, host, port, secret, connections=connections, tls=identity)
 
     @property
     def port(self) -> int:

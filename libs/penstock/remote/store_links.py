@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.core import _native as native
     from penstock.remote import Transport
+    from penstock.remote.tls import PeerTls
     from penstock.wire import Placement
 
 LEASE_MS = 10_000
@@ -80,7 +81,7 @@ class Reach(Protocol):
 
 class ControlLink:
     """A link to a store in another process, by a control connection and the data plane. `timeout_s`: maximum duration
-    of a request in s.
+    of a request in s. `tls`: None without TLS. `rdma_unencrypted`: see `connect`.
     """
 
     def __init__(
@@ -93,13 +94,16 @@ class ControlLink:
         *,
         timeout_s: float = _TIMEOUT_S,
         limits: PlaneLimits = _LIMITS,
+        tls: PeerTls | None = None,
+        rdma_unencrypted: bool = False,
     ) -> None:
         at = Address.of(address)
         self._timeout_s, self._limits = timeout_s, limits
         self._node, self._host, self._secret = node, at.host, secret
         self._transport: Transport = transport
         self._rdma_device = rdma_device
-        self._connection = Connection.to(at, secret, timeout_s)
+        self._tls, self._rdma_unencrypted = tls, rdma_unencrypted
+        self._connection = Connection.to(at, secret, timeout_s, tls)
         self._data_port = int(self._ask({"do": "hello"})["data_port"])
 
     def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -121,7 +125,13 @@ class ControlLink:
     def plane(self) -> native.Plane:
         """Open a new data-plane connection to the store's regions."""
         reach = (self._node, self._host, self._data_port, self._secret, self._transport)
-        return connect(*reach, limits=self._limits, rdma_device=self._rdma_device)
+        return connect(
+            *reach,
+            limits=self._limits,
+            rdma_device=self._rdma_device,
+            tls=self._tls,
+            rdma_unencrypted=self._rdma_unencrypted,
+        )
 
     def close(self) -> None:
         """Close the connection."""
@@ -147,7 +157,8 @@ class StoreLinks:
     """All links of one engine to stores. Methods may be called from any thread.
 
     `place` sets the placement; `mend` and `renew` then update links and leases. `clock` returns the time of a monotonic
-    clock in s. `secret`: if it is given, fork-join is possible, and `execution` decides which scans use it.
+    clock in s. `secret`: if it is given, fork-join is possible, with `tls` if that is given, and `execution` decides
+    which scans use it.
     """
 
     def __init__(
@@ -159,10 +170,11 @@ class StoreLinks:
         lease_ms: int = LEASE_MS,
         clock: Callable[[], float] = time.monotonic,
         secret: bytes | None = None,
+        tls: PeerTls | None = None,
         execution: planning.Execution = "auto",
     ) -> None:
         self._engine, self._shards, self._reach = engine, shards, reach
-        self.forking = None if secret is None else Forking(range(shards), self._address_of, secret, _FORK_S)
+        self.forking = None if secret is None else Forking(range(shards), self._address_of, secret, _FORK_S, tls)
         self._execution: planning.Execution = execution
         self._lease_ms, self._clock = lease_ms, clock
         self._placement: Placement | None = None

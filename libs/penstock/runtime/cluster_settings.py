@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from penstock.errors import StorageError
+from penstock.errors import DataPlaneError, StorageError
 from penstock.log import TransientError
 from penstock.log.topics import TopicNames
+from penstock.remote.tls import PeerTls
 from penstock.replication.cluster_topics import ClusterTopics
 from penstock.runtime import Context, ServiceSettings
 from penstock.runtime.settings import SettingsError
@@ -53,24 +54,27 @@ class GroupSettings(ServiceSettings):
 
 
 class PeerSettings(ClusterSettings):
-    """Settings of services that authenticate to each other by certificates: dictionaries and their clients."""
+    """Settings of services that authenticate to each other by certificates: dictionaries, their clients, and stores
+    and query engines among themselves.
+    """
 
     tls_ca: Path | None = Field(
-        None, description="CA (PEM) of the certificates of dictionaries and their clients; none = look-ups without TLS"
+        None,
+        description="CA (PEM) of the certificates of the cluster's processes; none = look-ups and reads without TLS",
     )
     tls_certificate: Path | None = Field(
-        None, description="certificate chain (PEM) of this process for look-ups over TLS; may change while it runs"
+        None, description="certificate chain (PEM) of this process towards the others; may change while it runs"
     )
     tls_key: Path | None = Field(None, description="private key (PEM) of `tls_certificate`")
 
-    def peer_certificates(self, *, serves: bool) -> PeerCertificates | None:
+    def peer_certificates(self, *, serves: bool, host: str | None = None) -> PeerCertificates | None:
         """Return the certificates of this process, as a server or as a client; None without TLS. SettingsError if they
-        cannot be used.
+        cannot be used. `host`: the name or IP address by which clients reach the server.
         """
         try:
             found = PeerCertificates.of(self.tls_ca, self.tls_certificate, self.tls_key)
             if found is not None:
-                found.check(serves=serves)
+                found.check(serves=serves, host=host)
         except StorageError as error:
             raise SettingsError(str(error)) from error
         return found
@@ -94,6 +98,14 @@ class ClientSettings(PeerSettings):
             return FlightTerms(self.locations(), self.peer_certificates(serves=False))
         except StorageError as error:
             raise SettingsError(str(error)) from error
+
+
+def peer_tls(certificates: PeerCertificates | None) -> PeerTls | None:
+    """Return TLS between stores and query engines; None without certificates. SettingsError if it is impossible."""
+    try:
+        return None if certificates is None else PeerTls(certificates)
+    except (StorageError, DataPlaneError) as error:
+        raise SettingsError(f"PENSTOCK_TLS_CERTIFICATE: {error}") from error
 
 
 def topics_of(context: Context[S]) -> ClusterTopics:

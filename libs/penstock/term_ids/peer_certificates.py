@@ -1,4 +1,4 @@
-"""Certificates with which the cluster's processes authenticate to each other (mutual TLS, ADR 71).
+"""Certificates with which the cluster's processes authenticate to each other (mutual TLS, ADR 71 and 74).
 
 A process has its own certificate and key, and the CA that has signed the certificates of the other processes. It uses
 the same files as a server and as a client.
@@ -16,7 +16,7 @@ from penstock.errors import StorageError
 from penstock.http.security.certificates import Certificates
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 CA: Final = "PENSTOCK_TLS_CA"
 CERTIFICATE: Final = "PENSTOCK_TLS_CERTIFICATE"
@@ -54,12 +54,24 @@ class PeerCertificates:
         """The files of a server, which requires certificates of its clients."""
         return Certificates(self.certificate, self.key, self.ca)
 
-    def server_context(self) -> ssl.SSLContext:
-        """Return a context of HTTP/2 servers, for TLS 1.3. StorageError if a file cannot be used."""
+    def server_context(self, protocols: Sequence[str] = ()) -> ssl.SSLContext:
+        """Return a context of servers, for TLS 1.3. `protocols`: for ALPN. StorageError if a file cannot be used."""
         self.check(serves=True)
         made = self.served.context()
         made.minimum_version = ssl.TLSVersion.TLSv1_3
-        made.set_alpn_protocols(["h2"])
+        if protocols:
+            made.set_alpn_protocols(protocols)
+        return made
+
+    def client_context(self) -> ssl.SSLContext:
+        """Return a context of clients, for TLS 1.3 and servers with a certificate for their host name. StorageError if
+        a file cannot be used.
+        """
+        self.check(serves=False)
+        made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        made.minimum_version = ssl.TLSVersion.TLSv1_3
+        self._load_ca(made)
+        self._load_own(made)
         return made
 
     def client_options(self) -> dict[str, Any]:
@@ -71,9 +83,10 @@ class PeerCertificates:
             "private_key": _content(KEY, self.key),
         }
 
-    def check(self, *, serves: bool) -> None:
+    def check(self, *, serves: bool, host: str | None = None) -> None:
         """Check that key and certificate belong together, and that the CA accepts the certificate now, for a server
-        (`serves`) or a client. StorageError names the setting whose file is wrong.
+        (`serves`) or a client. `host`: the name or IP address by which clients reach the server; the certificate must
+        contain it. StorageError names the setting whose file is wrong.
         """
         own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if serves else ssl.PROTOCOL_TLS_CLIENT)
         peer = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT if serves else ssl.PROTOCOL_TLS_SERVER)
@@ -83,10 +96,11 @@ class PeerCertificates:
         self._load_ca(peer)
         self._load_own(own)
         peer.verify_mode = ssl.CERT_REQUIRED
+        peer.check_hostname = host is not None
         if not serves:
             self._load_own(peer)  # a server needs some certificate; this client does not check it
         try:
-            _shake_hands(*((own, peer) if serves else (peer, own)))
+            _shake_hands(*((own, peer) if serves else (peer, own)), host)
         except ssl.SSLCertVerificationError as error:
             raise StorageError(
                 f"{CERTIFICATE}: {CA} does not accept {self.certificate}: {error.verify_message}"
@@ -127,11 +141,11 @@ def _certificates(setting: str, path: Path, context: ssl.SSLContext) -> None:
         raise StorageError(f"{setting}: {path} has no certificate in PEM") from error
 
 
-def _shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
+def _shake_hands(server: ssl.SSLContext, client: ssl.SSLContext, host: str | None) -> None:
     """Perform a handshake in memory."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     sides = [
-        client.wrap_bio(to_client, to_server, server_side=False),
+        client.wrap_bio(to_client, to_server, server_side=False, server_hostname=host),
         server.wrap_bio(to_server, to_client, server_side=True),
     ]
     for _ in range(_ROUNDS):

@@ -52,12 +52,6 @@ Moved moved_by(ssize_t result, std::size_t& moved) {
     return later ? Moved::WouldBlock : Moved::Ended;
 }
 
-void await(const Descriptor& socket, short events, Clock::time_point deadline) {
-    if (!wait_for(socket, events, deadline)) throw Error(Fault::TimedOut, "the node did not answer in time");
-}
-
-[[noreturn]] void hung_up() { throw Error(Fault::Disconnected, "the node has closed the connection"); }
-
 }  // namespace
 
 void Descriptor::close() {
@@ -117,44 +111,23 @@ bool wait_for(const Descriptor& socket, short events, Clock::time_point deadline
     }
 }
 
-void send_all(const Descriptor& socket, std::span<const std::byte> bytes, Clock::time_point deadline) {
-    while (!bytes.empty()) {
-        std::size_t moved = 0;
-        const Moved how = send_some(socket, bytes, moved);
-        if (how == Moved::Ended) hung_up();
-        if (how == Moved::WouldBlock) await(socket, POLLOUT, deadline);
-        bytes = bytes.subspan(moved);
-    }
-}
-
-void receive_all(const Descriptor& socket, std::span<std::byte> bytes, Clock::time_point deadline) {
-    while (!bytes.empty()) {
-        std::size_t moved = 0;
-        const Moved how = receive_some(socket, bytes, moved);
-        if (how == Moved::Ended) hung_up();
-        if (how == Moved::WouldBlock) await(socket, POLLIN, deadline);
-        bytes = bytes.subspan(moved);
-    }
-}
-
 bool is_closed(const Descriptor& socket) {
     std::byte byte;
     const ssize_t n = ::recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
-Moved send_some(const Descriptor& socket, std::span<const std::byte> bytes, std::size_t& moved) {
-    return moved_by(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), moved);
+Moved send_some(int socket, std::span<const std::byte> bytes, std::size_t& moved) {
+    return moved_by(::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL), moved);
 }
 
-Moved receive_some(const Descriptor& socket, std::span<std::byte> bytes, std::size_t& moved) {
-    return moved_by(::recv(socket.get(), bytes.data(), bytes.size(), 0), moved);
+Moved receive_some(int socket, std::span<std::byte> bytes, std::size_t& moved) {
+    return moved_by(::recv(socket, bytes.data(), bytes.size(), 0), moved);
 }
 
-Moved receive_some(const Descriptor& socket, std::span<std::byte> first, std::span<std::byte> second,
-                   std::size_t& moved) {
+Moved receive_some(int socket, std::span<std::byte> first, std::span<std::byte> second, std::size_t& moved) {
     std::array<iovec, 2> into = {iovec{first.data(), first.size()}, iovec{second.data(), second.size()}};
-    return moved_by(::readv(socket.get(), into.data(), into.size()), moved);
+    return moved_by(::readv(socket, into.data(), into.size()), moved);
 }
 
 }  // namespace penstock::dataplane

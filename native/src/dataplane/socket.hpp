@@ -47,19 +47,15 @@ Descriptor connect_to(const Address& address, Clock::time_point deadline);
 
 /// Waits for poll(2)'s events; false at the deadline.
 bool wait_for(const Descriptor& socket, short events, Clock::time_point deadline);
-/// Sends all bytes. Error(Disconnected) or Error(TimedOut).
-void send_all(const Descriptor& socket, std::span<const std::byte> bytes, Clock::time_point deadline);
-void receive_all(const Descriptor& socket, std::span<std::byte> bytes, Clock::time_point deadline);
 
 /// Whether the other side has closed the connection and all its bytes are read. Does not wait.
 bool is_closed(const Descriptor& socket);
 
 /// The outcome of recv(2) or send(2).
 enum class Moved : std::uint8_t { Some, WouldBlock, Ended };
-Moved send_some(const Descriptor& socket, std::span<const std::byte> bytes, std::size_t& moved);
-Moved receive_some(const Descriptor& socket, std::span<std::byte> bytes, std::size_t& moved);
+Moved send_some(int socket, std::span<const std::byte> bytes, std::size_t& moved);
+Moved receive_some(int socket, std::span<std::byte> bytes, std::size_t& moved);
 /// Fills `first`, then `second`.
-Moved receive_some(const Descriptor& socket, std::span<std::byte> first, std::span<std::byte> second,
-                   std::size_t& moved);
+Moved receive_some(int socket, std::span<std::byte> first, std::span<std::byte> second, std::size_t& moved);
 
 }  // namespace penstock::dataplane

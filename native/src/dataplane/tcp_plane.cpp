@@ -32,51 +32,54 @@ TcpPlane::~TcpPlane() = default;
 // ---- connecting
 
 void TcpPlane::connect() {
-    if (socket_) return;
+    if (channel_) return;
     const auto now = Clock::now();
     if (now < retry_at_) throw Error(Fault::Disconnected, address_.text() + " could not be reached a moment ago");
     retry_at_ = now + options_.retry_pause;
     const auto deadline = now + options_.connect_timeout;
     Descriptor socket = connect_to(address_, deadline);
-    authenticate(socket, deadline);
-    socket_ = std::move(socket);
+    auto tls = options_.tls ? options_.tls->connect(socket, address_.host) : nullptr;
+    Channel channel(std::move(socket), std::move(tls));
+    authenticate(channel, deadline);
+    channel_ = std::move(channel);
     retry_at_ = {};
     ++connections_;
 }
 
 namespace {
 
-std::vector<std::byte> receive_frame(const Descriptor& socket, Message expected, std::size_t bytes,
+std::vector<std::byte> receive_frame(Channel& channel, Message expected, std::size_t bytes,
                                      Clock::time_point deadline) {
     FrameHeader header{};
-    receive_all(socket, std::as_writable_bytes(std::span(&header, 1)), deadline);
+    channel.receive_all(std::as_writable_bytes(std::span(&header, 1)), deadline);
     if (header.message == Message::Failure && header.body_bytes <= wire::kMaxFailureBytes) {
         std::vector<std::byte> body(header.body_bytes);
-        receive_all(socket, body, deadline);
+        channel.receive_all(body, deadline);
         throw wire::read_failure(body);
     }
     if (header.message != expected || header.body_bytes != bytes)
         throw Error(Fault::Refused, "what answers there is no data plane of Penstock");
     std::vector<std::byte> body(bytes);
-    receive_all(socket, body, deadline);
+    channel.receive_all(body, deadline);
     return body;
 }
 
 }  // namespace
 
-void TcpPlane::authenticate(const Descriptor& socket, Clock::time_point deadline) {
+void TcpPlane::authenticate(Channel& channel, Clock::time_point deadline) {
+    channel.shake_hands(deadline);
     const wire::Greeting hello{wire::kMagic, wire::kVersion, 0, random_digest()};
-    send_all(socket, wire::frame(Message::Hello, hello), deadline);
+    channel.send_all(wire::frame(Message::Hello, hello), deadline);
     const auto challenge =
-        wire::value_at<wire::Greeting>(receive_frame(socket, Message::Challenge, sizeof(wire::Greeting), deadline));
+        wire::value_at<wire::Greeting>(receive_frame(channel, Message::Challenge, sizeof(wire::Greeting), deadline));
     if (challenge.magic != wire::kMagic || challenge.version != wire::kVersion)
         throw Error(Fault::Refused, "the node speaks another version of the data plane");
     const auto prove = [&](wire::Side side) {
         return wire::proof(options_.secret, side, hello.nonce, challenge.nonce);
     };
-    send_all(socket, wire::frame(Message::Proof, prove(wire::Side::Engine)), deadline);
+    channel.send_all(wire::frame(Message::Proof, prove(wire::Side::Engine)), deadline);
     const auto welcome =
-        wire::value_at<wire::Welcome>(receive_frame(socket, Message::Welcome, sizeof(wire::Welcome), deadline));
+        wire::value_at<wire::Welcome>(receive_frame(channel, Message::Welcome, sizeof(wire::Welcome), deadline));
     if (!equal(welcome.proof, prove(wire::Side::Node)))
         throw Error(Fault::Refused, "what answers at " + address_.text() + " does not know the secret");
     if (welcome.reads == 0 || welcome.reply_bytes < kMaxReadBytes)
@@ -213,9 +216,9 @@ void TcpPlane::progress(Clock::time_point deadline) {
     if (Clock::now() > deadline) late();
     const bool sent = send_requests();
     if (receive_answers() || sent) return;
-    const bool sending = output_begin_ < output_.size();
+    const bool sending = output_begin_ < output_.size() || channel_.has_unsent();
     const auto sleep = [&] {
-        if (!wait_for(socket_, static_cast<short>(POLLIN | (sending ? POLLOUT : 0)), deadline)) late();
+        if (!wait_for(channel_.socket(), static_cast<short>(POLLIN | (sending ? POLLOUT : 0)), deadline)) late();
     };
     if (sending)
         sleep();
@@ -224,9 +227,9 @@ void TcpPlane::progress(Clock::time_point deadline) {
 }
 
 bool TcpPlane::send_requests() {
-    if (output_begin_ == output_.size()) return false;
+    if (output_begin_ == output_.size() && !channel_.has_unsent()) return false;
     std::size_t moved = 0;
-    const Moved how = send_some(socket_, std::span(output_).subspan(output_begin_), moved);
+    const Moved how = channel_.send(std::span(output_).subspan(output_begin_), moved);
     if (how == Moved::Ended) {
         receive_answers();  // the node may have sent the reason
         hung_up();
@@ -246,12 +249,12 @@ bool TcpPlane::receive_answers() {
     const bool direct = answer_.message == Message::Data && input_end_ == 0 && !expected_.empty() &&
                         expected_.front().length >= kDirect && expected_.front().into != nullptr;
     if (!direct) {
-        const Moved how = receive_some(socket_, space, moved);
+        const Moved how = channel_.receive(space, moved);
         if (how == Moved::Ended) hung_up();
         input_end_ += moved;
     } else {
         Expected& first = expected_.front();
-        const Moved how = receive_some(socket_, {first.into, first.length}, space, moved);
+        const Moved how = channel_.receive({first.into, first.length}, space, moved);
         if (how == Moved::Ended) hung_up();
         const auto placed = static_cast<std::uint32_t>(std::min<std::size_t>(moved, first.length));
         input_end_ = moved - placed;
@@ -366,7 +369,7 @@ void TcpPlane::fail_all(const Error& error) {
 
 /// Fails every incomplete batch.
 void TcpPlane::drop_all(const Error& error) {
-    socket_.close();
+    channel_.close();
     requests_.clear();
     expected_.clear();
     output_.clear();
@@ -381,6 +384,10 @@ void TcpPlane::drop_all(const Error& error) {
 
 void TcpPlane::late() { fail_all(Error(Fault::TimedOut, address_.text() + " did not answer in time")); }
 
-void TcpPlane::hung_up() { fail_all(Error(Fault::Disconnected, address_.text() + " has closed the connection")); }
+void TcpPlane::hung_up() {
+    if (const std::string why = channel_.failure(); !why.empty())
+        fail_all(Error(Fault::Disconnected, address_.text() + ": TLS: " + why));
+    fail_all(Error(Fault::Disconnected, address_.text() + " has closed the connection"));
+}
 
 }  // namespace penstock::dataplane

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dataplane/awake.hpp"
+#include "dataplane/channel.hpp"
 #include "dataplane/plane.hpp"
 #include "dataplane/socket.hpp"
 #include "dataplane/wire.hpp"
@@ -19,6 +20,7 @@ namespace penstock::dataplane {
 
 struct TcpOptions {
     std::vector<std::byte> secret;
+    std::shared_ptr<TlsIdentity> tls;                 // null: without TLS
     std::chrono::milliseconds connect_timeout{2000};  // until the Welcome
     std::chrono::milliseconds read_timeout{10000};    // for a batch, from wait() on
     std::chrono::milliseconds retry_pause{200};       // minimum time between a failed attempt and the next
@@ -52,7 +54,7 @@ public:
     /// Sends one question and returns the body of its answer. Error.
     std::vector<std::byte> ask(wire::Message question, std::span<const std::byte> body, wire::Message answer);
     void hang_up();
-    bool has_node_hung_up() const { return !socket_ || is_closed(socket_); }
+    bool has_node_hung_up() const { return !channel_ || is_closed(channel_.socket()); }
 
 private:
     struct Expected {     // a read in flight
@@ -75,7 +77,7 @@ private:
     };
 
     void connect();
-    void authenticate(const Descriptor& socket, Clock::time_point deadline);
+    void authenticate(Channel& channel, Clock::time_point deadline);
     void check(std::span<const Read> reads);
     bool is_within(const Read& read) const;
     void request(Ticket ticket, std::span<const Read> reads, std::uint64_t bytes);
@@ -100,7 +102,7 @@ private:
     const TcpOptions options_;
 
     Awake awake_;
-    Descriptor socket_;
+    Channel channel_;
     wire::Welcome welcome_{};
     Clock::time_point retry_at_{};
     std::unordered_map<std::uint32_t, Known> regions_;  // of this incarnation

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "dataplane/awake.hpp"
+#include "dataplane/channel.hpp"
 #include "errors.hpp"
 
 namespace penstock::dataplane {
@@ -33,10 +34,10 @@ constexpr std::size_t kEvents = 64;
 
 /// One connection: its session, and the state of its socket.
 struct Connection {
-    Connection(Descriptor s, const ServedRegions& regions, const NodeIdentity& node, Clock::time_point now)
-        : socket(std::move(s)), session(regions, node), progress(now) {}
+    Connection(Channel c, const ServedRegions& regions, const NodeIdentity& node, Clock::time_point now)
+        : channel(std::move(c)), session(regions, node), progress(now) {}
 
-    Descriptor socket;
+    Channel channel;
     Session session;
     Clock::time_point progress;  // when bytes last moved; during the handshake: its start
     bool blocked = false;        // answers wait for the engine to receive them
@@ -50,11 +51,12 @@ struct Connection {
 
 class TcpServer::Loop {
 public:
-    Loop(const ServedRegions& regions, const NodeIdentity& node, ServerLimits limits, const Descriptor& listening,
-         const Descriptor& stop)
+    Loop(const ServedRegions& regions, const NodeIdentity& node, ServerLimits limits, TlsIdentity* tls,
+         const Descriptor& listening, const Descriptor& stop)
         : regions_(regions),
           node_(node),
           limits_(limits),
+          tls_(tls),
           listening_(listening),
           stop_(stop),
           epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
@@ -79,6 +81,8 @@ private:
     bool receive(Connection& connection, bool& moved);
     bool send(Connection& connection, bool& moved);
     bool linger(Connection& connection);
+    void end(Connection& connection);
+    bool explain(Connection& connection);
     void await(Connection& connection);
     bool is_late(const Connection& connection, Clock::time_point now) const;
     void count(Connection& connection);
@@ -88,6 +92,7 @@ private:
     const ServedRegions& regions_;
     const NodeIdentity& node_;
     const ServerLimits limits_;
+    TlsIdentity* const tls_;  // null without TLS
     const Descriptor& listening_;
     const Descriptor& stop_;
     Descriptor epoll_;
@@ -134,16 +139,23 @@ void TcpServer::Loop::accept_all() {
         }
         accepted_.fetch_add(1, std::memory_order_relaxed);
         if (connections_.size() >= limits_.connections) {
+            failures_.fetch_add(1, std::memory_order_relaxed);
+            if (tls_ != nullptr) continue;  // a Failure would be no TLS
             const auto failure = wire::failure_frame(Fault::Refused, "the node has too many connections");
             std::size_t sent = 0;
-            send_some(socket, failure, sent);
-            failures_.fetch_add(1, std::memory_order_relaxed);
+            send_some(socket.get(), failure, sent);
             continue;
         }
         const int yes = 1;
         ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
         const int number = socket.get();
-        connections_.try_emplace(number, std::move(socket), regions_, node_, Clock::now());
+        try {
+            auto tls = tls_ == nullptr ? nullptr : tls_->accept(socket);
+            Channel channel(std::move(socket), std::move(tls));
+            connections_.try_emplace(number, std::move(channel), regions_, node_, Clock::now());
+        } catch (const std::exception&) {
+            continue;  // out of memory
+        }
         watch(number, EPOLLIN, EPOLL_CTL_ADD);
         open_.store(connections_.size(), std::memory_order_relaxed);
     }
@@ -165,17 +177,29 @@ bool TcpServer::Loop::serve(Connection& connection) {
     bool moved = true, any = false;
     for (int round = 0; round < kRounds && moved; ++round) {
         moved = false;
-        if (!receive(connection, moved) || !send(connection, moved)) return false;
+        if (!receive(connection, moved) || !send(connection, moved)) return explain(connection);
         any |= moved;
     }
     connection.busy = moved;
     count(connection);
     if (any && (!proving || connection.session.authenticated())) connection.progress = Clock::now();
-    if (connection.session.over()) {
-        ::shutdown(connection.socket.get(), SHUT_WR);
-        connection.lingering = true;
-        connection.progress = Clock::now();
-    }
+    if (connection.session.over() && !connection.blocked) end(connection);
+    await(connection);
+    return true;
+}
+
+void TcpServer::Loop::end(Connection& connection) {
+    ::shutdown(connection.channel.socket().get(), SHUT_WR);
+    connection.lingering = true;
+    connection.blocked = connection.busy = false;
+    connection.progress = Clock::now();
+}
+
+/// If TLS has ended the connection, the alert with the reason needs time to arrive, as a Failure does.
+bool TcpServer::Loop::explain(Connection& connection) {
+    if (connection.channel.failure().empty()) return false;
+    failures_.fetch_add(1, std::memory_order_relaxed);
+    end(connection);
     await(connection);
     return true;
 }
@@ -185,21 +209,21 @@ bool TcpServer::Loop::receive(Connection& connection, bool& moved) {
     const auto space = connection.session.space();
     if (space.empty()) return true;
     std::size_t bytes = 0;
-    const Moved how = receive_some(connection.socket, space, bytes);
+    const Moved how = connection.channel.receive(space, bytes);
     connection.session.received(bytes);
     moved |= how == Moved::Some;
     return how != Moved::Ended;
 }
 
 bool TcpServer::Loop::send(Connection& connection, bool& moved) {
-    connection.blocked = false;
     const auto output = connection.session.output();
-    if (output.empty()) return true;
+    connection.blocked = connection.channel.has_unsent();
+    if (output.empty() && !connection.blocked) return true;
     std::size_t bytes = 0;
-    const Moved how = send_some(connection.socket, output, bytes);
+    const Moved how = connection.channel.send(output, bytes);
     connection.session.sent(bytes);
     moved |= how == Moved::Some;
-    connection.blocked = how == Moved::WouldBlock;
+    connection.blocked = connection.channel.has_unsent() || (how == Moved::WouldBlock && !output.empty());
     return how != Moved::Ended;
 }
 
@@ -209,7 +233,7 @@ bool TcpServer::Loop::linger(Connection& connection) {
     std::array<std::byte, 4096> unread;
     for (int round = 0; round < kRounds; ++round) {
         std::size_t bytes = 0;
-        const Moved how = receive_some(connection.socket, unread, bytes);
+        const Moved how = receive_some(connection.channel.socket().get(), unread, bytes);
         if (how != Moved::Some) return how == Moved::WouldBlock;
     }
     return true;
@@ -219,7 +243,7 @@ void TcpServer::Loop::await(Connection& connection) {
     const std::uint32_t events = connection.blocked || connection.busy ? EPOLLOUT : EPOLLIN;
     if (events == connection.events) return;
     connection.events = events;
-    watch(connection.socket.get(), events, EPOLL_CTL_MOD);
+    watch(connection.channel.socket().get(), events, EPOLL_CTL_MOD);
 }
 
 bool TcpServer::Loop::is_late(const Connection& connection, Clock::time_point now) const {
@@ -273,12 +297,13 @@ NodeIdentity identity(std::vector<std::byte> secret) {
 }  // namespace
 
 TcpServer::TcpServer(const ServedRegions& regions, const Address& address, std::vector<std::byte> secret,
-                     ServerLimits limits)
+                     ServerLimits limits, std::shared_ptr<TlsIdentity> tls)
     : node_(identity(std::move(secret))),
+      tls_(std::move(tls)),
       listening_(listen_on(address)),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       port_(port_of(listening_)),
-      loop_(std::make_unique<Loop>(regions, node_, limits, listening_, stop_)),
+      loop_(std::make_unique<Loop>(regions, node_, limits, tls_.get(), listening_, stop_)),
       thread_([this] { loop_->run(); }) {}
 
 TcpServer::~TcpServer() {

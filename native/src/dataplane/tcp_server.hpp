@@ -12,12 +12,14 @@
 #include "dataplane/served_regions.hpp"
 #include "dataplane/session.hpp"
 #include "dataplane/socket.hpp"
+#include "dataplane/tls.hpp"
 
 namespace penstock::dataplane {
 
 struct ServerLimits {
-    std::size_t connections = 256;  // each takes at most about 320 KiB; further ones are refused
-    std::chrono::milliseconds handshake{5000};
+    // Each takes at most about 320 KiB, with TLS 640 KiB. Further ones are refused.
+    std::size_t connections = 256;
+    std::chrono::milliseconds handshake{5000};  // of TLS and of the secret, together
     // An engine that does not receive its answers for this time is disconnected.
     std::chrono::milliseconds stalled{30000};
 };
@@ -27,9 +29,9 @@ public:
     static constexpr std::size_t kLeastSecretBytes = 16;
 
     /// Starts to listen. The regions must outlive the server. DataError if the secret is too short, StorageError if the
-    /// address is not available.
+    /// address is not available. `tls`: null without TLS.
     TcpServer(const ServedRegions& regions, const Address& address, std::vector<std::byte> secret,
-              ServerLimits limits = {});
+              ServerLimits limits = {}, std::shared_ptr<TlsIdentity> tls = nullptr);
     ~TcpServer();  // closes all connections
     TcpServer(const TcpServer&) = delete;
     TcpServer& operator=(const TcpServer&) = delete;
@@ -48,6 +50,7 @@ public:
 private:
     class Loop;
     const NodeIdentity node_;
+    const std::shared_ptr<TlsIdentity> tls_;
     Descriptor listening_, stop_;
     std::uint16_t port_;
     std::unique_ptr<Loop> loop_;

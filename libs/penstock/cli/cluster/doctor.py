@@ -104,9 +104,15 @@ def _peer_certificates(settings: ServiceSettings) -> PeerCertificates | None:
     """Return the certificates of a dictionary or of its client. SettingsError if they cannot be used."""
     from penstock.runtime.cluster_settings import ClientSettings  # noqa: PLC0415
     from penstock.services.dictionary.service import DictionarySettings  # noqa: PLC0415
+    from penstock.services.query_engine.service import QueryEngineSettings  # noqa: PLC0415
+    from penstock.services.store.service import StoreSettings  # noqa: PLC0415
 
     if isinstance(settings, DictionarySettings):
         return settings.served_certificates()
+    if isinstance(settings, StoreSettings):
+        settings.served_tls()
+    if isinstance(settings, QueryEngineSettings) and settings.graph == "stores":
+        settings.stores_tls()
     return settings.peer_certificates(serves=False) if isinstance(settings, ClientSettings) else None
 
 

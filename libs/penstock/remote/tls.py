@@ -1,0 +1,65 @@
+"""TLS between stores and query engines (ADR 74): of the data plane, which is native, and of control connections."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from penstock.core import _native as native
+from penstock.errors import StorageError
+
+if TYPE_CHECKING:
+    import socket
+    import ssl
+
+    from penstock.term_ids.peer_certificates import PeerCertificates
+
+_log = logging.getLogger(__name__)
+
+
+class _Renewed:
+    """A TLS context for one role. If the files have changed, it is made again for the next connection."""
+
+    def __init__(self, certificates: PeerCertificates, *, serves: bool) -> None:
+        self._certificates, self._serves = certificates, serves
+        self._lock = threading.Lock()
+        self._stamp = certificates.stamp()
+        self._context = self._made()
+
+    def _made(self) -> ssl.SSLContext:
+        made = self._certificates.server_context() if self._serves else self._certificates.client_context()
+        if self._serves:
+            made.num_tickets = 0  # each connection presents its certificate
+        return made
+
+    def get(self) -> ssl.SSLContext:
+        """Return the context. While changed files are invalid, the previous context stays in use."""
+        with self._lock:
+            stamp = self._certificates.stamp()
+            if stamp not in ((), self._stamp):
+                self._stamp = stamp
+                try:
+                    self._context = self._made()
+                except StorageError as error:
+                    _log.warning("certificates are not reloaded: %s", error)
+            return self._context
+
+
+class PeerTls:
+    """TLS with the certificates of this process, for both roles. StorageError if a file cannot be used; DataPlaneError
+    without OpenSSL. `identity`: the same for the data plane. May be used from any thread.
+    """
+
+    def __init__(self, certificates: PeerCertificates) -> None:
+        self._server = _Renewed(certificates, serves=True)
+        self._client = _Renewed(certificates, serves=False)
+        self.identity = native.TlsIdentity(str(certificates.ca), str(certificates.certificate), str(certificates.key))
+
+    def accepted(self, stream: socket.socket) -> ssl.SSLSocket:
+        """Return an accepted connection as one with TLS, before its handshake. The client needs a certificate."""
+        return self._server.get().wrap_socket(stream, server_side=True, do_handshake_on_connect=False)
+
+    def opened(self, stream: socket.socket, host: str) -> ssl.SSLSocket:
+        """Return an opened connection as one with TLS, before its handshake. The server's certificate names `host`."""
+        return self._client.get().wrap_socket(stream, server_hostname=host, do_handshake_on_connect=False)
