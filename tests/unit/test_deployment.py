@@ -120,6 +120,15 @@ def test_a_change_of_a_python_file_compiles_nothing_again():
     assert "--no-deps" in wheel.partition("FROM")[0]
 
 
+def test_the_image_of_spark_has_the_connector_and_its_files():
+    spark = (ROOT / "Dockerfile.spark").read_text(encoding="utf-8")
+    sent = set(re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(encoding="utf-8"), re.MULTILINE))
+    copied = set(re.findall(r"^COPY (?!--)(\S+) \S+$", spark, re.MULTILINE))
+    assert copied <= sent
+    [connector] = re.findall(r"PENSTOCK_SPARK_KAFKA_JARS=(\S+)", spark)
+    assert re.search(rf"^COPY --from=connector \S+ {connector}$", spark, re.MULTILINE)
+
+
 def test_two_clusters_on_one_broker_have_adaptor_groups_of_their_own():
     common = {"bootstrap_servers": "b:1", "dictionaries": "grpc://d:1"}
     groups = [

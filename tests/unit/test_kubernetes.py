@@ -12,13 +12,13 @@ import yaml
 
 pytest.importorskip("confluent_kafka")
 
-from tools.kubernetes import cluster, load, steps
+from tools.kubernetes import cluster, images, load, steps
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_without_the_script_it_says_what_is_missing_and_exits_with_2(tmp_path: Path):
-    environment = os.environ | {
+    environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"} | {
         "KUBE_SH": str(tmp_path / "kube.sh"),
         "KUBE_DIR": str(tmp_path),
         "PYTHONPATH": f"{ROOT}:{ROOT / 'libs'}",
@@ -33,6 +33,51 @@ def test_without_the_script_it_says_what_is_missing_and_exits_with_2(tmp_path: P
     )
     assert done.returncode == 2
     assert f"{tmp_path / 'kube.sh'}: the script that runs Kubernetes here (KUBE_SH names it)" in done.stderr
+
+
+def program(folder: Path, name: str) -> Path:
+    """Make a program that writes its arguments to a file, one call a line."""
+    file = folder / name
+    file.write_text(f'#!/bin/sh\necho {name} "$@" >> {folder / "calls"}\n')
+    file.chmod(0o755)
+    return file
+
+
+def test_images_reach_an_existing_cluster_by_a_registry_or_as_archives(tmp_path: Path, monkeypatch):
+    for name in ("kubectl", "docker", "buildah", "load"):
+        program(tmp_path, name)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    monkeypatch.setenv("CONTAINER_BUILD", "--build-arg BASE_IMAGE=b")
+    for variable in ("PENSTOCK_IMAGE", "PENSTOCK_BROKER_IMAGE", "IMAGE_LOAD", "IMAGE_REGISTRY"):
+        monkeypatch.delenv(variable, raising=False)
+    assert cluster.missing() == []
+    assert cluster.command("kubectl", "get") == [str(tmp_path / "kubectl"), "get"]
+    with pytest.raises(cluster.StepError, match="IMAGE_REGISTRY or IMAGE_LOAD"):
+        images.build()
+    calls = tmp_path / "calls"
+    calls.unlink()
+    monkeypatch.setenv("IMAGE_REGISTRY", "r.example")
+    images.build()
+    text = calls.read_text()
+    assert f"docker build --build-arg BASE_IMAGE=b -t {images.SERVICES} {ROOT}\ndocker push {images.SERVICES}\n" in text
+    assert f"docker push {images.CHANGED}" in text
+    assert images.BROKER not in text  # the chart's image, which the cluster pulls
+    calls.unlink()
+    monkeypatch.setenv("IMAGE_LOAD", "load -q")
+    monkeypatch.setenv("CONTAINER_TOOL", "buildah --root x")
+    monkeypatch.setenv("PENSTOCK_IMAGE", "given:1")
+    images.build()
+    text = calls.read_text()
+    assert f"buildah --root x push {images.CHANGED} docker-archive:" in text
+    assert text.count("load -q /") == 2
+
+
+def test_an_existing_cluster_is_neither_started_nor_stopped(monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", "config")
+    names = [name for name, _ in steps.Run().steps()]
+    assert names[:3] == ["build images", "namespace", "helm install"]
+    assert not any("RDMA" in name for name in names)  # they need the stub device plugin of the script
 
 
 def test_the_load_has_answers_to_compare():
@@ -51,3 +96,8 @@ def test_values_of_the_test_are_values_of_the_chart():
     for component, values in steps.VALUES.items():
         assert values.keys() <= chart[component].keys()
     assert cluster.FULL_NAME == "ps-penstock"
+
+
+def test_queries_of_the_load_have_other_names_than_those_of_the_trial():
+    trial = yaml.safe_load((ROOT / "helm" / "penstock" / "examples" / "trial.yaml").read_text())
+    assert not set(trial["queries"]) & set(load.QUERIES)

@@ -1,4 +1,4 @@
-"""`python -m tools.kubernetes [--keep]`: installs the chart on a real Kubernetes, disturbs it under load, checks all
+"""`python -m tools.kubernetes [--keep]`: installs the chart on a Kubernetes, disturbs it under load, checks all
 results, and prints a table of the steps. `--keep`: leave the cluster and the release running.
 
 Exit code 0: every step succeeded; 1: one failed; 2: this machine cannot run the test, and the output says what is
@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import time
 
-from tools.kubernetes.cluster import StepError, kube, kubectl, missing
+from tools.kubernetes.cluster import StepError, kubectl, missing, stacks
 from tools.kubernetes.steps import Run
 
 
@@ -35,12 +35,13 @@ def main() -> int:
         if failed:
             sys.stdout.write(kubectl("get", "pods", "-o", "wide", check=False))
             sys.stdout.write(kubectl("get", "events", "--sort-by=.lastTimestamp", check=False)[-4000:])
+            sys.stdout.write(stacks())
             break
     run.close()
     if "--keep" not in sys.argv:
         began = time.monotonic()
-        kube("down", check=False)
-        table.append(("cluster down", time.monotonic() - began, "passed"))
+        run.remove()
+        table.append(("clean-up", time.monotonic() - began, "passed"))
     sys.stdout.write("\n| step | seconds | result |\n| --- | --- | --- |\n")
     sys.stdout.writelines(f"| {name} | {seconds:.0f} | {result.splitlines()[0]} |\n" for name, seconds, result in table)
     sys.stdout.write(f"\n{'FAILED' if failed else 'passed'} in {sum(seconds for _, seconds, _ in table):.0f} s\n")

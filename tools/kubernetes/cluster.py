@@ -1,4 +1,6 @@
-"""The commands of a Kubernetes of one node on this machine, and of the release that is tested."""
+"""The commands of the cluster, and of the release that is tested. The cluster is the one that KUBECONFIG names, or a
+Kubernetes of one node on this machine.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,19 @@ class StepError(Exception):
     """A step of the test has failed. The message says why."""
 
 
+def existing() -> bool:
+    """Return whether the test uses a cluster that is there, which KUBECONFIG names."""
+    return bool(os.environ.get("KUBECONFIG"))
+
+
 def missing() -> list[str]:
-    """Return what this machine lacks for a Kubernetes of one node."""
+    """Return what this machine lacks for the test."""
+    if existing():
+        return [] if shutil.which("kubectl") else ["kubectl on PATH"]
     script = kube_sh()
     wrong = []
     if not os.access(script, os.X_OK):
-        wrong.append(f"{script}: the script that runs Kubernetes here (KUBE_SH names it)")
+        wrong.append(f"{script}: the script that runs Kubernetes here (KUBE_SH names it), or KUBECONFIG of a cluster")
     if os.geteuid() != 0:
         wrong.append("root: network namespaces, mounts and containers need it")
     if not sys.platform.startswith("linux"):
@@ -53,16 +62,32 @@ def directory() -> Path:
     return Path(os.environ.get("KUBE_DIR") or ROOT / "build" / "kube")
 
 
-def kube(*arguments: str | Path, limit_s: float = 600.0, check: bool = True) -> str:
-    """Run the script and return its standard output. StepError with the end of its output if it fails."""
-    command = [str(kube_sh()), *map(str, arguments)]
-    environment = os.environ | {"KUBE_DIR": str(directory())}
+def command(program: str, *arguments: str | Path) -> list[str]:
+    """Return the command line of `kubectl` or `helm`, or of another command of the script."""
+    if not existing():
+        return [str(kube_sh()), program, *map(str, arguments)]
+    found = shutil.which(program) or str(ROOT / "tools" / "helm.sh")  # which brings Helm where there is none
+    return [found, *map(str, arguments)]
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of these commands."""
+    return os.environ | {"KUBE_DIR": str(directory())}
+
+
+def kube(program: str, *arguments: str | Path, limit_s: float = 600.0, check: bool = True) -> str:
+    """Run `command` and return its standard output. StepError with the end of its output if it fails."""
+    return run(command(program, *arguments), limit_s, check)
+
+
+def run(line: list[str], limit_s: float = 600.0, check: bool = True) -> str:
+    """Run a command line and return its standard output. StepError with the end of its output if it fails."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False, env=environment)
+        done = subprocess.run(line, capture_output=True, text=True, timeout=limit_s, check=False, env=environment())
     except subprocess.TimeoutExpired as error:
-        raise StepError(f"{' '.join(command[:4])} takes longer than {limit_s:g} s") from error
+        raise StepError(f"{' '.join(line[:4])} takes longer than {limit_s:g} s") from error
     if check and done.returncode != 0:
-        raise StepError(f"{' '.join(command[:4])}: {(done.stdout + done.stderr)[-1500:].strip()}")
+        raise StepError(f"{' '.join(line[:4])}: {(done.stdout + done.stderr)[-1500:].strip()}")
     return done.stdout
 
 
@@ -88,6 +113,19 @@ def is_ready(pod: dict[str, Any]) -> bool:
     conditions = pod["status"].get("conditions", [])
     ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
     return ready and "deletionTimestamp" not in pod["metadata"]
+
+
+def stacks() -> str:
+    """Return the end of the log of each container that is not ready, with the stacks of its threads (SIGUSR1)."""
+    found = []
+    for pod in read("pods"):
+        if is_ready(pod) or pod["status"]["phase"] != "Running":
+            continue
+        name = pod["metadata"]["name"]
+        kubectl("exec", name, "--", "bash", "-c", "kill -USR1 1", check=False)  # tini passes it on
+        time.sleep(_LOOK_S)
+        found.append(f"\n{name}:\n{kubectl('logs', name, '--tail=200', check=False)}")
+    return "".join(found)
 
 
 def ready(component: str, count: int) -> bool:
@@ -118,13 +156,12 @@ def forwarded(target: str, remote: int, local: int | None = None) -> Iterator[in
     pod, so it is started again until the end of the context.
     """
     port, ended = local or free_port(), threading.Event()
-    command = [str(kube_sh()), "kubectl", "-n", NAMESPACE, "port-forward", target, f"{port}:{remote}"]
-    environment = os.environ | {"KUBE_DIR": str(directory())}
+    line = command("kubectl", "-n", NAMESPACE, "port-forward", target, f"{port}:{remote}")
     running: list[subprocess.Popen[bytes]] = []
 
     def run() -> None:
         while not ended.is_set():
-            started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+            started = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
             running[:] = [started]
             started.wait()
             ended.wait(_LOOK_S)

@@ -1,16 +1,24 @@
-"""The images of the test: the services, the services with a change, and a Kafka broker from the locked jars."""
+"""The images of the test: the services, the services with a change, and a Kafka broker from the locked jars.
+
+For a Kubernetes of one node, its script builds and loads them. For an existing cluster, CONTAINER_TOOL builds them (by
+default docker, podman or buildah, CONTAINER_BUILD: options), and the nodes get them from IMAGE_REGISTRY, or by
+IMAGE_LOAD, a command that imports an archive.
+"""
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import tempfile
 from pathlib import Path
 
 from penstock.broker import kafka_jars
-from tools.kubernetes.cluster import ROOT, kube
+from tools.kubernetes.cluster import ROOT, StepError, existing, kube, run
 
-SERVICES, CHANGED, BROKER = "localhost/penstock:first", "localhost/penstock:second", "localhost/kafka:test"
+_REGISTRY = os.environ.get("IMAGE_REGISTRY") or "localhost"
+SERVICES, CHANGED = f"{_REGISTRY}/penstock:first", f"{_REGISTRY}/penstock:second"
+BROKER = f"{_REGISTRY}/kafka:test"
 _HOST_FILES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pip.conf")  # so that pip works as on this machine
 _BUILD_S = 3000.0
 _BROKER = """\
@@ -34,13 +42,32 @@ _SCRIPTS = {
 
 def build() -> None:
     """Build the images and load them into the cluster. Unchanged layers are not built again."""
-    mounts = [part for file in _HOST_FILES if os.path.exists(file) for part in ("-v", f"{file}:{file}:ro")]  # noqa: PTH110
     base = os.environ.get("PENSTOCK_IMAGE")  # an image that is there already
     if base is None:
-        kube("image", SERVICES, ROOT, *mounts, limit_s=_BUILD_S)
+        _build(SERVICES, ROOT, *_mounts())
     else:
-        _build(SERVICES, f"FROM {base}\n")
-    _build(CHANGED, f"FROM {SERVICES}\nENV PENSTOCK_TEST_CHANGE=1\n")
+        _derive(SERVICES, f"FROM {base}\n")
+    _derive(CHANGED, f"FROM {SERVICES}\nENV PENSTOCK_TEST_CHANGE=1\n")
+    if not broker_is_given():
+        _build_broker()
+
+
+def values(name: str) -> dict[str, str]:
+    """Return the chart's values of an image."""
+    path, tag = name.rsplit(":", 1)
+    registry, repository = path.split("/", 1)
+    return {"registry": registry, "repository": repository, "tag": tag}
+
+
+def broker_is_given() -> bool:
+    """Return whether the broker's image is that of the chart's values, as on a cluster that can pull it."""
+    return existing() and "PENSTOCK_BROKER_IMAGE" not in os.environ
+
+
+def _build_broker() -> None:
+    if given := os.environ.get("PENSTOCK_BROKER_IMAGE"):
+        _derive(BROKER, f"FROM {given}\n")
+        return
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(kafka_jars(), Path(folder, "libs"))
         scripts = Path(folder, "bin")
@@ -50,10 +77,46 @@ def build() -> None:
             file.write_text(f"#!/bin/bash\n{text}")
             file.chmod(0o755)
         Path(folder, "Dockerfile").write_text(_BROKER)
-        kube("image", BROKER, folder, limit_s=_BUILD_S)
+        _build(BROKER, Path(folder))
 
 
-def _build(name: str, dockerfile: str) -> None:
+def _mounts() -> list[str]:
+    if existing():
+        return []  # CONTAINER_BUILD has the options that are needed there
+    return [part for file in _HOST_FILES if Path(file).exists() for part in ("-v", f"{file}:{file}:ro")]
+
+
+def _derive(name: str, dockerfile: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "Dockerfile").write_text(dockerfile)
-        kube("image", name, folder, limit_s=_BUILD_S)
+        _build(name, Path(folder))
+
+
+def _build(name: str, context: Path, *options: str) -> None:
+    if not existing():
+        kube("image", name, context, *options, limit_s=_BUILD_S)
+        return
+    tool = _tool()
+    extra = shlex.split(os.environ.get("CONTAINER_BUILD", ""))
+    run([*tool, "build", *extra, *options, "-t", name, str(context)], _BUILD_S)
+    if load := os.environ.get("IMAGE_LOAD"):
+        with tempfile.TemporaryDirectory() as folder:
+            archive = f"{folder}/image.tar"
+            saving = ["save", "-o", archive, name]
+            if Path(tool[0]).name == "buildah":
+                saving = ["push", name, f"docker-archive:{archive}:{name}"]
+            run([*tool, *saving], _BUILD_S)
+            run([*shlex.split(load), archive], _BUILD_S)
+    elif "IMAGE_REGISTRY" in os.environ:
+        run([*tool, "push", name], _BUILD_S)
+    else:
+        raise StepError("IMAGE_REGISTRY or IMAGE_LOAD must say how the nodes get images")
+
+
+def _tool() -> list[str]:
+    if given := os.environ.get("CONTAINER_TOOL"):
+        return shlex.split(given)
+    for name in ("docker", "podman", "buildah"):
+        if shutil.which(name):
+            return [name]
+    raise StepError("neither docker nor podman nor buildah is here (CONTAINER_TOOL names another one)")

@@ -28,10 +28,11 @@ QUERIES = {
     "busy": f"REGISTER QUERY busy AS SELECT ?s (COUNT(*) AS ?n) (SUM(?v) AS ?sum) {_OVER} "
     "WHERE { ?s <http://x/p> ?v } GROUP BY ?s",
     "fresh": f"REGISTER ISTREAM fresh AS SELECT ?s ?v {_OVER} WHERE {{ ?s <http://x/p> ?v }}",
-    "rooms": f"REGISTER QUERY rooms AS SELECT ?r (COUNT(*) AS ?n) {_OVER} FROM NAMED <{GRAPH}> "
+    "places": f"REGISTER QUERY places AS SELECT ?r (COUNT(*) AS ?n) {_OVER} FROM NAMED <{GRAPH}> "
     f"WHERE {{ ?s <http://x/p> ?v . GRAPH <{GRAPH}> {{ ?s <http://x/in> ?r }} }} GROUP BY ?r",
 }
 STORED = "".join(f"<http://x/{i}> <http://x/in> <http://x/room{i % 3}> .\n" for i in range(20)).encode()
+_RESULTS = "penstock.results"
 _QUIET_S = 4.0
 _RATE = 50.0  # events per second
 
@@ -113,8 +114,8 @@ class Load:
         consumer = Consumer(
             {"bootstrap.servers": self._bootstrap_servers, "group.id": "check", "enable.auto.commit": False}
         )
-        partitions = consumer.list_topics("penstock.results", 30.0).topics["penstock.results"].partitions
-        consumer.assign([TopicPartition("penstock.results", number, OFFSET_BEGINNING) for number in partitions])
+        partitions = consumer.list_topics(_RESULTS, 30.0).topics[_RESULTS].partitions
+        consumer.assign([TopicPartition(_RESULTS, number, OFFSET_BEGINNING) for number in partitions])
         deadline, complete = time.monotonic() + limit_s, None
         while time.monotonic() < deadline and (complete is None or time.monotonic() < complete + _QUIET_S):
             for message in consumer.consume(1000, 0.5):

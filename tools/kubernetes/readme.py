@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import subprocess
 import time
 from typing import TYPE_CHECKING
 
-from tools.kubernetes.cluster import FULL_NAME, NAMESPACE, ROOT, StepError, directory, kube_sh
+from tools.kubernetes.cluster import FULL_NAME, NAMESPACE, ROOT, StepError, command, environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,15 +29,14 @@ def lines() -> tuple[str, str, str]:
 def produced_and_consumed() -> str:
     """Run the two lines, and wait until an answer counts the event."""
     _, produce, consume = map(_here, lines())
-    environment = os.environ | {"KUBE_DIR": str(directory())}
     done = subprocess.run(
-        ["bash", "-c", produce], capture_output=True, text=True, timeout=_LIMIT_S, check=False, env=environment
+        ["bash", "-c", produce], capture_output=True, text=True, timeout=_LIMIT_S, check=False, env=environment()
     )
     if done.returncode != 0:
         raise StepError(f"{produce}: {done.stderr.strip()}")
-    command = ["timeout", f"{_LIMIT_S:.0f}", "bash", "-c", f"exec {consume}"]
+    line = ["timeout", f"{_LIMIT_S:.0f}", "bash", "-c", f"exec {consume}"]
     began = time.monotonic()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as consumer:
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=environment()) as consumer:
         try:
             for time_ms, rows in _answers(consumer):
                 if rows:
@@ -50,7 +48,7 @@ def produced_and_consumed() -> str:
 
 def _here(line: str) -> str:
     """A line of the README for the release and namespace of the test."""
-    kubectl = f"{shlex.quote(str(kube_sh()))} kubectl -n {NAMESPACE}"
+    kubectl = shlex.join(command("kubectl", "-n", NAMESPACE))
     return line.replace("kubectl", kubectl).replace("penstock-kafka-0", f"{FULL_NAME}-kafka-0")
 
 

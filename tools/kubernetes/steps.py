@@ -20,6 +20,7 @@ from tools.kubernetes.cluster import (
     RELEASE,
     ROOT,
     StepError,
+    existing,
     forwarded,
     is_ready,
     kube,
@@ -40,11 +41,11 @@ CHART = ROOT / "helm" / "penstock"
 BROKER_PORT = 19094
 RESOURCE = "rdma/hca_shared_devices_a"
 VALUES: dict[str, Any] = {  # added to examples/trial.yaml: second instances of the services whose pods are killed
-    "image": dict(zip(("repository", "tag"), images.SERVICES.split(":"), strict=True)),
+    "image": images.values(images.SERVICES),
     "kafka": {
         "embedded": {
             "localPort": BROKER_PORT,
-            "image": {"registry": "", **dict(zip(("repository", "tag"), images.BROKER.split(":"), strict=True))},
+            **({} if images.broker_is_given() else {"image": images.values(images.BROKER)}),
         }
     },
     "dictionary": {"replicas": 2},
@@ -64,10 +65,18 @@ class Run:
 
     def steps(self) -> list[tuple[str, Step]]:
         """Return the steps with their names."""
-        return [
+        here = not existing()
+        prepare: list[tuple[str, Step]] = [
             ("build Kubernetes", lambda: kube("build", limit_s=3600.0) and None),
             ("build images", images.build),
             ("cluster up", self._up),
+        ]
+        rdma: list[tuple[str, Step]] = [  # with the stub device plugin of the script
+            ("RDMA pods wait for a device", self._rdma_pending),
+            ("RDMA pods run with the device plugin", self._rdma_running),
+        ]
+        return [
+            *(prepare if here else [("build images", images.build), ("namespace", self._namespace)]),
             ("helm install", self._install),
             ("helm test", self._test),
             ("the README's lines", readme.produced_and_consumed),
@@ -80,8 +89,7 @@ class Run:
             ("scale query engines 3 to 1", lambda: self._scale(1)),
             ("upgrade to a changed image", self._upgrade),
             ("a changed secret restarts pods", self._rotate),
-            ("RDMA pods wait for a device", self._rdma_pending),
-            ("RDMA pods run with the device plugin", self._rdma_running),
+            *(rdma if here else []),
             ("results: lost, doubled, different", self._verdict),
             ("helm uninstall", self._uninstall),
         ]
@@ -95,6 +103,9 @@ class Run:
         kube("up", limit_s=900.0)
         kube("plugin", "stop")  # of an earlier run with --keep
         wait(lambda: not _devices(), "the node has no devices", 60.0)
+        self._namespace()
+
+    def _namespace(self) -> None:
         kubectl("create", "namespace", NAMESPACE, check=False)
 
     def _helm(self, verb: str, *arguments: str, limit_s: float = _INSTALL_S) -> str:
