@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MEMORY_LIMIT = 8 * (64 << 20)
 """How many bytes events and requests in progress may take, in addition to twice the idle memory."""
 STARTS = 3
+LOG_CHARACTERS = 20_000
 
 
 def listening(pids: list[int]) -> list[int]:
@@ -189,8 +190,12 @@ class Watch:
         return [self.http_port(name) for name in self._cluster.services] + [urlsplit(self._served.url).port or 1]
 
     def said(self) -> Iterator[str]:
-        """Yield the figures, one line for each."""
+        """Yield the figures, one line for each, and the end of the log of each service that was started again."""
         starts = {name: service.starts for name, service in self._cluster.services.items()}
         for name, idle in self.idle.items():
             parsers = f", parsers {self.parsers[name] >> 20}" if self.parsers[name] else ""
             yield f"{name}: MiB idle {idle >> 20}, peak {self.peak[name] >> 20}{parsers}; starts {starts.get(name, 1)}"
+        for name, service in self._cluster.services.items():
+            if service.starts > 1:
+                log = self._cluster.supervisor.log_path(service).read_text(errors="replace")
+                yield f"log of {name}, which ended:\n{log[-LOG_CHARACTERS:]}"
