@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pydantic import Field
 
+from penstock.acls import Principal
 from penstock.runtime import Context, run
 from penstock.runtime.cluster_settings import ClientSettings, GroupSettings, topics_of
 from penstock.runtime.metrics import Tally
@@ -51,7 +52,7 @@ def gauges(adaptor: Counting, lag: Callable[[], Mapping[str, int]], metrics: Met
 
 def open_adaptor(context: Context[AdaptorSettings]) -> Adaptor:
     """Open the adaptor as a member of the adaptors' group."""
-    topics_of(context)
+    topics_of(context, Principal.adaptor)
     terms = context.settings.terms()
     adaptor = Adaptor(context.log, context.names, terms, context.settings.group)
     context.observers.append(gauges(adaptor.adapting, adaptor.lag, context.metrics))

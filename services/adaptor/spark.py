@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from penstock.acls import Principal
 from penstock.runtime import Context, run
 from penstock.runtime.cluster_settings import topics_of
 from penstock.services.adaptor.service import AdaptorSettings, gauges
@@ -44,7 +45,7 @@ class SparkAdaptor:
 
     def __init__(self, context: Context[SparkAdaptorSettings]) -> None:
         settings = context.settings
-        topics_of(context)
+        topics_of(context, Principal.spark_adaptor)
         self._spark: SparkSession = open_session(
             "penstock adaptor", settings.spark_master, settings.spark_memory, kafka=True
         )

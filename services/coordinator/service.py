@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from penstock.acls import Principal
 from penstock.engine.limits import MAX_CATCH_UP, MOST_CATCH_UP
 from penstock.errors import NotActiveError
 from penstock.runtime import Context, run
@@ -66,7 +67,7 @@ def open_coordinator(context: Context[CoordinatorSettings]) -> LockedCoordinator
     terms = settings.terms()
     coordinator = Coordinator(
         context.log,
-        topics_of(context),
+        topics_of(context, Principal.coordinator),
         settings.instance,
         terms,
         context.clock,

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from penstock.acls import Principal
 from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.http.web_access import is_loopback
 from penstock.runtime import Context, run
@@ -52,7 +53,7 @@ class SnapshotDictionary:
     """A dictionary instance and its snapshot directory."""
 
     def __init__(self, context: Context[DictionarySettings]) -> None:
-        settings, topics = context.settings, topics_of(context)
+        settings, topics = context.settings, topics_of(context, Principal.dictionary)
         certificates = settings.served_certificates()
         location = f"grpc://{settings.listen}"
         self._directory = None if settings.data_dir is None else DataDirectory(settings.data_dir, read_only=False)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.event_time.watermark import NEVER
 from penstock.ingest.declared_streams import OPENING_S, DeclaredStreams
-from penstock.log import LogError, Partition, Record, Topic, TransientError
+from penstock.log import LogError, Partition, Record, Topic, TransientError, UnknownTopicError
 from penstock.log.sizes import wire_bytes
 from penstock.log.view import Lookup, records_behind
 from penstock.quarantine import InternalRecords
@@ -228,7 +229,11 @@ class Dispatcher:
         for iri, declaration in declared.items():
             if iri in self._streams:
                 continue
-            partitions = topics.get(self._names.tuples(declaration.name), 0)
+            topic = self._names.tuples(declaration.name)
+            partitions = topics.get(topic, 0)
+            if not partitions:
+                with suppress(UnknownTopicError):
+                    self._log.spans([Partition(topic)])  # DeniedError if ACLs hide the topic
             state = self._state_of(declaration)
             taken = 1 if state is None else len(state.positions)  # brokers may briefly report fewer partitions
             if partitions >= taken:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from penstock.acls import Principal
 from penstock.event_time.watermark import NEVER
 from penstock.ingest.event_adapter import MAX_TUPLES
 from penstock.runtime import Context, run
@@ -67,7 +68,7 @@ class DispatcherGauges:
 def open_dispatcher(context: Context[DispatcherSettings]) -> Dispatcher:
     """Open the dispatcher. This instance is then active, and the previous one is fenced."""
     settings = context.settings
-    topics_of(context)
+    topics_of(context, Principal.dispatcher)
     dispatcher = Dispatcher(
         context.log,
         context.names,

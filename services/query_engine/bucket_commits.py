@@ -109,7 +109,7 @@ class BucketCommits:
         this method then creates it again.
         """
         if error.topic == self._topics.names.results and isinstance(error, UnknownTopicError):
-            self._log.create(self._topics.all())
+            self._log.create([topic for topic in self._topics.all() if topic.name == error.topic])
             return True
         return not error.topic
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from penstock.acls import Principal
 from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.engine.limits import Limits
 from penstock.errors import StorageError
@@ -133,7 +134,7 @@ class CheckpointedEngine:
 
     def __init__(self, context: Context[QueryEngineSettings]) -> None:
         settings = context.settings
-        topics = topics_of(context)
+        topics = topics_of(context, Principal.query_engine)
         self._directory = None if settings.data_dir is None else DataDirectory(settings.data_dir, read_only=False)
         terms = settings.terms()
         rng = random.Random()  # noqa: S311 - RAND and UUID

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from penstock.acls import Principal
 from penstock.errors import StorageError
 from penstock.http.web_access import is_loopback
 from penstock.log.view import records_behind
@@ -87,7 +88,7 @@ class ServedStore:
     """A store with its sockets and files."""
 
     def __init__(self, context: Context[StoreSettings]) -> None:
-        settings, topics = context.settings, topics_of(context)
+        settings, topics = context.settings, topics_of(context, Principal.store)
         listen = Address.of(settings.listen)
         host, secret, tls = listen.host, settings.secret(), settings.served_tls()
         if settings.rdma_required and (wrong := missing(settings.rdma_device)):

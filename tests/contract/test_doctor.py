@@ -19,7 +19,6 @@ import trustme
 pytest.importorskip("confluent_kafka")
 
 from confluent_kafka.admin import (
-    AclOperation,
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -27,6 +26,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from penstock.acls import Cluster, Principal
 from penstock.cli.cluster import doctor as command
 from penstock.doctor import Level, brokers, files, issuer_keys, machine, rdma_devices, running_cluster
 from penstock.http.security import Role, new_token
@@ -100,8 +100,8 @@ def test_topics_of_a_new_and_of_a_sound_cluster_are_no_fault(log, topics):
     assert new.level is Level.skipped
     log.create(topics.all())
     assert faults(check_topics(log, topics)) == []
-    states = brokers.describe(log, [topic.name for topic in topics.all()])
-    assert faults(brokers.permissions(states)) == []
+    for principal in Principal:
+        assert faults(brokers.permissions(log, principal, Cluster(topics.names.prefix))) == []
 
 
 def test_wrong_partitions_cleanup_and_size_of_topics_are_found(log, topics):
@@ -127,12 +127,6 @@ def test_retention_below_the_age_of_a_checkpoint_is_found(log, topics):
     fault = one_fault(brokers.retention(topics.names.shards, states, 3_600.0))
     assert "kept for 60 s, the oldest checkpoint is 3,600 s old -> raise retention.ms" in fault
     assert "no checkpoint" in one_fault(brokers.retention(topics.names.shards, states, None))
-
-
-def test_a_denied_operation_is_found():
-    state = brokers.TopicState(1, {}, frozenset({AclOperation.READ, AclOperation.DESCRIBE}))
-    fault = one_fault(brokers.permissions({"p.shards": state}))
-    assert "Write denied on p.shards -> kafka-acls --add" in fault
 
 
 # ---- the running cluster

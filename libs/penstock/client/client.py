@@ -21,13 +21,13 @@ from penstock.engine.intake.graph_loading import LoadReport
 from penstock.errors import DataError, QueryError, TimestampUnitWarning, UnboundedStorageWarning, UnknownStreamError
 from penstock.event_time.gaps import Gap
 from penstock.event_time.time_units import unit_warning
-from penstock.log import Record
+from penstock.log import Partition, Record, UnknownTopicError
 from penstock.log.topics import TopicNames
 from penstock.query.ir import ContinuousQuery
 from penstock.query.parser import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
     import rdflib
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from penstock.engine.answers.answer_values import Solutions
     from penstock.engine.intake.events import EventData
     from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
-    from penstock.log import Log
+    from penstock.log import Log, Writer
 
 _SPARQL_ACCEPT = "application/sparql-results+json, application/n-triples"
 
@@ -78,7 +78,7 @@ class Client:
             log = KafkaLog(bootstrap_servers, dict(kafka or {}))
         self._log = log
         self._topics = TopicNames(prefix)
-        self._writer = log.writer()
+        self._writer: Writer | None = None  # opened by the first push: a client that only reads may not write
         self._results = Results(log)
         self._refused = Refused(log, self._topics)
         self._services = ServiceClient(Credentials(token, None if ca is None else str(ca)))
@@ -282,7 +282,7 @@ class Client:
         events = list(events)
         topic = self._topics.events(self._name(stream))
         self._check_unit(stream, events)
-        self._writer.append([event_of(topic, time_ms, data, format) for time_ms, data in events])
+        self._append([event_of(topic, time_ms, data, format) for time_ms, data in events])
 
     def advance(self, stream: str | None, timestamp: int) -> None:
         """Advance a stream to `timestamp`, in ms: events at or before this time are late from then on. `stream` None:
@@ -298,7 +298,12 @@ class Client:
         partitions = self._log.topics()
         topics = [self._topics.events(name) for name in names]
         beats = [Record(t, b"", partition=i, headers=beat) for t in topics for i in range(partitions.get(t, 1))]
-        self._writer.append(beats)
+        self._append(beats)
+
+    def _append(self, records: Sequence[Record]) -> None:
+        if self._writer is None:
+            self._writer = self._log.writer()
+        self._writer.append(records)
 
     def late(self, stream: str) -> list[LateEvent]:
         """Return the late events of a stream that this client has not received yet, the oldest first.
@@ -336,7 +341,8 @@ class Client:
         """Close all connections. Standing queries continue in the cluster."""
         self._results.close()
         self._refused.close()
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
         self._services.close()
         self._log.close()
 
@@ -378,8 +384,11 @@ class Client:
         stream.
         """
         if ":" not in stream:
-            if stream not in self._named and self._topics.events(stream) not in self._log.topics():
-                raise UnknownStreamError(f"there is no stream named {stream!r}")
+            if stream not in self._named:
+                try:
+                    self._log.spans([Partition(self._topics.events(stream))])
+                except UnknownTopicError as error:
+                    raise UnknownStreamError(f"there is no stream named {stream!r}") from error
             self._named.add(stream)
             return stream
         if stream not in self._names:

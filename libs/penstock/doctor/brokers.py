@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, ResourceType
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
+from penstock.acls import required_acls
+from penstock.acls.checking import lacking_operations
 from penstock.doctor.findings import failure, ok, skipped, warning
-from penstock.log import TransientError
+from penstock.log import DeniedError, LogError, TransientError
 from penstock.log.port import MAX_RECORD_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from penstock.acls import Acl, Cluster, Principal
     from penstock.doctor.findings import Finding
     from penstock.log import Topic
     from penstock.log.kafka import KafkaLog
@@ -22,18 +26,14 @@ if TYPE_CHECKING:
 
 _ANSWER_S: Final = 10.0
 _FOREVER: Final = -1
-_NEEDED: Final = {AclOperation.READ: "Read", AclOperation.WRITE: "Write", AclOperation.DESCRIBE: "Describe"}
 
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """A topic as the brokers describe it. `operations`: what this client may do; None if the brokers do not
-    report it.
-    """
+    """A topic as the brokers describe it. `config`: its settings; None if this client may not read them."""
 
     partitions: int
-    config: Mapping[str, str]
-    operations: frozenset[AclOperation] | None
+    config: Mapping[str, str] | None
 
 
 def connection(log: KafkaLog, servers: str) -> Iterator[Finding]:
@@ -54,45 +54,44 @@ def connection(log: KafkaLog, servers: str) -> Iterator[Finding]:
 def describe(log: KafkaLog, names: list[str]) -> dict[str, TopicState]:
     """Return the state of each topic that exists. TransientError if the brokers do not answer."""
     admin = AdminClient(log.client())
-    known = [name for name in names if name in log.topics()]
-    if not known:
+    partitions = {name: count for name, count in log.topics().items() if name in names}
+    if not partitions:
         return {}
-    try:
-        resources = [ConfigResource(ResourceType.TOPIC, name) for name in known]
-        configs = {
-            resource.name: {entry.name: str(entry.value) for entry in future.result(_ANSWER_S).values()}
-            for resource, future in admin.describe_configs(resources).items()
-        }
-        described = admin.describe_topics(TopicCollection(known), include_authorized_operations=True)
-        found = {name: future.result(_ANSWER_S) for name, future in described.items()}
-    except KafkaException as exception:
-        raise TransientError(str(exception.args[0].str())) from exception
-    return {
-        name: TopicState(
-            len(found[name].partitions),
-            configs[name],
-            None if found[name].authorized_operations is None else frozenset(found[name].authorized_operations),
-        )
-        for name in known
-    }
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in partitions]
+    configs: dict[str, Mapping[str, str] | None] = {}
+    for resource, future in admin.describe_configs(resources).items():
+        try:
+            configs[resource.name] = {entry.name: str(entry.value) for entry in future.result(_ANSWER_S).values()}
+        except KafkaException as exception:
+            if exception.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise TransientError(str(exception.args[0].str())) from exception
+            configs[resource.name] = None
+    return {name: TopicState(count, configs[name]) for name, count in partitions.items()}
 
 
-def topics(topics_: ClusterTopics, states: Mapping[str, TopicState]) -> Iterator[Finding]:
-    """Check that the cluster's topics exist, with the partitions and settings that services need."""
-    wrong = False
-    for topic in topics_.all():
+def topics(
+    topics_: ClusterTopics, states: Mapping[str, TopicState], used: Sequence[Topic] | None = None
+) -> Iterator[Finding]:
+    """Check that the topics exist, with the partitions and settings that services need. `used`: the topics to check;
+    None: all.
+    """
+    wrong, checked = False, topics_.all() if used is None else used
+    for topic in checked:
         state = states.get(topic.name)
         if state is not None:
             found = list(_topic(topics_, topic, state))
             wrong = wrong or bool(found)
             yield from found
-    absent = [topic.name for topic in topics_.all() if topic.name not in states]
+    absent = [topic.name for topic in checked if topic.name not in states]
+    unread = [topic.name for topic in checked if topic.name in states and states[topic.name].config is None]
     if absent and states:
         yield warning("topics", f"missing: {', '.join(absent)}", "services create them when they start")
     elif absent:
         yield skipped("topics", "none exists yet: services create them when they start")
     elif not wrong:
         yield ok("topics", f"{len(states)} topics have the expected partitions and settings")
+    if unread:
+        yield skipped("topics", f"this client may not read the settings of {', '.join(unread)} (DescribeConfigs)")
 
 
 def _topic(topics_: ClusterTopics, topic: Topic, state: TopicState) -> Iterator[Finding]:
@@ -109,6 +108,8 @@ def _topic(topics_: ClusterTopics, topic: Topic, state: TopicState) -> Iterator[
             yield failure("topics", text, remedy)
         else:
             yield warning("topics", text, "fine: results use the partitions that there are")
+    if state.config is None:
+        return
     policy = state.config.get("cleanup.policy", "")
     if policy != topic.cleanup:
         text, change = f"{topic.name} has cleanup.policy={policy}", f"cleanup.policy={topic.cleanup}"
@@ -121,28 +122,44 @@ def _topic(topics_: ClusterTopics, topic: Topic, state: TopicState) -> Iterator[
         )
 
 
-def permissions(states: Mapping[str, TopicState]) -> Iterator[Finding]:
-    """Check that this client may read, write and describe the cluster's topics."""
-    denied = 0
-    for name, state in states.items():
-        if state.operations is None:
-            continue
-        lacking = [word for operation, word in _NEEDED.items() if operation not in state.operations]
-        if lacking:
-            denied += 1
-            yield failure(
-                "permissions",
-                f"{', '.join(lacking)} denied on {name}",
-                f"kafka-acls --add --allow-principal USER --operation {lacking[0]} --topic {name}",
-            )
-    if states and not denied:
-        yield ok("permissions", f"read, write and describe allowed on {len(states)} topics")
+def permissions(log: KafkaLog, principal: Principal, cluster: Cluster) -> Iterator[Finding]:
+    """Check that this client may do what a service needs: with topics, consumer groups and transactional ids."""
+    acls = required_acls(principal, cluster)
+    denied = [(operation, f"topic {topic}") for operation, topic in lacking_operations(log, principal, cluster)]
+    for acl in acls:
+        denied += _denied(log, acl)
+    for operation, resource in denied:
+        yield failure(
+            "permissions",
+            str(log.denied(operation, resource)),
+            f"add the ACLs that `penstock acls {principal}` prints for prefix {cluster.prefix}",
+        )
+    if not denied:
+        yield ok("permissions", f"all {len(acls)} ACLs of {principal} are in force")
+
+
+def _denied(log: KafkaLog, acl: Acl) -> list[tuple[str, str]]:
+    """Return the operation of an ACL on a group or transactional id, as a pair of operation and resource, if it is
+    denied.
+    """
+    resource = f"{acl.kind} {acl.name}"
+    try:
+        if acl.kind == "group":
+            allowed = log.group_operations(acl.name)
+            return [(word, resource) for word in acl.operations if allowed is not None and word not in allowed]
+        if acl.kind == "transactional id":
+            log.transactional(f"{acl.name}.doctor-{uuid.uuid4().hex}").close()  # of its own: it must fence no service
+    except DeniedError:
+        return [(acl.operations[0], resource)]
+    except LogError as error:
+        raise TransientError(str(error)) from error
+    return []
 
 
 def retention(shards: str, states: Mapping[str, TopicState], oldest_checkpoint_s: float | None) -> Iterator[Finding]:
     """Check that the log reaches back to the oldest checkpoint (`oldest_checkpoint_s`: its age; None: none exists)."""
     state = states.get(shards)
-    if state is None:
+    if state is None or state.config is None:
         return
     retention_ms = int(state.config.get("retention.ms", _FOREVER))
     if retention_ms == _FOREVER:

@@ -7,6 +7,7 @@ schemas/, their codecs in `penstock.wire`.
 
 from penstock.log.errors import (
     Backpressure,
+    DeniedError,
     FencedError,
     LogError,
     RebalancedError,
@@ -37,6 +38,7 @@ __all__ = [
     "MAX_RECORD_BYTES",
     "START",
     "Backpressure",
+    "DeniedError",
     "FencedError",
     "GroupReader",
     "Log",

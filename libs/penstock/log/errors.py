@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.errors import PenstockError, UnavailableError
+from penstock.errors import AccessError, PenstockError, UnavailableError
 
 
 class LogError(PenstockError):
@@ -27,6 +27,10 @@ class RebalancedError(LogError):
     """The reader no longer owns these partitions; another member reads them. The caller must drop the records that it
     has read from them and not yet committed.
     """
+
+
+class DeniedError(LogError, AccessError):
+    """The access lists of the brokers deny an operation. The message names principal, operation and resource."""
 
 
 class RecordRefusedError(LogError):

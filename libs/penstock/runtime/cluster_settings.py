@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from penstock.acls import Cluster, used_topics
+from penstock.acls.checking import lacking_operations
 from penstock.errors import DataPlaneError, StorageError
-from penstock.log import TransientError
+from penstock.log import DeniedError, TransientError
 from penstock.log.topics import TopicNames
 from penstock.remote.tls import PeerTls
 from penstock.replication.cluster_topics import ClusterTopics
@@ -19,11 +21,16 @@ from penstock.term_ids.flight_terms import FlightTerms
 from penstock.term_ids.peer_certificates import PeerCertificates
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import TypeVar
+
+    from penstock.acls import Principal
+    from penstock.log import Topic
 
     S = TypeVar("S", bound="ClusterSettings")
 
-_TRIES, _PAUSE_S = 20, 0.5
+_TRIES, _PAUSE_S = 60, 0.5
+_QUIET = 20  # tries between two log lines
 _MIN_SECRET_BYTES = 16
 
 
@@ -108,21 +115,37 @@ def peer_tls(certificates: PeerCertificates | None) -> PeerTls | None:
         raise SettingsError(f"PENSTOCK_TLS_CERTIFICATE: {error}") from error
 
 
-def topics_of(context: Context[S]) -> ClusterTopics:
-    """Return the cluster's topics. Creates those that do not exist. SettingsError if their numbers of partitions differ
-    from the settings.
+def topics_of(context: Context[S], principal: Principal) -> ClusterTopics:
+    """Return the cluster's topics. Creates those that the service uses and that do not exist, or waits until a service
+    that may create topics has done so.
+
+    DeniedError if the service lacks an operation on these topics that it needs; SettingsError if their numbers of
+    partitions differ from the settings.
     """
     topics = ClusterTopics(context.names, context.settings.shards, context.settings.buckets)
+    _create(context, used_topics(principal, topics))
+    _check_shape(context, topics)
+    lacking = lacking_operations(context.log, principal, Cluster(context.names.prefix))
+    if lacking:
+        errors = [context.log.denied(operation, f"topic {topic}") for operation, topic in lacking]
+        raise DeniedError("; ".join(map(str, errors)))
+    return topics
+
+
+def _create(context: Context[S], used: Sequence[Topic]) -> None:
+    """Create topics, or wait until a service that may create topics has done so."""
     for attempt in range(_TRIES):
         try:
-            context.log.create(topics.all())
-            break
+            context.log.create(used)
         except TransientError:
             if attempt + 1 == _TRIES:
                 raise
-            time.sleep(_PAUSE_S)
-    _check_shape(context, topics)
-    return topics
+        except DeniedError as error:
+            if attempt % _QUIET == 0:
+                context.logger.warning("waiting for topics that this service may not see or create", reason=str(error))
+        else:
+            return
+        time.sleep(_PAUSE_S)
 
 
 def _check_shape(context: Context[S], topics: ClusterTopics) -> None:

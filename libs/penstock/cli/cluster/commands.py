@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.cli.cluster.access_lists import acls
 from penstock.cli.cluster.certificate_files import certificates
 from penstock.cli.cluster.doctor import doctor
 from penstock.cli.cluster.local_cluster import AdaptorKind
@@ -25,6 +26,7 @@ def add_commands(app: typer.Typer) -> None:
     app.command("demo-cluster", rich_help_panel=PANEL)(demo_cluster)
     app.command("quarantine", rich_help_panel=PANEL)(quarantine)
     app.command("certificates", rich_help_panel=PANEL)(certificates)
+    app.command("acls", rich_help_panel=PANEL)(acls)
     app.command("doctor", rich_help_panel=PANEL)(doctor)
 
 
@@ -56,6 +58,6 @@ def demo_cluster(
     """Replay hours of a recorded day through Kafka and a cluster while killing processes, and verify every result."""
     check_extra("cluster")
     check_broker()
-    from penstock.cli.cluster.demo_cluster import demo_cluster as run_demo  # noqa: PLC0415 - needs the cluster extra
+    from penstock.cli.cluster.demo_cluster import demo_cluster as run_demo  # noqa: PLC0415 - required_acls the cluster extra
 
     return FINE if run_demo(hours=hours, kills=kills, seed=seed, adaptor=adaptor).good else FAILED

@@ -79,7 +79,7 @@ def findings(service: str) -> Iterator[Finding]:
         yield from files.certificate(certificates)
     if own is not None:
         yield from files.certificate(own.served, "PENSTOCK_TLS")
-    yield from _cluster(settings)
+    yield from _cluster(service, settings)
 
 
 def _settings_of_services() -> dict[str, type[ServiceSettings]]:
@@ -143,11 +143,12 @@ def _storage(settings: ServiceSettings) -> Iterator[Finding]:
     yield from machine.ports(listening)
 
 
-def _cluster(settings: ServiceSettings) -> Iterator[Finding]:
-    """Check the brokers and the running services."""
+def _cluster(service: str, settings: ServiceSettings) -> Iterator[Finding]:
+    """Check the brokers and the running services, as far as this service uses them."""
+    from penstock.acls import Cluster, Principal, used_topics  # noqa: PLC0415
     from penstock.doctor import Level, brokers, running_cluster  # noqa: PLC0415
-    from penstock.doctor.findings import failure  # noqa: PLC0415
-    from penstock.log import TransientError  # noqa: PLC0415
+    from penstock.doctor.findings import failure, skipped  # noqa: PLC0415
+    from penstock.log import DeniedError, TransientError  # noqa: PLC0415
     from penstock.log.clock import SystemClock  # noqa: PLC0415
     from penstock.log.kafka import KafkaLog  # noqa: PLC0415
     from penstock.log.topics import TopicNames  # noqa: PLC0415
@@ -160,14 +161,21 @@ def _cluster(settings: ServiceSettings) -> Iterator[Finding]:
         if connected.level is not Level.ok:
             return
         topics = ClusterTopics(TopicNames(settings.prefix), settings.shards, getattr(settings, "buckets", 8))
-        states = brokers.describe(log, [topic.name for topic in topics.all()])
-        yield from brokers.topics(topics, states)
-        yield from brokers.permissions(states)
+        principal = Principal(service)
+        used = used_topics(principal, topics)
+        states = brokers.describe(log, [topic.name for topic in used])
+        yield from brokers.topics(topics, states, used)
+        if states:
+            group: str = getattr(settings, "adaptor_group", None) or ""
+            yield from brokers.permissions(log, principal, Cluster(settings.prefix, group))
         yield from brokers.retention(topics.names.shards, states, _oldest_s(getattr(settings, "data_dir", None)))
         given: str | None = getattr(settings, "dictionaries", None)
         if given is not None and topics.heartbeats in states:
             yield from running_cluster.dictionaries(given.split(","), _peer_certificates(settings))
-        yield from running_cluster.clocks(log, topics.heartbeats, SystemClock())
+        try:
+            yield from running_cluster.clocks(log, topics.heartbeats, SystemClock())
+        except DeniedError as error:
+            yield skipped("services", f"{error}")
     except TransientError as error:
         yield failure("brokers", str(error), "the brokers stopped answering: see their logs")
     finally:

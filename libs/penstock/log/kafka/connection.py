@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec
 
-from penstock.log.errors import LogError, TransientError, UnknownTopicError
+from penstock.log.errors import DeniedError, LogError, TransientError, UnknownTopicError
+from penstock.log.kafka.denials import DENIED, denial, principal
 from penstock.log.port import MAX_RECORD_BYTES, Partition, Span, Topic
 
 if TYPE_CHECKING:
@@ -92,6 +101,10 @@ class KafkaConnection:
             self._last_logged[error.code()] = now
             _log.warning("kafka: %s", error.str())
 
+    def denied(self, operation: str, resource: str, answer: KafkaError | None = None) -> DeniedError:
+        """Return the error for an operation that this client may not perform. `resource`: "topic penstock.control"."""
+        return denial(principal(self._client), operation, resource, answer)
+
     def client(self, **settings: object) -> dict[str, Any]:
         """Return the client configuration for this cluster."""
         return {**self._client, **settings}
@@ -102,8 +115,9 @@ class KafkaConnection:
         requested, known = list(topics), self.topics()
         missing = [topic for topic in requested if topic.name not in known]
         if missing:
-            for future in self._admin.create_topics([_new_topic(topic) for topic in missing]).values():
-                self._answered(future.result, KafkaError.TOPIC_ALREADY_EXISTS)
+            for name, future in self._admin.create_topics([_new_topic(topic) for topic in missing]).items():
+                self._answered(future.result, KafkaError.TOPIC_ALREADY_EXISTS, ("Create", f"topic {name}"))
+                self._check_visible(name)
         self._wait_for({topic.name: 1 for topic in missing})
 
     def grow(self, topic: str, partitions: int) -> None:
@@ -114,7 +128,8 @@ class KafkaConnection:
         if self.topics().get(topic, 0) >= partitions:
             return
         for future in self._admin.create_partitions([NewPartitions(topic, partitions)]).values():
-            self._answered(future.result, KafkaError.INVALID_PARTITIONS)  # another process created them first
+            # if the partitions exist, another process created them first
+            self._answered(future.result, KafkaError.INVALID_PARTITIONS, ("Alter", f"topic {topic}"))
         self._wait_for({topic: partitions})
 
     def _wait_for(self, requested: Mapping[str, int]) -> None:
@@ -156,14 +171,53 @@ class KafkaConnection:
         return " ".join(filter(None, [exception.args[0].str(), self._last_error]))
 
     def check(self, partition: Partition) -> None:
-        """Raise UnknownTopicError if a partition does not exist. Queries the brokers only for partitions not seen
-        before.
+        """Raise UnknownTopicError if a partition does not exist, DeniedError if this client may not know whether it
+        does. Queries the brokers only for partitions not seen before.
         """
         with self._lock:
             known = 0 <= partition.number < self._known.get(partition.topic, 0)
         if not known and not 0 <= partition.number < self.topics().get(partition.topic, 0):
+            self._check_visible(partition.topic)
             text = f"unknown topic or partition {partition.topic}[{partition.number}]"
             raise UnknownTopicError(text, partition.topic)
+
+    def _check_visible(self, topic: str) -> None:
+        """Raise DeniedError if this client may not describe a topic. The list of all topics does not contain it
+        then.
+        """
+        [future] = self._admin.describe_topics(TopicCollection([topic]), request_timeout=_ANSWER_S).values()
+        with suppress(UnknownTopicError, TransientError):
+            self._answered(future.result, None, ("Describe", f"topic {topic}"))
+
+    def operations(self, topics: Iterable[str]) -> dict[str, frozenset[str] | None]:
+        """Return the operations that this client may perform on each topic, by their names in ACLs. None: the brokers
+        do not report them. Topics that do not exist, or that the client may not describe, are missing.
+        """
+        known = self.topics()
+        asked = [name for name in topics if name in known]
+        if not asked:
+            return {}
+        futures = self._admin.describe_topics(
+            TopicCollection(asked), include_authorized_operations=True, request_timeout=_ANSWER_S
+        )
+        found = {}
+        for name, future in futures.items():
+            described = self._answered(future.result, None, ("Describe", f"topic {name}"))
+            allowed = None if described is None else described.authorized_operations
+            found[name] = None if allowed is None else frozenset(_word(operation.name) for operation in allowed)
+        return found
+
+    def group_operations(self, group: str) -> frozenset[str] | None:
+        """Return the operations that this client may perform on a consumer group; None if the brokers do not report
+        them. DeniedError if the client may not describe the group.
+        """
+        [future] = self._admin.describe_consumer_groups(
+            [group], include_authorized_operations=True, request_timeout=_ANSWER_S
+        ).values()
+        absent = KafkaError.GROUP_ID_NOT_FOUND
+        described = self._answered(future.result, absent, ("Describe", f"group {group}"))
+        allowed = None if described is None else described.authorized_operations
+        return None if allowed is None else frozenset(_word(operation.name) for operation in allowed)
 
     def limits(self, topics: Iterable[str]) -> dict[str, int]:
         """Return the maximum record size in bytes of each existing topic.
@@ -209,14 +263,17 @@ class KafkaConnection:
             )
             return {Partition(at.topic, at.partition): future.result().offset for at, future in futures.items()}
 
-        return self._answered(ask) or {}
+        topics = ", ".join(sorted({name.topic for name in names}))
+        return self._answered(ask, None, ("Describe", f"topic {topics}")) or {}
 
-    def _answered(self, ask: Callable[[], T], harmless: int | None = None) -> T | None:
+    def _answered(
+        self, ask: Callable[[], T], harmless: int | None = None, needed: tuple[str, str] | None = None
+    ) -> T | None:
         """Return a request's result, or None if it failed with the error code `harmless`. Retries while brokers elect
-        leaders.
+        leaders. `needed`: the operation and resource that the request needs.
 
-        TransientError after the timeout; UnknownTopicError for a topic or partition that does not exist; LogError for a
-        permanent error.
+        DeniedError if ACLs deny it; TransientError after the timeout; UnknownTopicError for a topic or partition that
+        does not exist; LogError for another permanent error.
         """
         deadline = time.monotonic() + _ANSWER_S
         while True:
@@ -228,6 +285,8 @@ class KafkaConnection:
                     return None
                 if error.code() in _UNKNOWN:
                     raise UnknownTopicError(error.str()) from exception
+                if needed is not None and error.code() in DENIED:
+                    raise self.denied(*needed, error) from exception
                 if not error.retriable() and error.code() not in _PASSING:
                     raise LogError(error.str()) from exception
                 if time.monotonic() > deadline:
@@ -263,7 +322,7 @@ class KafkaConnection:
                     raise KafkaException(at.error)
             return {Partition(at.topic, at.partition): at.offset for at in stored if at.offset >= 0}
 
-        return self._answered(ask) or {}
+        return self._answered(ask, None, ("Describe", f"group {group}")) or {}
 
     def close(self) -> None:
         """Close all open readers and writers of this log."""
@@ -281,3 +340,8 @@ def _new_topic(topic: Topic) -> NewTopic:
         _LIMIT: str(topic.max_bytes),
     }
     return NewTopic(topic.name, num_partitions=topic.partitions, config=config)
+
+
+def _word(operation: str) -> str:
+    """Return the name of an operation in ACLs: DescribeConfigs for DESCRIBE_CONFIGS."""
+    return "".join(part.capitalize() for part in operation.split("_"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, TopicPartition
 
 from penstock.log.errors import LogError, RebalancedError, TransientError, UnknownTopicError
+from penstock.log.kafka.denials import DENIED
 from penstock.log.port import END, START, Message, Partition
 
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ class KafkaReader:
             if raw.error() is not None:
                 if raw.error().code() == KafkaError._PARTITION_EOF:
                     self._reached_end(name, offset)
-                else:
-                    complain(raw.error(), name)
+                elif raw.error().code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # this reader is in no group
+                    complain(self._log, raw.error(), name)
             elif offset >= self._positions.get(name, offset + 1) and name not in self._paused:
                 self._positions[name] = offset + 1
                 self._at_end.discard(name)
@@ -182,7 +183,7 @@ class KafkaGroupReader:
         for raw in consume(self._consumer, max_records, timeout_s):
             name = Partition(raw.topic() or "", raw.partition() or 0)
             if raw.error() is not None and raw.error().code() != KafkaError._PARTITION_EOF:
-                complain(raw.error(), name)
+                complain(self._log, raw.error(), name, self._group)
             elif name in self._assigned:
                 ended = raw.error() is not None
                 self._positions[name] = raw.offset() if ended else raw.offset() + 1
@@ -209,10 +210,18 @@ class KafkaGroupReader:
         try:
             stored = self._consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as exception:
-            raise _commit_failure(self._group, exception.args[0]) from exception
+            raise self._commit_failure(exception.args[0]) from exception
         for at in stored or []:
             if at.error is not None:
-                raise _commit_failure(self._group, at.error)
+                raise self._commit_failure(at.error)
+
+    def _commit_failure(self, error: KafkaError) -> LogError:
+        text = f"progress of group {self._group}: {error.str()}"
+        if error.code() in _REBALANCED:
+            return RebalancedError(text)
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            return self._log.denied("Read", f"group {self._group}", error)
+        return LogError(text) if error.fatal() else TransientError(text)
 
     def close(self) -> None:
         """Leave the group."""
@@ -230,21 +239,17 @@ def consume(consumer: Consumer, max_records: int, timeout_s: float) -> list[conf
     return [first, *(consumer.consume(max_records - 1, 0.0) if max_records > 1 else [])]
 
 
-def complain(error: KafkaError, name: Partition) -> None:
+def complain(log: KafkaConnection, error: KafkaError, name: Partition, group: str = "") -> None:
     """Raise the exception for an error that a consumer reports. Transient errors are only logged."""
+    if error.code() in DENIED:
+        of_group = error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+        raise log.denied("Read", f"group {group}" if of_group else f"topic {name.topic}", error)
     text = f"{name.topic}[{name.number}]: {error.str()}"
     if error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}:
         raise UnknownTopicError(text)
     if error.fatal():
         raise LogError(text)
     _log.warning("kafka: %s", text)
-
-
-def _commit_failure(group: str, error: KafkaError) -> LogError:
-    text = f"progress of group {group}: {error.str()}"
-    if error.code() in _REBALANCED:
-        return RebalancedError(text)
-    return LogError(text) if error.fatal() else TransientError(text)
 
 
 def _message(raw: confluent_kafka.Message) -> Message:

@@ -21,6 +21,8 @@ from penstock.log.errors import (
     UnknownTopicError,
 )
 from penstock.log.kafka.callbacks import unmasked
+from penstock.log.kafka.denials import DENIED
+from penstock.log.kafka.submission import produce
 from penstock.log.kafka.transactional_client import open_client
 from penstock.log.port import MAX_RECORD_BYTES, Partition, Record
 from penstock.log.sizes import check_sizes, wire_bytes
@@ -76,11 +78,12 @@ class KafkaWriter:
         # If a record is lost permanently, later ones must not be written: readers would see a gap.
         self._producer = Producer(log.client(**_WRITING, **{"enable.gapless.guarantee": True}))
         self._failure: KafkaError | None = None
+        self._refusing_topic = ""
         self._appending = Appending()
 
-    def _on_delivery(self, error: KafkaError | None, _: confluent_kafka.Message) -> None:
-        if self._reason is None:
-            self._failure = error or self._failure
+    def _on_delivery(self, error: KafkaError | None, message: confluent_kafka.Message) -> None:
+        if self._reason is None and error is not None:
+            self._failure, self._refusing_topic = error, message.topic() or ""
 
     @property
     def _reason(self) -> KafkaError | None:
@@ -113,6 +116,8 @@ class KafkaWriter:
                 with suppress(KafkaException), unmasked():
                     self._producer.flush(_REASON_S)
             reason = self._reason or exception.args[0]
+            if reason.code() in DENIED:
+                raise self._log.denied("Write", f"topic {self._refusing_topic}", reason) from exception
             raise LogError(f"a record was refused: {reason.str()}") from exception
 
     def flush(self) -> None:
@@ -165,6 +170,8 @@ class KafkaTransactionalWriter:
             error, text = exception.args[0], f"opening {transactional_id}: {exception.args[0].str()}"
             if error.code() in _FENCED:
                 raise FencedError(text) from exception
+            if error.code() in DENIED:
+                raise log.denied("Write", f"transactional id {transactional_id}", error) from exception
             raise (TransientError if error.retriable() else LogError)(text) from exception
 
     def commit(
@@ -201,6 +208,9 @@ class KafkaTransactionalWriter:
             self._until_done(self._producer.commit_transaction)
         except KafkaException as exception:
             error = exception.args[0]
+            if error.code() in DENIED - _REFUSED:
+                self._over = self._denial(error, group)
+                raise self._over from exception
             failure = self._failure(error)
             self._over = None if isinstance(failure, TransientError) else failure
             if not isinstance(failure, FencedError) and (self._refused is not None or error.code() in _REFUSED):
@@ -283,7 +293,10 @@ class KafkaTransactionalWriter:
             kind = RecordTooLargeError
         elif why.code() in _UNKNOWN:
             kind = UnknownTopicError
-        return kind(f"{topic}: {why.str()}", topic, over=over)
+        text = f"{topic}: {why.str()}"
+        if why.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            text = str(self._log.denied("Write", f"topic {topic}", why))
+        return kind(text, topic, over=over)
 
     def _refuses(self, topic: str) -> bool:
         """Return whether a topic refuses a small record. Tries this in a transaction of a separate producer, and aborts
@@ -323,6 +336,9 @@ class KafkaTransactionalWriter:
                 consumer.committed([TopicPartition(name.topic, name.number)], _POLL_S * 20)
                 self._groups[group] = consumer
             except KafkaException as exception:
+                if exception.args[0].code() in DENIED:
+                    consumer.close()
+                    raise self._log.denied("Read", f"group {group}", exception.args[0]) from exception
                 if exception.args[0].fatal() or time.monotonic() > deadline:
                     consumer.close()
                     raise TransientError(f"group {group}: {exception.args[0].str()}") from exception
@@ -364,6 +380,14 @@ class KafkaTransactionalWriter:
             return FencedError(text) if fenced else LogError(f"{text}; abort: {exception.args[0].str()}")
         return TransientError(text)
 
+    def _denial(self, error: KafkaError, group: str) -> LogError:
+        """Return the error of a transaction that ACLs deny, after the attempt to abort it."""
+        with suppress(KafkaException), unmasked():
+            self._producer.abort_transaction(_LEAST_S)
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            return self._log.denied("Read", f"group {group}", error)
+        return self._log.denied("Write", f"transactional id {self._id}", error)
+
     def close(self) -> None:
         """Close the producer."""
         for consumer in self._groups.values():
@@ -373,20 +397,3 @@ class KafkaTransactionalWriter:
             self._producer.purge()
             self._producer.flush(0)
         self._log.forget(self)
-
-
-def produce(
-    producer: Producer,
-    record: Record,
-    on_delivery: Callable[[KafkaError | None, confluent_kafka.Message], None],
-) -> None:
-    """Submit a record to librdkafka. BufferError if its queue is full."""
-    producer.produce(
-        record.topic,
-        value=record.value,
-        key=record.key,
-        partition=record.partition,
-        headers=list(record.headers) or None,
-        timestamp=0 if record.timestamp_ms is None else record.timestamp_ms,
-        on_delivery=on_delivery,
-    )
