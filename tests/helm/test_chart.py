@@ -13,10 +13,13 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
+from tools import chart_acls
 from tools.docs.reference import SETTINGS
 from tools.kubernetes import readme
 
 import penstock
+from penstock.acls import Cluster, required_acls
+from penstock.acls.formats import strimzi_rule
 from penstock.http.security import Role, TokenFile
 from penstock.log.topics import TopicNames
 from penstock.replication.cluster_topics import ClusterTopics
@@ -324,6 +327,36 @@ def test_topics_of_strimzi_are_those_of_the_cluster():
     }
     expected = {t.name: (t.partitions, t.cleanup) for t in ClusterTopics(TopicNames("sensors"), 4, 8).all()}
     assert made == expected
+
+
+def test_users_of_strimzi_have_the_acls_of_the_services():
+    documents = render(
+        "--values", str(CHART / "examples/strimzi.yaml"), "--set", "kafka.strimzi.user.resultsTopics={reports}"
+    )
+    users = {d["metadata"]["name"].removeprefix("test-penstock-"): d for d in documents if d["kind"] == "KafkaUser"}
+    assert set(users) == set(chart_acls.USERS) - {"spark-adaptor"}
+    cluster = Cluster("sensors", results=("reports",))
+    for name, user in users.items():
+        required = [acl for principal in chart_acls.USERS[name] for acl in required_acls(principal, cluster)]
+        expected = [yaml.safe_load(strimzi_rule(acl)) for acl in required]
+        made = user["spec"]["authorization"]["acls"]
+        assert sorted(json.dumps(rule, sort_keys=True) for rule in made) == sorted(
+            json.dumps(rule, sort_keys=True) for rule in expected
+        ), name
+    assert chart_acls.FILE.read_text() == chart_acls.text(), "run `python -m tools.chart_acls`"
+
+
+def test_each_component_has_the_secret_of_its_user():
+    for spec in pods(example("strimzi")):
+        for container in spec["containers"]:
+            user = f"test-penstock-{container['name']}"
+            [mount] = [m for m in container["volumeMounts"] if m["mountPath"] == "/run/secrets/kafka"]
+            [volume] = [v for v in spec["volumes"] if v["name"] == mount["name"]]
+            assert volume["secret"]["secretName"] == user
+            assert {"name": "PENSTOCK_KAFKA_SASL_USERNAME", "value": user} in container["env"]
+    tls = render("--values", str(CHART / "examples/strimzi.yaml"), "--set", "kafka.strimzi.user.authentication=tls")
+    [volume] = [v for v in pod(tls, "test-penstock-dispatcher")["volumes"] if v["name"] == "kafka-user-dispatcher"]
+    assert [item["path"] for item in volume["secret"]["items"]] == ["user.crt", "user.key"]
 
 
 def test_alert_rules_link_to_the_runbook():

@@ -41,6 +41,7 @@ preStop, an evaluation that runs, and closing.
   {{- end }}
   env:
     {{- include "penstock.commonEnv" $root | nindent 4 }}
+    {{- include "penstock.kafkaUserEnv" . | nindent 4 }}
     - name: PENSTOCK_HTTP_PORT
       value: {{ $port | quote }}
     {{- include (printf "penstock.env.%s" .component) $root | nindent 4 }}
@@ -109,6 +110,7 @@ preStop, an evaluation that runs, and closing.
     - {name: secret, mountPath: /run/secrets/penstock, readOnly: true}
     {{- end }}
     {{- include "penstock.fileMounts" $root | nindent 4 }}
+    {{- include "penstock.kafkaUserMount" . | nindent 4 }}
     {{- if and $rdma $root.Values.rdma.hugepages.amount }}
     - {name: hugepages, mountPath: /dev/hugepages}
     {{- end }}

@@ -128,6 +128,60 @@ the values, so that the Secret and the pods' annotation get the same. Empty if a
 {{- end }}
 {{- end }}
 
+{{/*
+The Kafka user of a component, which the Strimzi operator makes: (dict "root" $ "component" "store"). The operator keeps
+its credentials in a Secret of the user's name.
+*/}}
+{{- define "penstock.kafkaUser" -}}
+{{ include "penstock.fullname" .root }}-{{ .component }}
+{{- end }}
+
+{{/* Name of the ACLs in acls.yaml */}}
+{{- define "penstock.kafkaRole" -}}
+{{- if and (eq .component "adaptor") (eq .root.Values.adaptor.mode "spark") -}}spark-adaptor{{- else -}}{{ .component }}{{- end -}}
+{{- end }}
+
+{{/* "true" where the chart makes users of Strimzi */}}
+{{- define "penstock.kafkaUsers" -}}
+{{- if and .Values.kafka.strimzi.enabled .Values.kafka.strimzi.user.create -}}true{{- end -}}
+{{- end }}
+
+{{- define "penstock.kafkaUserVolume" -}}
+{{- if include "penstock.kafkaUsers" .root }}
+- name: kafka-user-{{ .component }}
+  secret:
+    secretName: {{ include "penstock.kafkaUser" . }}
+    defaultMode: 0440
+    {{- if eq .root.Values.kafka.strimzi.user.authentication "tls" }}
+    items: [{key: user.crt, path: user.crt}, {key: user.key, path: user.key}]
+    {{- else }}
+    items: [{key: password, path: sasl.password}]
+    {{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "penstock.kafkaUserMount" -}}
+{{- if include "penstock.kafkaUsers" .root }}
+- {name: kafka-user-{{ .component }}, mountPath: /run/secrets/kafka, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- define "penstock.kafkaUserEnv" -}}
+{{- if include "penstock.kafkaUsers" .root }}
+{{- if eq .root.Values.kafka.strimzi.user.authentication "tls" }}
+- name: PENSTOCK_KAFKA_SSL_CERTIFICATE_LOCATION
+  value: /run/secrets/kafka/user.crt
+- name: PENSTOCK_KAFKA_SSL_KEY_LOCATION
+  value: /run/secrets/kafka/user.key
+{{- else }}
+- name: PENSTOCK_KAFKA_SASL_USERNAME
+  value: {{ include "penstock.kafkaUser" . }}
+- name: PENSTOCK_SECRET_PROPERTIES_DIR
+  value: /run/secrets/kafka
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* Addresses. */}}
 
 {{- define "penstock.bootstrapServers" -}}

@@ -51,6 +51,9 @@ spec:
         items: [{key: {{ $root.Values.secret.key }}, path: secret}]
     {{- end }}
     {{- include "penstock.fileVolumes" $root | nindent 4 }}
+    {{- range .containers }}
+    {{- include "penstock.kafkaUserVolume" (dict "root" $root "component" .) | nindent 4 }}
+    {{- end }}
     {{- if and $root.Values.rdma.enabled $root.Values.rdma.hugepages.amount (has .component (list "store" "query-engine")) }}
     - name: hugepages
       emptyDir: {medium: HugePages-{{ $root.Values.rdma.hugepages.size }}}
@@ -66,6 +69,11 @@ services read them again. Without a cluster (`helm template`), the contents of e
 {{- $root := .root -}}
 {{- range list $root.Values.kafka.existingSecret $root.Values.kafka.caSecret.name -}}
 {{- if . }}{{ . }} {{ toJson ((lookup "v1" "Secret" $root.Release.Namespace .).data) }} {{ end -}}
+{{- end -}}
+{{- if include "penstock.kafkaUsers" $root -}}
+{{- range .containers -}}
+{{- $name := include "penstock.kafkaUser" (dict "root" $root "component" .) -}}
+{{ $name }} {{ toJson ((lookup "v1" "Secret" $root.Release.Namespace $name).data) }} {{ end -}}
 {{- end -}}
 {{- if or (has "store" .containers) (has "query-engine" .containers) -}}
 {{- $root.Values.secret.key }} {{ include "penstock.secretData" $root }}
