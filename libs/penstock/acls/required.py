@@ -176,7 +176,7 @@ def _dispatcher(cluster: Cluster) -> list[Acl]:
         _topic(names.control, "Read"),
         _topics(cluster.tuples, "Read"),
         _topics(cluster.events, "Read"),
-        _topic(names.dispatcher, "Read", "Write"),
+        _topic(names.dispatcher, "Read", "Write", "Create"),
         _topic(names.shards, "Write"),
         _topic(names.late, "Write"),
         _topic(names.dead_letter, "Write"),

@@ -76,7 +76,6 @@ class ClusterTopics:
             Topic(names.dead_letter),
             Topic(names.late),
             Topic(names.quarantine, 1, "compact"),
-            Topic(names.dispatcher, 1, "compact"),
             Topic(self.progress, self.buckets, "compact"),
             Topic(self.heartbeats, 1, retention_ms=_HOUR_MS),
             Topic(self.election("coordinator")),
