@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.acls import Cluster, Principal, required_acls
-from penstock.acls.formats import strimzi_rule
+from penstock.acls.printed_acls import strimzi_rule
 
 if TYPE_CHECKING:
     from penstock.acls import Acl

@@ -19,7 +19,7 @@ from tools.kubernetes import readme
 
 import penstock
 from penstock.acls import Cluster, required_acls
-from penstock.acls.formats import strimzi_rule
+from penstock.acls.printed_acls import strimzi_rule
 from penstock.http.security import Role, TokenFile
 from penstock.log.topics import TopicNames
 from penstock.replication.cluster_topics import ClusterTopics

@@ -27,7 +27,7 @@ from penstock.query.ir import ContinuousQuery
 from penstock.query.parser import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
     import rdflib
@@ -46,8 +46,9 @@ class Client:
 
     url: URLs of the coordinators, comma-separated. sparql_url: URLs of query engines, comma-separated; by default,
     those that the coordinators know. prefix: prefix of the cluster's topics. kafka: additional librdkafka properties
-    (TLS, SASL). token: bearer token for coordinators and query engines. ca: file of the CA (PEM) of their certificates;
-    by default, the system's CAs. Requests raise AccessError if a token is missing, or if its role does not suffice.
+    (TLS, SASL). token: bearer token for coordinators and query engines, or a function that returns one; the client
+    calls it again when a service refuses the token. ca: file of the CA (PEM) of their certificates; by default, the
+    system's CAs. Requests raise AccessError if a token is missing, or if its role does not suffice.
 
     A stream is identified by its IRI or by the name used in its topics. When a method that declares, registers, stores
     or pushes something returns, the change is durable. Reading evaluations, late events or dead letters does not remove
@@ -64,7 +65,7 @@ class Client:
         log: Log | None = None,
         prefix: str = "penstock",
         kafka: Mapping[str, str] | None = None,
-        token: str | None = None,
+        token: str | Callable[[], str] | None = None,
         ca: str | PathLike[str] | None = None,
     ) -> None:
         if log is None:

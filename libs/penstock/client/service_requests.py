@@ -49,11 +49,14 @@ _QUERY_ERRORS: dict[str, type[QueryError]] = {"QueryError": QueryError, "QueryLi
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The credentials of a client. `token`: bearer token, None for none. `ca`: file of the CA (PEM) that signed the
-    services' certificates; None: the system's CAs.
+    """The credentials of a client.
+
+    `token`: bearer token, or a function that returns one; None for none. The function is called before the first
+    request, and again after a service has refused the token. `ca`: file of the CA (PEM) that signed the services'
+    certificates; None: the system's CAs.
     """
 
-    token: str | None = field(default=None, repr=False)
+    token: str | Callable[[], str] | None = field(default=None, repr=False)
     ca: str | None = None
 
 
@@ -87,13 +90,14 @@ class ServiceClient:
 
     def __init__(self, credentials: Credentials | None = None) -> None:
         given = credentials or Credentials()
-        headers = {} if given.token is None else {"authorization": f"Bearer {given.token}"}
+        self._source = given.token if callable(given.token) else None
+        self._token = given.token if isinstance(given.token, str) else None
         try:
             context = True if given.ca is None else ssl.create_default_context(cafile=given.ca)
         except OSError as error:
             raise DataError(f"the CA file {given.ca} cannot be used: {error}") from error
         limits = httpx.Limits(max_keepalive_connections=0)
-        self._http = httpx.Client(follow_redirects=True, limits=limits, headers=headers, verify=context)
+        self._http = httpx.Client(follow_redirects=True, limits=limits, verify=context)
 
     def close(self) -> None:
         """Close the connections."""
@@ -141,11 +145,22 @@ class ServiceClient:
         return None
 
     def _once(self, base: str, request: ServiceRequest, timeout_s: float) -> httpx.Response:
+        token = self._token
+        if token is None and self._source is not None:
+            token = self._token = self._source()
+        response = self._with_token(token, base, request, timeout_s)
+        if response.status_code == httpx.codes.UNAUTHORIZED and self._source is not None:
+            if self._token == token:  # another thread has not renewed it yet
+                self._token = self._source()
+            if self._token != token:  # the refused request had no effect, so it can be repeated
+                response = self._with_token(self._token, base, request, timeout_s)
+        return response
+
+    def _with_token(self, token: str | None, base: str, request: ServiceRequest, timeout_s: float) -> httpx.Response:
         url = base + request.path
+        headers = request.headers if token is None else request.headers | {"authorization": f"Bearer {token}"}
         try:
-            return self._http.request(
-                request.method, url, content=request.body, headers=request.headers, timeout=timeout_s
-            )
+            return self._http.request(request.method, url, content=request.body, headers=headers, timeout=timeout_s)
         except httpx.UnsupportedProtocol as error:
             raise DataError(f"not an HTTP URL: {url}") from error
 

@@ -105,6 +105,12 @@ class ServiceSettings(BaseSettings):
     http_oidc_leeway_s: float = Field(
         30.0, ge=0, le=300, description="tolerated difference between the issuer's clock and this one"
     )
+    http_oidc_rate: float | None = Field(
+        None, gt=0, description="requests per second that each subject of the issuer may send; none = no limit"
+    )
+    http_oidc_max_body_mb: float | None = Field(
+        None, gt=0, description="largest body of a request of such a subject, MiB; none = the service's limit"
+    )
     http_certificate: Path | None = Field(
         None, description="certificate chain (PEM) of the HTTP interface, which is then HTTPS; may change while it runs"
     )
@@ -202,6 +208,8 @@ class ServiceSettings(BaseSettings):
                 self.http_oidc_jwks,
                 self.http_oidc_ca,
                 self.http_oidc_leeway_s,
+                self.http_oidc_rate,
+                None if self.http_oidc_max_body_mb is None else int(self.http_oidc_max_body_mb * (1 << 20)),
             )
             found.check()
         except IssuerError as error:

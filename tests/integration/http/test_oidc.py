@@ -76,6 +76,13 @@ def test_keys_are_found_by_discovery():
         assert local.requests == [DISCOVERY, "/keys"]
 
 
+def test_each_subject_has_the_limits_of_the_settings_until_its_token_expires():
+    with LocalIssuer(FIRST) as local, trusting(local, rate=5.0, max_body_bytes=1_000, leeway_s=10.0) as issuer:
+        found = owner(issuer, local.token(exp=int(time.time()) + 100))
+        assert (found.rate, found.max_body_bytes) == (5.0, 1_000)
+        assert 105 < found.expires_s - time.time() <= 110
+
+
 def test_keys_of_a_url_need_no_discovery():
     with LocalIssuer(FIRST) as local, trusting(local, jwks=f"{local.url}/keys") as issuer:
         assert owner(issuer, local.token()).name == "oidc:alice"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import socket
 from threading import Thread
 
+import httpx
 import pytest
 
 from penstock.client import Client
-from penstock.client.service_requests import ServiceClient, ServiceRequest
-from penstock.errors import DataError, PenstockError, UnknownStreamError
+from penstock.client.service_requests import Credentials, ServiceClient, ServiceRequest
+from penstock.errors import AccessError, DataError, PenstockError, UnknownStreamError
 from penstock.log import MemoryLog, Topic
 from penstock.log.clock import VirtualClock
 
@@ -61,3 +62,32 @@ def test_a_stream_that_does_not_exist_is_an_unknown_stream():
     for verb in (lambda: client.push("none", b"", 1), lambda: client.advance("none", 1)):
         with pytest.raises(UnknownStreamError, match="there is no stream named 'none'"):
             verb()
+
+
+def test_a_token_that_a_function_returns_is_renewed_when_a_service_refuses_it():
+    presented, tokens = [], iter(["first", "second"])
+
+    def answer(request):
+        presented.append(request.headers["authorization"])
+        return httpx.Response(200 if presented[-1] == "Bearer second" else 401, json={})
+
+    client = ServiceClient(Credentials(lambda: next(tokens)))
+    client._http = httpx.Client(transport=httpx.MockTransport(answer))
+    for _ in range(2):
+        client.send(lambda: ["http://service"], ServiceRequest("POST", "/data", b""))
+    assert presented == ["Bearer first", "Bearer second", "Bearer second"]
+
+
+@pytest.mark.parametrize("token", ["same", lambda: "same"])
+def test_a_token_that_stays_the_same_is_refused_once(token):
+    requests = []
+
+    def answer(request):
+        requests.append(request)
+        return httpx.Response(401, json={"error": "Unauthorized", "message": "the token has expired"})
+
+    client = ServiceClient(Credentials(token))
+    client._http = httpx.Client(transport=httpx.MockTransport(answer))
+    with pytest.raises(AccessError, match="expired"):
+        client.send(lambda: ["http://service"], ServiceRequest("GET", "/streams"))
+    assert len(requests) == 1

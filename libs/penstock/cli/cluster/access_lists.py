@@ -56,7 +56,7 @@ def acls(
     letters), operator (runs `penstock quarantine` and `penstock doctor`).
     """
     from penstock.acls import Cluster, required_acls  # noqa: PLC0415
-    from penstock.acls.formats import commands, strimzi, table  # noqa: PLC0415
+    from penstock.acls.printed_acls import commands, strimzi, table  # noqa: PLC0415
 
     cluster = Cluster(prefix, adaptor_group, stream or (), results or (), group or ())
     chosen = _chosen(principals or [])

@@ -70,6 +70,12 @@ def serve(
     oidc_leeway_s: Annotated[
         float, typer.Option(help="Tolerated difference of clocks in seconds.", min=0, max=300)
     ] = 30.0,
+    oidc_rate: Annotated[
+        float | None, typer.Option(help="Requests per second of each subject of the issuer.", min=0.001)
+    ] = None,
+    oidc_max_body_mb: Annotated[
+        float | None, typer.Option(help="Maximum size of a request's body of each subject, in MiB.", min=0.001)
+    ] = None,
     certificate: Annotated[Path | None, typer.Option(help="Certificate chain (PEM): serve HTTPS.")] = None,
     key: Annotated[Path | None, typer.Option(help="Private key (PEM) of the certificate.")] = None,
     client_ca: Annotated[Path | None, typer.Option(help="CA (PEM) of the certificates that clients need.")] = None,
@@ -103,7 +109,15 @@ def serve(
     issuer = None
     if oidc_issuer is not None:
         issuer = _issuer(
-            oidc_issuer, oidc_audience, oidc_role or (), oidc_role_claim, oidc_jwks, oidc_ca, oidc_leeway_s
+            oidc_issuer,
+            oidc_audience,
+            oidc_role or (),
+            oidc_role_claim,
+            oidc_jwks,
+            oidc_ca,
+            oidc_leeway_s,
+            oidc_rate,
+            oidc_max_body_mb,
         )
     elif oidc_audience or oidc_role or oidc_jwks:
         raise typer.BadParameter("--oidc-issuer is missing, but other options of an issuer are given")
@@ -148,12 +162,15 @@ def _issuer(
     jwks: str | None,
     ca: Path | None,
     leeway_s: float,
+    rate: float | None,
+    max_body_mb: float | None,
 ) -> Issuer:
     from penstock.http.security.issuer import Issuer, IssuerSettings, roles_of  # noqa: PLC0415 - loads cryptography
     from penstock.http.security.key_sets import IssuerError  # noqa: PLC0415
 
     try:
-        return Issuer(IssuerSettings(url, audience, roles_of(roles), role_claim, jwks, ca, leeway_s))
+        most = None if max_body_mb is None else int(max_body_mb * (1 << 20))
+        return Issuer(IssuerSettings(url, audience, roles_of(roles), role_claim, jwks, ca, leeway_s, rate, most))
     except IssuerError as error:
         raise typer.BadParameter(f"--oidc-issuer and its options: {error}") from error
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
+import time
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any
@@ -32,6 +34,7 @@ _MAX_LOGIN_BYTES = 64 << 10
 _MAX_COOKIE_BYTES = 4000  # browsers drop a cookie of more than 4096 bytes, with its name and attributes
 _RETRY_S = 10
 _SUCCESS = range(200, 300)
+_EXPIRED = b"event: expired\ndata: the token has expired\n\n"
 _audit = logging.getLogger("penstock.audit")
 
 
@@ -147,11 +150,19 @@ class AuthenticationMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                if identity.expires_s is not None and _is_stream(message):
+                    left_s = max(0.0, identity.expires_s - time.time())
+                    expiry.reschedule(asyncio.get_running_loop().time() + left_s)
             await send(message)
 
         grant = Grant(identity, needed)
         try:
-            await self._app({**scope, _GRANT: grant}, bounded, observed)
+            async with asyncio.timeout(None) as expiry:
+                await self._app({**scope, _GRANT: grant}, bounded, observed)
+        except TimeoutError:
+            if not expiry.expired():
+                raise
+            await send({"type": "http.response.body", "body": _EXPIRED, "more_body": False})
         finally:
             if grant.needed > Role.READ:
                 _record(scope, identity.name, status)
@@ -180,6 +191,12 @@ class AuthenticationMiddleware:
             secure = scope.get("scheme") == "https"
             response.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=secure)
         return response
+
+
+def _is_stream(start: Message) -> bool:
+    """Return whether a response is a stream of server-sent events, which has no end of its own."""
+    headers = Headers(raw=start.get("headers", []))
+    return headers.get("content-type", "").startswith("text/event-stream")
 
 
 def _token_of(headers: Headers) -> str | None:

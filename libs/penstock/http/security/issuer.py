@@ -50,7 +50,8 @@ class IssuerSettings:
 
     `url`: the issuer's URL, as in the claim `iss`. `audience`: must be in the claim `aud`. `roles`: role by value of
     the claim `role_claim`. `jwks`: file or URL of the key set; None = by discovery. `ca`: CA (PEM) of the issuer's
-    certificate; None = those of the system. `leeway_s`: tolerated difference of clocks in s.
+    certificate; None = those of the system. `leeway_s`: tolerated difference of clocks in s. `rate`, `max_body_bytes`:
+    limits of each subject, see `Identity`.
     """
 
     url: str
@@ -60,6 +61,8 @@ class IssuerSettings:
     jwks: str | None = None
     ca: Path | None = None
     leeway_s: float = 30.0
+    rate: float | None = None
+    max_body_bytes: int | None = None
 
     def check(self) -> None:
         """Check the settings and the files that they name. IssuerError if one cannot be used."""
@@ -124,7 +127,8 @@ class Issuer:
         if not roles:
             reason = f"{name} has no role: no value of the claim `{self._settings.role_claim}` gives one"
             raise NoRoleError(reason, name)
-        return Identity(name, max(roles))
+        settings, expires_s = self._settings, float(claims["exp"]) + self._settings.leeway_s
+        return Identity(name, max(roles), settings.rate, settings.max_body_bytes, expires_s)
 
     def close(self) -> None:
         """Stop fetching keys."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,9 +12,14 @@ if TYPE_CHECKING:
     from penstock.http.security.roles import Identity
 
 
+_MAX_OWNERS: Final = 10_000
+
+
 class RequestRates:
     """Token buckets by name of the token's owner. A burst may have as many requests as the rate allows in a second, but
     at least one.
+
+    Retains at most some `_MAX_OWNERS` buckets: full ones have no effect, so they are dropped.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -29,6 +34,8 @@ class RequestRates:
             return 0.0
         burst, now = max(rate, 1.0), self._now()
         with self._lock:
+            if len(self._levels) >= _MAX_OWNERS:
+                self._drop(now - burst / rate)
             left, then = self._levels.get(identity.name, (burst, now))
             left = min(burst, left + (now - then) * rate)
             if left < 1.0:
@@ -36,3 +43,10 @@ class RequestRates:
                 return (1.0 - left) / rate
             self._levels[identity.name] = left - 1.0, now
             return 0.0
+
+    def _drop(self, full: float) -> None:
+        """Drop the buckets that were last used before `full`; if that is none, the half that was used longest ago."""
+        recent = sorted(self._levels, key=lambda name: self._levels[name][1])[len(self._levels) // 2 :]
+        live = {name for name, (_, then) in self._levels.items() if then > full}
+        retained = live if len(live) < _MAX_OWNERS else set(recent)
+        self._levels = {name: level for name, level in self._levels.items() if name in retained}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 OPEN_PATHS = frozenset({"/", "/login", "/health/live", "/health/ready"})
@@ -32,13 +32,14 @@ class Identity:
     """The owner of a token.
 
     `rate`: maximum number of requests per second, None = unlimited. `max_body_bytes`: maximum size of a request's body,
-    None = the service's limit.
+    None = the service's limit. `expires_s`: Unix time in seconds from which the token is not valid; None = no end.
     """
 
     name: str
     role: Role
     rate: float | None = None
     max_body_bytes: int | None = None
+    expires_s: float | None = field(default=None, compare=False)
 
 
 def role_of(method: str, path: str) -> Role | None:
