@@ -73,8 +73,12 @@ def test_images_reach_an_existing_cluster_by_a_registry_or_as_archives(tmp_path:
     assert text.count("load -q /") == 2
 
 
-def test_an_existing_cluster_is_neither_started_nor_stopped(monkeypatch):
+def test_an_existing_cluster_is_neither_started_nor_stopped(tmp_path: Path, monkeypatch):
+    program(tmp_path, "kubectl")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("KUBECONFIG", "config")
+    steps.Run().remove()
+    assert (tmp_path / "calls").read_text().startswith(f"kubectl delete namespace {cluster.NAMESPACE}")
     names = [name for name, _ in steps.Run().steps()]
     assert names[:3] == ["build images", "namespace", "helm install"]
     assert not any("RDMA" in name for name in names)  # they need the stub device plugin of the script

@@ -98,6 +98,13 @@ class Run:
         """Stop the processes on this machine."""
         self._open.close()
 
+    def remove(self) -> None:
+        """Stop the cluster, or remove the namespace of the test from an existing one."""
+        if existing():
+            kube("kubectl", "delete", "namespace", NAMESPACE, "--ignore-not-found", check=False)
+        else:
+            kube("down", check=False)
+
     # ---- install
     def _up(self) -> None:
         kube("up", limit_s=900.0)
