@@ -20,6 +20,7 @@ ALL = (
     "macro.closed_loop",
     "macro.injection",
     "macro.growth",
+    "macro.window_growth",
     "macro.two_threads",
     "macro.lubm",
     "macro.citybench",

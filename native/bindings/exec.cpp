@@ -21,6 +21,7 @@
 #include "arrays.hpp"
 #include "exec/executor.hpp"
 #include "exec/forking.hpp"
+#include "exec/maintenance.hpp"
 #include "exec/rows.hpp"
 #include "spec.hpp"
 #include "store/sharding.hpp"
@@ -290,6 +291,12 @@ void bind_exec(nb::module_& m) {
           "seed_rows"_a = 1, "now_ms"_a = 0, "windows"_a = nb::list(), "timeout_s"_a = 0.0, "memory_bytes"_a = 0,
           "random_seed"_a = 0, "foreign"_a = nb::none(), "profile"_a = nb::none(), "cpu_time"_a = false,
           "forker"_a = nb::none(), "absent"_a = std::vector<TermId>(), nb::keep_alive<0, 3>());
+    m.def(
+        "maintain_from", [](std::uint64_t rows) { return exec::Maintenance::from.exchange(rows); }, "rows"_a,
+        "Sets for the process the cost of an input, in rows, from which operators keep state; returns the last one.");
+    m.def(
+        "maintained", [] { return exec::Maintenance::updates.load(); },
+        "How often operators of this process have updated their state instead of evaluating their input.");
     m.def("runs", &runs, "column"_a, "Values of a sorted column, each once; where its rows begin, and their end.");
     m.def("multiset_difference", &difference, "a"_a, "b"_a);
 }

@@ -329,6 +329,10 @@ def execute(
     absent: Sequence[int] = (),                # private ids of the plan's constants, with a partial dictionary
 ) -> Result: ...
 
+def maintain_from(rows: int) -> int: ...  # of the process: cost of an input, in rows, from which operators keep state;
+                                          # 0: always, 2**64 - 1: never. Returns the previous value (ADR 78)
+def maintained() -> int: ...  # how often operators of this process have updated their state
+
 ForkPart = tuple[list[int], list[Ids]] | None  # slots and their columns, starting with row numbers; None: no rows
 
 class StepForker: ...  # with it, `execute` can run steps of a plan on nodes

@@ -1,41 +1,152 @@
 // DISTINCT and REDUCED.
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+
 #include "exec/compiler.hpp"
 #include "exec/kernels.hpp"
 #include "exec/key_table.hpp"
+#include "exec/maintained_input.hpp"
 
 namespace penstock::exec {
 
 namespace {
 
-/// First occurrences, in the input's order.
-class Distinct final : public Unary {
+/// First occurrences, in the input's order; after an update, in the order of their first occurrence in any run.
+class Distinct final : public Operator, private Sink {
 public:
-    explicit Distinct(OperatorPtr in) : Unary(std::move(in)) { schema_ = in_->schema(); }
+    Distinct(const Spec& spec, Compiler& compiler) : Distinct(spec, compiler, compiler.profile_ids().size()) {}
 
 private:
-    void begin() override { seen_.reset(schema_.slots.size()); }
-    void finish() override { seen_.release(run_->budget()); }
+    Distinct(const Spec& spec, Compiler& compiler, std::size_t first)
+        : in_(compiler.child(spec, "in")), input_(spec.at("in"), in_->schema().slots, first, compiler) {
+        correlated_ = in_->correlated();
+        schema_ = in_->schema();
+        schema_.shape(buffer_);
+        for (std::size_t c = 0; c < schema_.slots.size(); ++c)
+            if (input_.computes(schema_.slots[c])) computed_.push_back(c);
+    }
+
+    void begin() {
+        const bool kept = std::exchange(kept_, false);
+        updates_ = input_.can_update(*run_) && kept && !exceeds_budget();
+        tracks_ = updates_ || input_.wants_state(*run_);
+        state_.emplace();
+        if (updates_) return state_->set(run_->budget(), state_bytes());
+        if (kept) seen_.emplace();
+        start_over();
+    }
+    void start_over() {
+        seen_->reset(schema_.slots.size());
+        rows_of_.clear();
+        lasting_ = complete_ = true;
+        empty_ = 0;
+    }
+
+    void produce(Run& run, Sink& out) override {
+        run_ = &run;
+        out_ = &out;
+        begin();
+        feed();
+        finish();
+    }
+
+    void feed() {
+        if (!updates_) return in_->run(*run_, *this);
+        input_.run_changes(*run_, *this, sign_);
+        if (lasting_) return push_rows_held();
+        updates_ = tracks_ = false;  // terms of this run only: a new evaluation, without state
+        seen_.emplace();
+        state_->release(run_->budget());
+        start_over();
+        in_->run(*run_, *this);
+    }
+
+    void finish() {
+        if (!updates_) input_.evaluated(*run_);
+        if (tracks_ && lasting_ && complete_ && 2 * empty_ <= seen_->size() && !exceeds_budget()) {
+            input_.keep(*run_);
+            kept_ = true;
+        } else if (updates_) {
+            seen_.emplace();
+            state_->release(run_->budget());
+        } else {
+            seen_->release(run_->budget());
+        }
+    }
 
     bool consume(Table& rows) override {
         run_->work(rows.rows);
-        auto next = static_cast<std::uint32_t>(seen_.size());
+        auto next = static_cast<std::uint32_t>(seen_->size());
         keys_.clear();
         for (const Column& column : rows.columns) keys_.push_back(column.data());
         ids_.resize(rows.rows);
-        seen_.assign(keys_, rows.rows, ids_.data(), run_->budget());
+        seen_->assign(keys_, rows.rows, ids_.data(), run_->budget());
+        if (tracks_) track(rows);
+        if (updates_) return true;
         keep_.resize(rows.rows);
         for (std::size_t i = 0; i < rows.rows; ++i) {
             keep_[i] = ids_[i] == next;
             next += keep_[i];
         }
         compact(rows, keep_);
-        return rows.rows == 0 || out_->push(rows);
+        complete_ = rows.rows == 0 || out_->push(rows);
+        return complete_;
     }
 
-    KeyTable seen_;
+    void track(const Table& rows) {
+        for (const std::size_t column : computed_)
+            for (const TermId id : std::span(rows.columns[column]).first(rows.rows)) lasting_ &= is_lasting(id);
+        if (rows_of_.size() < seen_->size()) rows_of_.resize(seen_->size());
+        for (std::size_t i = 0; i < rows.rows; ++i) rows_of_[ids_[i]] += sign_;
+    }
+
+    void push_rows_held() {
+        full_.clear();
+        for (std::uint32_t row = 0; row < seen_->size(); ++row)
+            if (rows_of_[row] != 0) full_.push_back(row);
+        empty_ = seen_->size() - full_.size();
+        for (std::size_t first = 0; first < full_.size() && complete_; first += kMorsel) {
+            const auto some = std::span(full_).subspan(first, std::min(kMorsel, full_.size() - first));
+            for (std::size_t c = 0; c < buffer_.columns.size(); ++c) {
+                buffer_.columns[c].clear();
+                gather(seen_->column(c), some, buffer_.columns[c]);
+            }
+            buffer_.rows = some.size();
+            run_->work(some.size());
+            complete_ = out_->push(buffer_);
+        }
+    }
+
+    /// Retained state and its growth must leave room for the rest of an evaluation.
+    bool exceeds_budget() const {
+        const std::size_t left = run_->budget().bytes_left();
+        return left != 0 && 4 * state_bytes() > left;
+    }
+    std::size_t state_bytes() const {
+        return seen_->size() * (schema_.slots.size() + 3) * sizeof(TermId) + rows_of_.capacity() * sizeof(std::int64_t);
+    }
+
+    OperatorPtr in_;
+    Run* run_ = nullptr;
+    Sink* out_ = nullptr;
+    std::optional<KeyTable> seen_{std::in_place};
+    std::optional<Charge> state_{std::in_place};  // of a state of an earlier run
     std::vector<const TermId*> keys_;
     std::vector<std::uint32_t> ids_;
     std::vector<std::uint8_t> keep_;
+
+    // State from run to run (ADR 78).
+    MaintainedInput input_;
+    std::vector<std::size_t> computed_;  // columns that expressions compute
+    bool kept_ = false, tracks_ = false, updates_ = false;
+    bool lasting_ = true, complete_ = true;
+    int sign_ = 1;
+    std::vector<std::int64_t> rows_of_;  // number of input rows of each distinct row
+    std::vector<std::uint32_t> full_;    // rows that remain
+    std::size_t empty_ = 0;
+    Table buffer_;
 };
 
 /// REDUCED may drop duplicates; retaining them costs nothing.
@@ -49,9 +160,7 @@ private:
 
 }  // namespace
 
-OperatorPtr make_distinct(const Spec& spec, Compiler& compiler) {
-    return std::make_unique<Distinct>(compiler.child(spec, "in"));
-}
+OperatorPtr make_distinct(const Spec& spec, Compiler& compiler) { return std::make_unique<Distinct>(spec, compiler); }
 OperatorPtr make_reduced(const Spec& spec, Compiler& compiler) {
     return std::make_unique<Reduced>(compiler.child(spec, "in"));
 }

@@ -1,16 +1,28 @@
 // GROUP BY and aggregates: rows get their group's number on arrival; each aggregate processes a morsel at a time.
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "exec/compiler.hpp"
+#include "exec/kernels.hpp"
 #include "exec/key_table.hpp"
+#include "exec/maintained_input.hpp"
+#include "expr/removable.hpp"
 
 namespace penstock::exec {
 
 namespace {
 
-class Group final : public Unary {
+class Group final : public Operator, private Sink {
 public:
-    Group(const Spec& spec, Compiler& compiler) : Unary(compiler.child(spec, "in")), seed_(compiler.seed()) {
+    Group(const Spec& spec, Compiler& compiler) : Group(spec, compiler, compiler.profile_ids().size()) {}
+
+private:
+    Group(const Spec& spec, Compiler& compiler, std::size_t first)
+        : in_(compiler.child(spec, "in")),
+          seed_(compiler.seed()),
+          input_(spec.at("in"), in_->schema().slots, first, compiler) {
+        correlated_ = in_->correlated();
         const Schema& from = in_->schema();
         keys_ = compiler.slot_list(spec.at("keys"));
         if (const Spec* implicit = spec.find("implicit")) implicit_ = implicit->as_bool();
@@ -25,7 +37,12 @@ public:
             if (const Spec* expr = item.find("expr")) compiler.find_sub_plans(*expr, from);
             aggregates_.push_back(Aggregate::compile(item));
             schema_.add(compiler.slot(item.at("out")), true);
+            if (auto* removable = dynamic_cast<RemovableAggregate*>(aggregates_.back().get());
+                removable != nullptr && removable->removable())
+                removables_.push_back(removable);
         }
+        for (std::size_t i = 0; i < keys_.size(); ++i)
+            if (key_columns_[i] >= 0 && input_.computes(keys_[i])) computed_keys_.push_back(key_columns_[i]);
         // COUNT(DISTINCT *) compares variables of the query only; the others are equal within a group in any case.
         for (Slot slot : from.slots)
             if (seed_.index_of(slot) >= 0 ||
@@ -34,11 +51,57 @@ public:
         schema_.shape(buffer_);
     }
 
-private:
-    void begin() override {
-        groups_.reset(keys_.size());
+    void begin() {
+        if (resume()) return;
+        updates_ = false;
+        start_over();
+    }
+
+    /// Takes up the state of the last run, if it can be updated.
+    bool resume() {
+        const bool kept = std::exchange(kept_, false);
+        state_.emplace();
+        updates_ = input_.can_update(*run_) && kept && !exceeds_budget();
+        tracks_ = updates_ || (removables_.size() == aggregates_.size() && input_.wants_state(*run_));
+        if (updates_) {
+            state_->set(run_->budget(), table_bytes());
+            for (auto& aggregate : removables_) aggregate->resume(run_->expressions);
+        } else if (kept) {
+            groups_.emplace();
+        }
+        return updates_;
+    }
+
+    void start_over() {
+        lasting_ = true;
+        groups_->reset(keys_.size());
+        rows_of_.clear();
+        changed_.clear();
+        is_changed_.clear();
         if (implicit_) add_seed_groups();
-        for (auto& aggregate : aggregates_) aggregate->reset(groups_.size());
+        for (auto& aggregate : aggregates_) aggregate->reset(groups_->size());
+    }
+
+    void produce(Run& run, Sink& out) override {
+        run_ = &run;
+        out_ = &out;
+        begin();
+        feed();
+        finish();
+    }
+
+    void feed() {
+        if (!updates_) return in_->run(*run_, *this);
+        is_changed_.assign(groups_->size(), 0);
+        changed_.clear();
+        input_.run_changes(*run_, *this, sign_);
+        if (lasting_) return;
+        // Keys are terms of this run only: a new evaluation, without state.
+        updates_ = tracks_ = false;
+        groups_.emplace();
+        state_->release(run_->budget());
+        start_over();
+        in_->run(*run_, *this);
     }
 
     void add_seed_groups() {
@@ -46,7 +109,36 @@ private:
         for (int column : seed_columns_)
             key_data_.push_back(run_->seed.columns[static_cast<std::size_t>(column)].data());
         ids_.resize(run_->seed.rows);
-        groups_.assign(key_data_, run_->seed.rows, ids_.data(), run_->budget());
+        groups_->assign(key_data_, run_->seed.rows, ids_.data(), run_->budget());
+    }
+
+    std::size_t table_bytes() const {
+        return groups_->size() * (keys_.size() + 3) * sizeof(TermId) + rows_of_.capacity() * (sizeof(std::int64_t) + 1);
+    }
+    std::size_t state_bytes() const {
+        std::size_t bytes = table_bytes();
+        for (const auto& aggregate : removables_) bytes += aggregate->bytes();
+        for (const Column& column : results_) bytes += column.capacity() * sizeof(TermId);
+        return bytes;
+    }
+    /// Retained state and its growth must leave room for the rest of an evaluation.
+    bool exceeds_budget() const {
+        const std::size_t left = run_->budget().bytes_left();
+        return left != 0 && 4 * state_bytes() > left;
+    }
+
+    /// Counts the rows of the groups `ids_`, and records which groups change.
+    void track(const Table& rows) {
+        for (const int column : computed_keys_)
+            for (std::size_t i = 0; i < rows.rows; ++i)
+                lasting_ &= is_lasting(rows.columns[static_cast<std::size_t>(column)][i]);
+        if (rows_of_.size() < groups_->size()) rows_of_.resize(groups_->size());
+        for (std::size_t i = 0; i < rows.rows; ++i) rows_of_[ids_[i]] += sign_;
+        if (!updates_) return;
+        is_changed_.resize(groups_->size());
+        for (std::size_t i = 0; i < rows.rows; ++i) {
+            if (std::exchange(is_changed_[ids_[i]], 1) == 0) changed_.push_back(ids_[i]);
+        }
     }
 
     bool consume(Table& rows) override {
@@ -57,54 +149,120 @@ private:
             key_data_.push_back(column < 0 ? unbound_.data() : rows.columns[static_cast<std::size_t>(column)].data());
         }
         ids_.resize(rows.rows);
-        std::size_t before = groups_.size();
-        groups_.assign(key_data_, rows.rows, ids_.data(), run_->budget());
+        std::size_t before = groups_->size();
+        groups_->assign(key_data_, rows.rows, ids_.data(), run_->budget());
+        if (tracks_) track(rows);
         for (auto& aggregate : aggregates_) {
-            if (groups_.size() != before) aggregate->grow(groups_.size());
-            aggregate->add(rows, ids_, hidden_, run_->expressions);
+            if (groups_->size() != before) aggregate->grow(groups_->size());
+            if (sign_ > 0) aggregate->add(rows, ids_, hidden_, run_->expressions);
         }
+        for (std::size_t a = 0; sign_ < 0 && a < removables_.size(); ++a)
+            removables_[a]->remove(rows, ids_, run_->expressions);
         return true;
     }
 
-    void finish() override {
+    void finish() {
         results_.resize(aggregates_.size());
         for (std::size_t a = 0; a < aggregates_.size(); ++a) {
+            if (updates_) {
+                update_results(a);
+                continue;
+            }
             aggregates_[a]->finish(run_->expressions, results_[a]);
             run_->expressions.terms.settle(results_[a].data(), results_[a].size());
         }
-        push_groups();
-        groups_.release(run_->budget());
+        const bool complete = push_groups();
+        if (!updates_) input_.evaluated(*run_);
+        if (tracks_ && complete && lasting_ && 2 * empty_ <= groups_->size() && !exceeds_budget()) {
+            input_.keep(*run_);
+            kept_ = true;
+            return;
+        }
+        if (updates_) {
+            groups_.emplace();
+            state_->release(run_->budget());
+        } else {
+            groups_->release(run_->budget());
+        }
         for (auto& aggregate : aggregates_) aggregate->reset(0);
         if (!results_.empty() && results_[0].capacity() > 4 * kMorsel) results_.clear();
     }
 
-    void push_groups() {
-        auto copy = [](const Column& from, std::size_t first, std::size_t n, Column& to) {
-            auto begin = from.begin() + static_cast<std::ptrdiff_t>(first);
-            to.assign(begin, begin + static_cast<std::ptrdiff_t>(n));
+    /// Computes the results of changed groups, and those that are terms of the last run only.
+    void update_results(std::size_t aggregate) {
+        Column& results = results_[aggregate];
+        const std::size_t known = results.size();
+        results.resize(groups_->size());
+        std::vector<std::uint32_t> groups = changed_;
+        for (std::uint32_t group = 0; group < known; ++group)
+            if (!is_lasting(results[group]) && !is_changed_[group]) groups.push_back(group);
+        Column found;
+        removables_[aggregate]->results(run_->expressions, groups, found);
+        run_->expressions.terms.settle(found.data(), found.size());
+        for (std::size_t i = 0; i < groups.size(); ++i) results[groups[i]] = found[i];
+    }
+
+    /// Returns whether all groups were pushed.
+    bool push_groups() {
+        find_full_groups();
+        const std::size_t count = empty_ == 0 ? groups_->size() : full_.size();
+        const auto copy = [this](const Column& from, std::size_t first, std::size_t n, Column& to) {
+            const auto begin = from.begin() + static_cast<std::ptrdiff_t>(first);
+            to.clear();
+            if (empty_ == 0)
+                to.assign(begin, begin + static_cast<std::ptrdiff_t>(n));
+            else
+                gather(from, std::span(full_).subspan(first, n), to);
         };
-        for (std::size_t first = 0; first < groups_.size(); first += kMorsel) {
-            std::size_t n = std::min(kMorsel, groups_.size() - first);
-            for (std::size_t c = 0; c < keys_.size(); ++c) copy(groups_.column(c), first, n, buffer_.columns[c]);
+        for (std::size_t first = 0; first < count; first += kMorsel) {
+            const std::size_t n = std::min(kMorsel, count - first);
+            for (std::size_t c = 0; c < keys_.size(); ++c) copy(groups_->column(c), first, n, buffer_.columns[c]);
             for (std::size_t a = 0; a < results_.size(); ++a)
                 copy(results_[a], first, n, buffer_.columns[keys_.size() + a]);
             buffer_.rows = n;
             run_->work(n);
-            if (!out_->push(buffer_)) return;
+            if (!out_->push(buffer_)) return false;
         }
+        return true;
+    }
+
+    /// Groups whose rows were all removed are no groups of the answer; those of an implicit GROUP BY always are.
+    void find_full_groups() {
+        empty_ = 0;
+        full_.clear();
+        if (!updates_ || implicit_) return;
+        for (std::uint32_t group = 0; group < groups_->size(); ++group)
+            if (rows_of_[group] != 0) full_.push_back(group);
+        empty_ = groups_->size() - full_.size();
     }
 
     const Schema seed_;
     std::vector<Slot> keys_, hidden_;
     std::vector<int> key_columns_, seed_columns_;
     std::vector<std::unique_ptr<Aggregate>> aggregates_;
+    std::vector<RemovableAggregate*> removables_;  // those from which rows can be removed
     bool implicit_ = false;
-    KeyTable groups_;
+    OperatorPtr in_;
+    Run* run_ = nullptr;
+    Sink* out_ = nullptr;
+    std::optional<KeyTable> groups_{std::in_place};
+    std::optional<Charge> state_{std::in_place};  // of a state of an earlier run
     std::vector<const TermId*> key_data_;
     std::vector<std::uint32_t> ids_;
     Column unbound_;
     std::vector<Column> results_;
     Table buffer_;
+
+    // State from run to run (ADR 78).
+    MaintainedInput input_;
+    std::vector<int> computed_keys_;  // columns of keys that expressions compute
+    bool kept_ = false, tracks_ = false, updates_ = false;
+    bool lasting_ = true;  // keys have the same ids in every run
+    int sign_ = 1;
+    std::vector<std::int64_t> rows_of_;  // by group
+    std::vector<std::uint32_t> changed_, full_;
+    std::vector<std::uint8_t> is_changed_;
+    std::size_t empty_ = 0;
 };
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include "expr/expression.hpp"
 #include "expr/looked_at.hpp"
 #include "expr/node.hpp"
+#include "expr/removable.hpp"
+#include "expr/steady.hpp"
 
 namespace penstock {
 namespace {
@@ -29,13 +31,14 @@ private:
 
 /// An aggregate over the values of an expression, with one State per group.
 template <class State>
-class ValueAggregate final : public Aggregate {
+class ValueAggregate final : public RemovableAggregate {
 public:
     ValueAggregate(const Spec& expression, bool distinct, AggregateOptions options)
         : expression_(compile_node(expression)),
           looked_at_(looked_at(expression)),
           options_(std::move(options)),
-          distinct_(distinct) {}
+          distinct_(distinct),
+          steady_(is_steady(expression)) {}
 
     void reset(std::size_t groups) override {
         states_.clear();
@@ -50,27 +53,26 @@ public:
 
     void add(const Table& rows, std::span<const std::uint32_t> group_of, std::span<const Slot>,
              ExprContext& context) override {
-        Frame frame(rows, context);
-        if constexpr (requires(State state) { state.add_id(kUnbound); }) {
-            if (const auto ids = IdColumn::of(*expression_, frame)) {
-                add_ids(*ids, rows.rows, group_of);
-                holding_.set(held_bytes(), context.budget);
-                return;
-            }
+        update<false>(rows, group_of, context);
+    }
+    bool removable() const override { return kRemovable && !distinct_ && steady_; }
+    void remove(const Table& rows, std::span<const std::uint32_t> group_of, ExprContext& context) override {
+        if constexpr (kRemovable) update<true>(rows, group_of, context);
+    }
+    void resume(ExprContext& context) override {
+        holding_.forget();
+        holding_.set(held_bytes(), context.budget);
+    }
+    std::size_t bytes() const override { return held_bytes(); }
+    void results(ExprContext& context, std::span<const std::uint32_t> groups, Column& out) override {
+        static const Table no_rows;
+        Frame frame(no_rows, context);
+        out.resize(groups.size());
+        for (std::size_t i = 0; i < groups.size(); ++i) {
+            out[i] = frame.intern(states_[groups[i]].result(frame, options_));
+            if (i % kChunk == kChunk - 1) frame.end_chunk();
         }
-        frame.require(looked_at_);
-        ValueColumn values(frame);
-        std::array<std::uint32_t, kChunk> numbers;
-        for (std::size_t from = 0; from < rows.rows; from += kChunk) {
-            const std::size_t size = std::min(kChunk, rows.rows - from);
-            std::iota(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(size),
-                      static_cast<std::uint32_t>(from));
-            expression_->evaluate(frame, {numbers.data(), size}, values.data());
-            if (distinct_) frame.number({values.data(), size});
-            for (std::size_t k = 0; k < size; ++k) add_value(group_of[from + k], values[k], frame);
-            frame.end_chunk();
-            holding_.set(held_bytes(), context.budget);
-        }
+        frame.end_chunk();
     }
 
     void finish(ExprContext& context, Column& out) override {
@@ -86,17 +88,50 @@ public:
     }
 
 private:
+    static constexpr bool kRemovable = requires(State state, const Value& value) { state.remove(value); };
+
+    template <bool removes>
+    void update(const Table& rows, std::span<const std::uint32_t> group_of, ExprContext& context) {
+        Frame frame(rows, context);
+        if constexpr (requires(State state) { state.add_id(kUnbound); }) {
+            if (const auto ids = IdColumn::of(*expression_, frame)) {
+                add_ids<removes>(*ids, rows.rows, group_of);
+                holding_.set(held_bytes(), context.budget);
+                return;
+            }
+        }
+        frame.require(looked_at_);
+        ValueColumn values(frame);
+        std::array<std::uint32_t, kChunk> numbers;
+        for (std::size_t from = 0; from < rows.rows; from += kChunk) {
+            const std::size_t size = std::min(kChunk, rows.rows - from);
+            std::iota(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(size),
+                      static_cast<std::uint32_t>(from));
+            expression_->evaluate(frame, {numbers.data(), size}, values.data());
+            if (distinct_) frame.number({values.data(), size});
+            for (std::size_t k = 0; k < size; ++k) add_value<removes>(group_of[from + k], values[k], frame);
+            frame.end_chunk();
+            holding_.set(held_bytes(), context.budget);
+        }
+    }
+
     /// Adds ids without decoding, for states that only need the identity of a term.
+    template <bool removes>
     void add_ids(const IdColumn& ids, std::size_t rows, std::span<const std::uint32_t> group_of) {
         for (std::size_t i = 0; i < rows; ++i) {
             const std::uint32_t group = group_of[i];
             const TermId id = ids[static_cast<std::uint32_t>(i)];
             if (group >= states_.size()) states_.resize(group + 1);
+            if constexpr (removes) {
+                states_[group].remove_id(id);
+                continue;
+            }
             const TermId row[] = {group, id};
             if (!distinct_ || id == kUnbound || seen_.insert(row)) states_[group].add_id(id);
         }
     }
 
+    template <bool removes>
     void add_value(std::uint32_t group, const Value& value, Frame& frame) {
         if (group >= states_.size()) states_.resize(group + 1);
         if (distinct_ && !value.error()) {
@@ -104,7 +139,10 @@ private:
             if (!seen_.insert(row)) return;
         }
         const std::size_t before = states_[group].bytes();
-        states_[group].add(value, frame);
+        if constexpr (removes)
+            states_[group].remove(value);
+        else
+            states_[group].add(value, frame);
         inner_bytes_ += states_[group].bytes() - before;
     }
     std::size_t held_bytes() const { return states_.capacity() * sizeof(State) + seen_.bytes() + inner_bytes_; }
@@ -113,6 +151,7 @@ private:
     std::vector<Slot> looked_at_;
     AggregateOptions options_;
     bool distinct_;
+    bool steady_;  // values do not depend on the run
     std::vector<State> states_;
     RowSet seen_{2};
     std::size_t inner_bytes_ = 0;
@@ -120,7 +159,7 @@ private:
 };
 
 /// COUNT(*) and COUNT(DISTINCT *): count rows, not values.
-class CountRows final : public Aggregate {
+class CountRows final : public RemovableAggregate {
 public:
     explicit CountRows(bool distinct) : distinct_(distinct) {}
 
@@ -151,6 +190,20 @@ public:
             if (seen_->insert(row)) ++count_of(group_of[i]);
         }
         holding_.set(seen_->bytes() + counts_.capacity() * sizeof(std::uint64_t), context.budget);
+    }
+
+    bool removable() const override { return !distinct_; }
+    void remove(const Table& rows, std::span<const std::uint32_t> group_of, ExprContext&) override {
+        for (std::size_t i = 0; i < rows.rows; ++i) --count_of(group_of[i]);
+    }
+    void resume(ExprContext&) override {}
+    std::size_t bytes() const override { return counts_.capacity() * sizeof(std::uint64_t); }
+    void results(ExprContext& context, std::span<const std::uint32_t> groups, Column& out) override {
+        static const Table no_rows;
+        Frame frame(no_rows, context);
+        out.resize(groups.size());
+        for (std::size_t i = 0; i < groups.size(); ++i)
+            out[i] = frame.intern(Value::integer(static_cast<Int128>(counts_[groups[i]])));
     }
 
     void finish(ExprContext& context, Column& out) override {

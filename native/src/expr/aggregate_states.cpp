@@ -7,36 +7,51 @@
 
 namespace penstock::expr {
 
-void SumState::add(const Value& value, Frame&) {
+void SumState::update(const Value& value, int sign) {
+    const auto by = static_cast<std::uint64_t>(std::int64_t{sign});
     if (!value.numeric()) {
-        error_ = true;
+        errors_ += by;
         return;
     }
-    ++count_;
-    widest_ = std::max(widest_, value.type);
+    counts_[static_cast<std::size_t>(value.type) - static_cast<std::size_t>(ValueType::Integer)] += by;
     if (value.type < ValueType::Float) {
-        exact_.add(value.decimal());
+        Decimal exact = value.decimal();
+        if (sign < 0) exact.mantissa = -exact.mantissa;
+        exact_.add(exact);
         return;
     }
     if (!reals_) reals_ = std::make_unique<ExactDoubleSum>();
-    reals_->add(value.real);
+    if (sign > 0)
+        reals_->add(value.real);
+    else
+        reals_->remove(value.real);
+}
+
+std::uint64_t SumState::count() const { return counts_[0] + counts_[1] + counts_[2] + counts_[3]; }
+
+ValueType SumState::widest() const {
+    std::size_t type = counts_.size() - 1;
+    while (type > 0 && counts_[type] == 0) --type;
+    return static_cast<ValueType>(static_cast<std::size_t>(ValueType::Integer) + type);
 }
 
 Value SumState::sum() const {
     const auto exact = exact_.total();
     if (!exact) return {};
-    if (widest_ == ValueType::Integer) return Value::integer(exact->mantissa);
-    if (widest_ == ValueType::Decimal) return Value::decimal(*exact);
+    const ValueType widest = this->widest();
+    if (widest == ValueType::Integer) return Value::integer(exact->mantissa);
+    if (widest == ValueType::Decimal) return Value::decimal(*exact);
     ExactDoubleSum all = *reals_;
-    const bool to_float = widest_ == ValueType::Float;
+    const bool to_float = widest == ValueType::Float;
     if (exact->mantissa != 0) all.add(to_float ? expr::to_float(*exact) : to_double(*exact));
-    return Value::of_real(widest_, all.total(to_float));
+    return Value::of_real(widest, all.total(to_float));
 }
 
 Value AverageState::result(Frame&, const AggregateOptions&) const {
-    if (error_) return {};
-    if (count_ == 0) return Value::integer(0);
-    return compute(Arithmetic::Divide, sum(), Value::integer(static_cast<Int128>(count_)));
+    if (errors_ != 0) return {};
+    const std::uint64_t terms = count();
+    if (terms == 0) return Value::integer(0);
+    return compute(Arithmetic::Divide, sum(), Value::integer(static_cast<Int128>(terms)));
 }
 
 template <int sign>

@@ -2,6 +2,7 @@
 // included, result() for the group, and bytes(), the memory outside the object. Results do not depend on row order.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,8 @@ class CountState {
 public:
     void add(const Value& value, Frame&) { count_ += value.error() ? 0 : 1; }
     void add_id(TermId id) { count_ += id == kUnbound ? 0 : 1; }
+    void remove(const Value& value) { count_ -= value.error() ? 0 : 1; }
+    void remove_id(TermId id) { count_ -= id == kUnbound ? 0 : 1; }
     Value result(Frame&, const AggregateOptions&) const { return Value::integer(static_cast<Int128>(count_)); }
     std::size_t bytes() const { return 0; }
 
@@ -29,17 +32,20 @@ private:
 /// Sum in the widest type of its terms. An error, or a value that is not a number, makes the result an error.
 class SumState {
 public:
-    void add(const Value& value, Frame&);
-    Value result(Frame&, const AggregateOptions&) const { return error_ ? Value{} : sum(); }
+    void add(const Value& value, Frame&) { update(value, 1); }
+    void remove(const Value& value) { update(value, -1); }
+    Value result(Frame&, const AggregateOptions&) const { return errors_ != 0 ? Value{} : sum(); }
     std::size_t bytes() const { return reals_ ? sizeof(ExactDoubleSum) + reals_->bytes() : 0; }
 
 protected:
+    void update(const Value& value, int sign);
     Value sum() const;
+    std::uint64_t count() const;
+    ValueType widest() const;
     ExactDecimalSum exact_;
     std::unique_ptr<ExactDoubleSum> reals_;
-    std::uint64_t count_ = 0;
-    ValueType widest_ = ValueType::Integer;
-    bool error_ = false;
+    std::array<std::uint64_t, 4> counts_{};  // of values by type, from Integer to Double; modulo 2^64
+    std::uint64_t errors_ = 0;
 };
 
 class AverageState : public SumState {

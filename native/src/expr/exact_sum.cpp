@@ -63,7 +63,7 @@ void ExactDecimalSum::add(Decimal value) {
 }
 
 std::optional<Decimal> ExactDecimalSum::total() const {
-    if (!far_) return Decimal{near_, near_scale_};
+    if (!far_) return without_trailing_zeros({near_, near_scale_});
     Wide wide = *far_;
     accumulate(wide, {near_, near_scale_});
     const bool negative = (wide[kLimbs - 1] >> 63) != 0;
@@ -111,17 +111,17 @@ void ExactDoubleSum::cover(int limb) {
     if (limbs_.size() < need) limbs_.resize(need);
 }
 
-void ExactDoubleSum::add(double value) {
-    any_ = true;
+void ExactDoubleSum::update(double value, int sign) {
+    const auto by = static_cast<std::uint64_t>(std::int64_t{sign});
+    terms_ += by;
     if (!std::isfinite(value)) {
-        (std::isnan(value) ? nan_ : value > 0 ? positive_infinity_ : negative_infinity_) = true;
+        (std::isnan(value) ? nans_ : value > 0 ? positive_infinities_ : negative_infinities_) += by;
         return;
     }
     if (value == 0) {
-        only_negative_zero_ = only_negative_zero_ && std::signbit(value);
+        if (std::signbit(value)) negative_zeros_ += by;
         return;
     }
-    only_negative_zero_ = false;
     int exponent = 0;
     const auto mantissa = static_cast<std::int64_t>(std::ldexp(std::frexp(value, &exponent), 53));
     // value = mantissa * 2^(exponent - 53); a subnormal's low bits are zero, so shifting them out is exact.
@@ -137,7 +137,7 @@ void ExactDoubleSum::add(double value) {
     std::int64_t* at = limbs_.data() + (limb - first_);
     for (int i = 0; i < 3; ++i) {
         const auto part = static_cast<std::int64_t>(static_cast<std::uint32_t>(shifted >> (kLimbBits * i)));
-        at[i] += mantissa < 0 ? -part : part;
+        at[i] += (mantissa < 0) == (sign > 0) ? -part : part;
     }
     if (++pending_ == (std::uint32_t{1} << 30)) {
         carry(limbs_);
@@ -162,9 +162,10 @@ void ExactDoubleSum::carry(std::vector<std::int64_t>& limbs) {
 }
 
 double ExactDoubleSum::total(bool to_float) const {
-    if (nan_ || (positive_infinity_ && negative_infinity_)) return std::numeric_limits<double>::quiet_NaN();
-    if (positive_infinity_) return std::numeric_limits<double>::infinity();
-    if (negative_infinity_) return -std::numeric_limits<double>::infinity();
+    const bool above = positive_infinities_ != 0, below_all = negative_infinities_ != 0;
+    if (nans_ != 0 || (above && below_all)) return std::numeric_limits<double>::quiet_NaN();
+    if (above) return std::numeric_limits<double>::infinity();
+    if (below_all) return -std::numeric_limits<double>::infinity();
     std::vector<std::int64_t> limbs = limbs_;
     carry(limbs);
     const bool negative = !limbs.empty() && limbs.back() < 0;
@@ -173,7 +174,7 @@ double ExactDoubleSum::total(bool to_float) const {
         carry(limbs);
     }
     while (!limbs.empty() && limbs.back() == 0) limbs.pop_back();
-    if (limbs.empty()) return any_ && only_negative_zero_ ? -0.0 : 0.0;
+    if (limbs.empty()) return terms_ != 0 && negative_zeros_ == terms_ ? -0.0 : 0.0;
 
     // The bits above the rounding position: counted down from the top bit, or from the type's smallest unit up.
     const int top_limb = static_cast<int>(limbs.size()) - 1;

@@ -21,7 +21,8 @@ namespace penstock::expr {
 class ExactDecimalSum {
 public:
     void add(Decimal value);
-    /// Empty if the sum does not fit a Decimal. Has the scale of the widest term, if that fits.
+    /// Empty if the sum does not fit a Decimal. Without trailing zeros, so it does not depend on terms that were added
+    /// and subtracted again.
     std::optional<Decimal> total() const;
 
 private:
@@ -37,7 +38,9 @@ private:
 
 class ExactDoubleSum {
 public:
-    void add(double value);
+    void add(double value) { update(value, 1); }
+    /// Removes a term that was added, or will be.
+    void remove(double value) { update(value, -1); }
     std::size_t bytes() const { return limbs_.capacity() * sizeof(std::int64_t); }
     /// The exact sum, rounded once, to double or to float precision. +0.0 if nothing was added.
     double total(bool to_float = false) const;
@@ -45,14 +48,15 @@ public:
 private:
     static constexpr int kLimbBits = 32;
     static constexpr int kLowestExponent = -1074;  // of the smallest subnormal's unit
+    void update(double value, int sign);
     void cover(int limb);
     static void carry(std::vector<std::int64_t>& limbs);
 
     std::vector<std::int64_t> limbs_;  // value = sum of limbs_[i] * 2^(32 * (first_ + i) + kLowestExponent)
     int first_ = 0;
     std::uint32_t pending_ = 0;  // additions since the last carry; each adds less than 2^33 to a limb
-    bool nan_ = false, positive_infinity_ = false, negative_infinity_ = false;
-    bool only_negative_zero_ = true, any_ = false;
+    // Numbers of terms, modulo 2^64.
+    std::uint64_t terms_ = 0, negative_zeros_ = 0, nans_ = 0, positive_infinities_ = 0, negative_infinities_ = 0;
 };
 
 }  // namespace penstock::expr

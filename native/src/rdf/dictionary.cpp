@@ -6,6 +6,7 @@
 
 #include "errors.hpp"
 #include "rdf/dictionary_impl.hpp"
+#include "rdf/sweeps.hpp"
 
 namespace penstock {
 namespace {
@@ -236,6 +237,7 @@ void Dictionary::keep(const TermId* ids, std::size_t n) {
 }
 
 std::size_t Dictionary::sweep(Tick oldest_live) {
+    sweeps_so_far.fetch_add(1, std::memory_order_relaxed);
     std::size_t freed = 0;
     bool more = true;
     while (more) {

@@ -32,6 +32,7 @@ std::uint64_t Window::degree(TermId vertex, Label label, Dir dir) const { return
 std::int64_t Window::latest(TermId subject, Label label, TermId object) const {
     return index_->latest(subject, label, object);
 }
+const EdgeChanges* Window::changes() const { return index_->changes(); }
 std::uint64_t Window::version() const { return index_->version(); }
 bool Window::changed_since(std::uint64_t version, std::span<const TermId> keys, Label label, Dir dir,
                            std::vector<std::uint32_t>& rows) const {

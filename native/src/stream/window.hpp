@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "changing_source.hpp"
 #include "source.hpp"
 #include "stream/stream.hpp"
 
@@ -24,7 +25,7 @@ class WindowIndex;
 ///
 /// stats(): counts of distinct vertices are exact for directions that look-ups have used. Otherwise they may be those
 /// of a moment when the label had up to an eighth more or fewer edges. latest() is the time of the latest occurrence.
-class Window : public Source {
+class Window : public ChangingSource {
 public:
     ~Window() override;
     std::size_t size() const;  // distinct tuples
@@ -42,6 +43,7 @@ public:
     std::int64_t latest(TermId, Label, TermId) const final;
     std::uint64_t version() const final;
     bool changed_since(std::uint64_t, std::span<const TermId>, Label, Dir, std::vector<std::uint32_t>&) const final;
+    const EdgeChanges* changes() const final;
 
 protected:
     explicit Window(const SliceSource& stream);

@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "errors.hpp"
+#include "rdf/sweeps.hpp"
 
 namespace penstock {
 
 std::size_t WindowIndex::bytes() const {
     std::size_t bytes = records_.bytes() + edges_.bytes() + labels_.bytes();
+    bytes += (changes_.added.capacity() + changes_.removed.capacity()) * sizeof(LabelledEdge);
     for (const auto& labels : labels_by_) bytes += labels ? labels->bytes() : 0;
     return bytes;
 }
@@ -28,6 +30,28 @@ void WindowIndex::begin_move() {
     static std::atomic<std::uint64_t> last = 0;
     before_ = version_;
     version_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
+    forget_changes();
+    recording_ = recorded_moves_ > 0;
+    if (recording_) {
+        --recorded_moves_;
+        changes_.from = before_;
+        changes_.to = version_;
+        changes_.sweeps = dictionary_sweeps();
+    }
+}
+
+void WindowIndex::forget_changes() {
+    recording_ = false;
+    changes_.from = changes_.to = 0;
+    for (auto* edges : {&changes_.added, &changes_.removed}) {
+        if (recorded_moves_ == 0) *edges = {};
+        edges->clear();
+    }
+}
+
+const EdgeChanges* WindowIndex::changes() {
+    recorded_moves_ = kRecordedMoves;
+    return recording_ ? &changes_ : nullptr;
 }
 
 void WindowIndex::add(const Stream::SliceView& slice, std::size_t begin, std::size_t end) {
@@ -75,6 +99,7 @@ void WindowIndex::add_edges(Arrivals& arrivals) {
             edges_.renew(arrivals.hashes[i], at, id);
         } else {
             ++labels_[edge.label].edges;
+            if (recording_) changes_.added.push_back({labels_[edge.label].label, edge.s, edge.o});
         }
     }
 }
@@ -146,6 +171,7 @@ bool WindowIndex::leave(std::span<const Record> records, RecordId first) {
         if (!edge.is_edge()) continue;
         LabelIndex& index = labels_[edge.label];
         --index.edges;
+        if (recording_) changes_.removed.push_back({index.label, edge.s, edge.o});
         hashes[i] = hash_edge(edge.s, index.label, edge.o);
         edges_.prefetch(hashes[i]);
         for (int dir = 0; dir < 2; ++dir) {
@@ -197,6 +223,7 @@ void WindowIndex::forget_old_ids() {
 }
 
 void WindowIndex::clear(std::uint64_t next) {
+    forget_changes();  // all edges leave: an evaluation of the new content costs less
     records_.reset(next);
     edges_.clear();
     for (const auto& index : labels_.all()) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "changing_source.hpp"
 #include "source.hpp"
 #include "stream/aged_groups.hpp"
 #include "stream/label_indexes.hpp"
@@ -50,12 +51,14 @@ public:
     std::uint64_t degree(TermId vertex, Label label, Dir dir);
     std::int64_t latest(TermId subject, Label label, TermId object);
     std::uint64_t version() const { return version_; }
+    const EdgeChanges* changes();
     bool changed_since(std::uint64_t version, std::span<const TermId> keys, Label label, Dir dir,
                        std::vector<std::uint32_t>& rows);
 
 private:
     static constexpr std::size_t kGroup = 16;         // tuples whose cache lines are prefetched together
     static constexpr std::size_t kProbedLabels = 16;  // labels_of() probes up to this many labels one by one
+    static constexpr unsigned kRecordedMoves = 4;     // after a request for changes
     static constexpr std::uint64_t kIdsForgotten = std::uint64_t{1} << 29;  // after this many records
 
     using Edges = AgedGroups<void>;
@@ -106,6 +109,7 @@ private:
     Link link_of(const Record& edge, RecordId id, int dir);
     void link_record(RecordId id, unsigned list, const Adjacency::Linked& linked);
     bool leave(std::span<const Record> records, RecordId first);
+    void forget_changes();
     void fit_tables();
     void forget_old_ids();
     template <class F>
@@ -126,6 +130,9 @@ private:
     std::unique_ptr<Adjacency> labels_by_[2];
     std::uint64_t forget_at_ = kIdsForgotten;
     std::uint64_t version_ = 0, before_ = 0;  // the version after the last move, and the one before
+    EdgeChanges changes_;                     // of the last move, if it was recorded
+    unsigned recorded_moves_ = 0;             // number of next moves to record
+    bool recording_ = false;
 };
 
 }  // namespace penstock

@@ -1,0 +1,104 @@
+"""What an evaluation costs with windows of 10 s, 100 s and 1,000 s, if the change per step is the same.
+
+Processor time of one evaluation in the core, and of the whole step: the batch closes, the window moves, the query is
+evaluated, and its answer is polled. `fresh` in a name: new evaluations, with updates switched off (docs/adr/0078).
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import TYPE_CHECKING
+
+import penstock
+from benchmarks.core_time import clock_cost_us, core_times
+from benchmarks.harness import Row, check
+from penstock.core import _native as native
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from benchmarks.harness import Finding
+
+COMMAND = "python -m benchmarks window_growth"
+LENGTHS_S, RATE, STEPS = (10, 100, 1_000), 1_000, 9
+S, T = "urn:s", "urn:t"
+_NEVER = (1 << 64) - 1
+_ONE = f"FROM STREAM <{S}> [RANGE %ds STEP 1s] WHERE "
+_TWO = (
+    f"FROM NAMED WINDOW <urn:v> ON <{S}> [RANGE %ds STEP 1s] FROM NAMED WINDOW <urn:w> ON <{T}> [RANGE %ds STEP 1s] "
+    "WHERE "
+)
+QUERIES = {
+    "COUNT(*)": "SELECT (COUNT(*) AS ?n) " + _ONE + "{ ?s <urn:p> ?o }",
+    "SUM, AVG": "SELECT (SUM(?o) AS ?n) (AVG(?o) AS ?m) " + _ONE + "{ ?s <urn:p> ?o }",
+    "COUNT, AVG by 1,000 groups": "SELECT ?o (COUNT(*) AS ?n) (AVG(?o) AS ?m) "
+    + _ONE
+    + "{ ?s <urn:p> ?o } GROUP BY ?o",
+    "DISTINCT (1,000 rows)": "SELECT DISTINCT ?o " + _ONE + "{ ?s <urn:p> ?o }",
+    "FILTER (0.1 %), COUNT": "SELECT (COUNT(*) AS ?n) " + _ONE + "{ ?s <urn:p> ?o FILTER (?o = 7) }",
+    "join of two windows, COUNT": "SELECT (COUNT(*) AS ?n) "
+    + _TWO
+    + "{ WINDOW <urn:v> { ?s <urn:p> ?o } WINDOW <urn:w> { ?s <urn:q> ?x } }",
+    "NOT EXISTS, COUNT": "SELECT (COUNT(*) AS ?n) "
+    + _TWO
+    + "{ WINDOW <urn:v> { ?s <urn:p> ?o } FILTER NOT EXISTS { WINDOW <urn:w> { ?s <urn:q> ?x } } }",
+}
+
+
+def run(*, tiny: bool = False) -> Iterator[Finding]:
+    """Yield the growth of each query, updated and evaluated anew."""
+    lengths = (2, 5) if tiny else LENGTHS_S
+    for name, text in QUERIES.items():
+        figures = {length: _measure(text, length) for length in lengths}
+        for kind in ("updated", "fresh"):
+            core = [figures[length][kind][0] for length in lengths]
+            step = [figures[length][kind][1] for length in lengths]
+            windows = ", ".join(f"{length:,} s" for length in lengths)
+            costs = [" to ".join(f"{us:,.0f}" for us in list_) for list_ in (core, step)]
+            what = f"{name}, {kind}: windows of {windows}; {costs[0]} µs in the core, {costs[1]} µs the whole step"
+            target = 1.3 if kind == "updated" else None
+            yield Row(what, core[-1] / core[0], "times", COMMAND, target=target, clock="cpu")
+
+
+def _measure(text: str, length: int) -> dict[str, tuple[float, float]]:
+    """Return the medians, in µs, of an execution in the core and of a step, with updates and without."""
+    text = text.replace("%d", str(length))
+    with penstock.Engine() as engine, core_times() as seen:
+        for stream in (S, T):
+            engine.declare_stream(stream, timing="all", batch_ms=1000)
+        query = engine.register(f"REGISTER QUERY q AS {text}")
+        found: dict[str, tuple[float, float]] = {}
+        second, answers = 0, []
+        for kind, start in (("updated", None), ("fresh", _NEVER)):
+            usual = native.maintain_from(start) if start is not None else None
+            steps = []
+            for _ in range((length + 3 if kind == "updated" else 0) + STEPS):
+                second += 1
+                _push(engine, second)
+                began = time.thread_time_ns()
+                engine.advance(None, second * 1000)
+                answers = [evaluation.answer for evaluation in query.poll()]
+                steps.append((time.thread_time_ns() - began) / 1000)
+            plan = query._member.group.plan
+            assert plan is not None
+            core = seen[id(plan.native)].busy(clock_cost_us(engine._runtime.core))
+            found[kind] = (statistics.median(core[-STEPS:]), statistics.median(steps[-STEPS:]))
+            if usual is not None:
+                native.maintain_from(usual)
+        check(len(answers), 1, "evaluations of the last step")
+        return found
+
+
+def _push(engine: penstock.Engine, second: int) -> None:
+    """Push the tuples of a second: subjects and values recur in an order that no window covers evenly."""
+    for stream, predicate in ((S, "p"), (T, "q")):
+        lines = []
+        for i in range(RATE if stream == S else RATE // 10):
+            number = second * RATE + i
+            subject = number * 7919 % (50 * RATE)
+            lines.append(f'<urn:v{subject}> <urn:{predicate}> "{number * 31 % 1_000}"^^<{_INTEGER}> .')
+        engine.push(stream, "\n".join(lines), timestamp=second * 1000 - 1)
+
+
+_INTEGER = "http://www.w3.org/2001/XMLSchema#integer"

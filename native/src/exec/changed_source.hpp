@@ -1,0 +1,66 @@
+// The change of a source, and its content before the change, as sources: what maintained operators read (ADR 78).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "changing_source.hpp"
+
+namespace penstock::exec {
+
+/// A source that consists of listed edges. It indexes a direction when a look-up first asks for it.
+class EdgeList final : public Source {
+public:
+    /// The edges of both lists. They must live until the next call; an edge may occur several times.
+    void assign(std::span<const LabelledEdge> first, std::span<const LabelledEdge> second = {});
+    std::size_t size() const { return parts_[0].size() + parts_[1].size(); }
+
+    /// The edges of a vertex, ascending by neighbour, each once.
+    struct Link {
+        Label label;
+        TermId vertex, neighbour;
+    };
+    std::span<const Link> links(TermId vertex, Label label, Dir dir) const;
+    bool has(TermId subject, Label label, TermId object) const;
+
+    void expand(std::span<const TermId>, Label, Dir, Matches&) const override;
+    void contains(std::span<const TermId>, Label, std::span<const TermId>, std::span<std::uint8_t>) const override;
+    void vertices(Label, Dir, std::vector<TermId>&) const override;
+    void labels_of(std::span<const TermId>, Dir, std::vector<std::uint32_t>&, std::vector<Label>&) const override;
+    void edges(Label, std::vector<TermId>&, std::vector<TermId>&) const override;
+    void labels(std::vector<Label>&) const override;
+    LabelStats stats(Label) const override;
+    std::uint64_t edge_count(Label) const override;
+    std::uint64_t degree(TermId, Label, Dir) const override;
+
+private:
+    const std::vector<Link>& index(Dir dir) const;
+    std::span<const Link> of_label(Label label, Dir dir) const;
+
+    std::span<const LabelledEdge> parts_[2];
+    mutable std::vector<Link> index_[2];
+    mutable bool indexed_[2] = {false, false};
+};
+
+/// The content of a source before a change: without the edges that the change added, with those that it removed.
+class PreviousSource final : public Source {
+public:
+    void assign(const Source& now, const EdgeList& added, const EdgeList& removed);
+
+    void expand(std::span<const TermId>, Label, Dir, Matches&) const override;
+    void contains(std::span<const TermId>, Label, std::span<const TermId>, std::span<std::uint8_t>) const override;
+    void vertices(Label, Dir, std::vector<TermId>&) const override;
+    void labels_of(std::span<const TermId>, Dir, std::vector<std::uint32_t>&, std::vector<Label>&) const override;
+    void edges(Label, std::vector<TermId>&, std::vector<TermId>&) const override;
+    void labels(std::vector<Label>&) const override;  // a superset
+    LabelStats stats(Label) const override;           // vertices: as they are now
+    std::uint64_t degree(TermId, Label, Dir) const override;
+
+private:
+    const Source* now_ = nullptr;
+    const EdgeList* added_ = nullptr;
+    const EdgeList* removed_ = nullptr;
+};
+
+}  // namespace penstock::exec
