@@ -97,7 +97,9 @@ def _push(engine: penstock.Engine, second: int) -> None:
         for i in range(RATE if stream == S else RATE // 10):
             number = second * RATE + i
             subject = number * 7919 % (50 * RATE)
-            lines.append(f'<urn:v{subject}> <urn:{predicate}> "{(number * 31 + number // (50 * RATE)) % 1_000}"^^<{_INTEGER}> .')
+            lines.append(
+                f'<urn:v{subject}> <urn:{predicate}> "{(number * 31 + number // (50 * RATE)) % 1_000}"^^<{_INTEGER}> .'
+            )
         engine.push(stream, "\n".join(lines), timestamp=second * 1000 - 1)
 
 

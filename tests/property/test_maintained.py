@@ -6,10 +6,10 @@ import random
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import penstock
 import pytest
-from penstock.core import _native as native
 
+import penstock
+from penstock.core import _native as native
 from property import cases, running
 
 if TYPE_CHECKING:
@@ -45,7 +45,22 @@ QUERIES = (
     + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o . ?s <urn:q> ?y } "
     + "FILTER NOT EXISTS { WINDOW <urn:w> { ?s <urn:q> ?x } } FILTER EXISTS { WINDOW <urn:w> { ?o2 <urn:p> ?o } } }",
 )
-VALUES = ("1", "2", "3", "7", "0.5", "1.25", "2.50", "1e0", "-0.5e0", "1e300", '"x"', "<urn:v1>", '"-0.0"^^<D>', '"NaN"^^<D>')
+VALUES = (
+    "1",
+    "2",
+    "3",
+    "7",
+    "0.5",
+    "1.25",
+    "2.50",
+    "1e0",
+    "-0.5e0",
+    "1e300",
+    '"x"',
+    "<urn:v1>",
+    '"-0.0"^^<D>',
+    '"NaN"^^<D>',
+)
 
 
 def _object(random_: random.Random) -> str:
@@ -84,9 +99,7 @@ def _difference(seed: int) -> str | None:
         for engine in engines:
             for stream in (S, T):
                 engine.declare_stream(stream, timing="all")
-            queries[engine] = [
-                engine.register(f"REGISTER QUERY q{i} AS {text}") for i, text in enumerate(texts)
-            ]
+            queries[engine] = [engine.register(f"REGISTER QUERY q{i} AS {text}") for i, text in enumerate(texts)]
         events = list(_events(random_))
         for stream, text, time in events:
             fallback = random_.random() < 0.05  # in mid-run; the state is rebuilt afterwards
@@ -94,12 +107,12 @@ def _difference(seed: int) -> str | None:
                 native.maintain_from(NEVER if fallback else start)
                 engine.push(stream, text, timestamp=time)
                 engine.advance(None, time - 1)
-            for i, text in enumerate(texts):
+            for i, asked in enumerate(texts):
                 answers = [
                     [(e.time, Counter(map(str, e.answer))) for e in queries[engine][i].poll()] for engine in engines
                 ]
                 if answers[0] != answers[1]:
-                    return f"{text}\n{answers[0]}\n{answers[1]}"
+                    return f"{asked}\n{answers[0]}\n{answers[1]}"
     return None
 
 

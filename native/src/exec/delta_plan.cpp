@@ -130,10 +130,10 @@ bool Chain::bind(std::uint64_t slot) {
 }
 
 void Chain::drop_all_but(const Spec& slots) {
-    Slots kept;
-    for (const Spec& slot : slots.as_list()) kept.insert(slot.as_int());
+    Slots rest;
+    for (const Spec& slot : slots.as_list()) rest.insert(slot.as_int());
     for (const std::uint64_t slot : bound_)
-        if (!kept.contains(slot)) dropped_.insert(slot);
+        if (!rest.contains(slot)) dropped_.insert(slot);
 }
 
 /// Only patterns over a single part: a triple in two parts is one match, so a part's change is not the pattern's.

@@ -29,12 +29,12 @@ private:
     }
 
     void begin() {
-        const bool kept = std::exchange(kept_, false);
-        updates_ = input_.can_update(*run_) && kept && !exceeds_budget();
+        const bool retained = std::exchange(retained_, false);
+        updates_ = input_.can_update(*run_) && retained && !exceeds_budget();
         tracks_ = updates_ || input_.wants_state(*run_);
         state_.emplace();
         if (updates_) return state_->set(run_->budget(), state_bytes());
-        if (kept) seen_.emplace();
+        if (retained) seen_.emplace();
         start_over();
     }
     void start_over() {
@@ -67,7 +67,7 @@ private:
         if (!updates_) input_.evaluated(*run_);
         if (tracks_ && lasting_ && complete_ && 2 * empty_ <= seen_->size() && !exceeds_budget()) {
             input_.keep(*run_);
-            kept_ = true;
+            retained_ = true;
         } else if (updates_) {
             seen_.emplace();
             state_->release(run_->budget());
@@ -140,7 +140,7 @@ private:
     // State from run to run (ADR 78).
     MaintainedInput input_;
     std::vector<std::size_t> computed_;  // columns that expressions compute
-    bool kept_ = false, tracks_ = false, updates_ = false;
+    bool retained_ = false, tracks_ = false, updates_ = false;
     bool lasting_ = true, complete_ = true;
     int sign_ = 1;
     std::vector<std::int64_t> rows_of_;  // number of input rows of each distinct row

@@ -59,14 +59,14 @@ private:
 
     /// Takes up the state of the last run, if it can be updated.
     bool resume() {
-        const bool kept = std::exchange(kept_, false);
+        const bool retained = std::exchange(retained_, false);
         state_.emplace();
-        updates_ = input_.can_update(*run_) && kept && !exceeds_budget();
+        updates_ = input_.can_update(*run_) && retained && !exceeds_budget();
         tracks_ = updates_ || (removables_.size() == aggregates_.size() && input_.wants_state(*run_));
         if (updates_) {
             state_->set(run_->budget(), table_bytes());
             for (auto& aggregate : removables_) aggregate->resume(run_->expressions);
-        } else if (kept) {
+        } else if (retained) {
             groups_.emplace();
         }
         return updates_;
@@ -175,7 +175,7 @@ private:
         if (!updates_) input_.evaluated(*run_);
         if (tracks_ && complete && lasting_ && 2 * empty_ <= groups_->size() && !exceeds_budget()) {
             input_.keep(*run_);
-            kept_ = true;
+            retained_ = true;
             return;
         }
         if (updates_) {
@@ -256,7 +256,7 @@ private:
     // State from run to run (ADR 78).
     MaintainedInput input_;
     std::vector<int> computed_keys_;  // columns of keys that expressions compute
-    bool kept_ = false, tracks_ = false, updates_ = false;
+    bool retained_ = false, tracks_ = false, updates_ = false;
     bool lasting_ = true;  // keys have the same ids in every run
     int sign_ = 1;
     std::vector<std::int64_t> rows_of_;  // by group

@@ -12,7 +12,7 @@ namespace penstock::exec {
 
 namespace {
 constexpr std::uint32_t kLongestPauseBits = 4;
-constexpr std::uint32_t kPatience = 3;  // states that may be lost before the next ones are kept less often
+constexpr std::uint32_t kPatience = 3;  // states that may be lost before the next ones are retained less often
 // A changed edge costs about as much as this many rows of a new evaluation: it is looked up and hashed twice.
 constexpr std::uint64_t kCostOfChange = 4;
 // Runs of terms have numbers that no other run has, because operators identify by them data of other sources.
@@ -53,7 +53,7 @@ void MaintainedInput::evaluated(const Run& run) {
 }
 
 bool MaintainedInput::can_update(Run& run) {
-    if (!std::exchange(kept_, false)) return false;
+    if (!std::exchange(retained_, false)) return false;
     if (run.forker == nullptr && seed_ == run.seed.columns && find_changes(run)) {
         unused_ = 0;
         Maintenance::updates.fetch_add(1, std::memory_order_relaxed);
@@ -134,7 +134,7 @@ void MaintainedInput::keep(const Run& run) {
         source->changes();  // requests that the next change is recorded
     }
     if (seed_ != run.seed.columns) seed_ = run.seed.columns;
-    kept_ = true;
+    retained_ = true;
 }
 
 bool MaintainedInput::computes(Slot slot) const {

@@ -29,7 +29,8 @@ public:
 
     /// Whether the operator should track what an update needs in this run, which evaluates the whole input.
     bool wants_state(const Run& run);
-    /// Whether the state that was kept can be updated from the changes since then, at less cost than a new evaluation.
+    /// Whether the state that was retained can be updated from the changes since then, at less cost than a new
+    /// evaluation.
     bool can_update(Run& run);
     /// Pushes the changes to `out`, in tables of rows to add (`sign` = 1) or to remove (-1).
     void run_changes(Run& run, Sink& out, int& sign);
@@ -47,7 +48,7 @@ private:
     };
     struct Window {
         std::size_t source;
-        std::uint64_t seen = 0;                // version that the kept state corresponds to
+        std::uint64_t seen = 0;                // version that the retained state corresponds to
         const EdgeChanges* changes = nullptr;  // since then; null: unchanged
         EdgeList added, removed, both;
         PreviousSource before;
@@ -60,12 +61,12 @@ private:
     DeltaPlan plan_;
     std::vector<Term> terms_;
     std::vector<Window> windows_;
-    // Of the kept state.
-    bool kept_ = false;
+    // Of the retained state.
+    bool retained_ = false;
     std::vector<Column> seed_;
     std::uint64_t cost_ = 0;    // of the last evaluation of the whole input: rows of all its operators
     std::uint32_t unused_ = 0;  // consecutive states that could not be updated
-    std::uint32_t pause_ = 0;   // evaluations until the next state is kept
+    std::uint32_t pause_ = 0;   // evaluations until the next state is retained
     std::uint64_t runs_ = 0;
     std::vector<const Source*> sources_;
 };
