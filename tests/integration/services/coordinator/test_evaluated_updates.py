@@ -105,7 +105,7 @@ def test_the_w3c_evaluations_that_only_add(clusters, reads) -> None:
         assert RUNNER.canonical(expected) == RUNNER.canonical(state(cluster)), test.id
         cluster.close()
     assert set(refused) == {"copy01", "copy03", "copy06"}, "COPY to a graph with triples"
-    assert len(tests) == 29
+    assert len(tests) == 31
 
 
 @pytest.mark.parametrize("reads", READS)
