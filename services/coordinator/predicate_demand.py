@@ -113,8 +113,8 @@ class KnownVersions:
         self._states: dict[str, DispatcherState] = {}
 
     def cut_until(self, stream: StreamDeclaration, version: int) -> int | None:
-        """Return the end, in ms, of the last open batch with tuples that a version before `version` may have filtered.
-        NEVER if there is no such batch. None while such tuples may still arrive.
+        """Return the end, in ms, of the last open batch from whose events a filter version before `version` may have
+        removed tuples. NEVER if there is no such batch. None while records that passed such a version may still arrive.
         """
         if version == 0:
             return NEVER

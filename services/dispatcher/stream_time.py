@@ -261,7 +261,7 @@ class StreamTime:
 
     def close(self) -> Iterator[ClosedBatch]:
         """Close all batches that the watermark permits. Yields each batch with tuples together with the empty ones
-        before it.
+        before it, then the empty ones after the last of them.
         """
         if self.watermark_ms == NEVER:
             return

@@ -10,7 +10,9 @@ class LogError(PenstockError):
 
 
 class TransientError(LogError, UnavailableError):
-    """The call had no effect. The caller may retry after a pause."""
+    """The operation did not complete now. The caller may repeat the call after a pause. Whether the failed call had an
+    effect is stated by each method.
+    """
 
 
 class Backpressure(LogError):  # noqa: N818 - it says "not now", it is no fault

@@ -211,7 +211,9 @@ def syntax_error(message: str, line: int | None, column: int | None) -> DataErro
 
 
 def memory_message(message: str) -> str:
-    """Return the message for a MemoryError of the library, which also limits the size of a token."""
+    """Return the text of our error for a MemoryError of the library. The library raises one without a message if memory
+    is exhausted, and one with a message if a token is too long.
+    """
     return f"a token of the document is too long: {message}" if message else "the document takes too much memory"
 
 

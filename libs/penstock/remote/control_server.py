@@ -1,4 +1,6 @@
-"""The control server of a store: one thread per connected engine."""
+"""The control server of a store: one thread per connection. An engine has one connection for leases, and one per shard
+for forks.
+"""
 
 from __future__ import annotations
 

@@ -79,8 +79,8 @@ class PlacementView:
         return placement is not None and 0 < len(placement.shards) == len(set(placement.shards.values()))
 
     def replaced(self, instance: str) -> bool:
-        """Return whether the placement has another store prepare each shard that store `instance` serves. Also true if
-        it serves none. False before the first placement.
+        """Return whether, for each shard that store `instance` serves, the placement names another store that prepares
+        the shard. Also true if it serves none. False before the first placement.
         """
         placement = self.refresh()
         return placement is not None and _held(placement.shards, instance) <= {int(n) for n in placement.preparing}

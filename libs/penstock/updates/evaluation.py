@@ -9,6 +9,7 @@ import numpy as np
 
 from penstock.core import _native as native
 from penstock.engine.intake.graph_change import GraphChange
+from penstock.engine.oneshot.failed_frames import clear_locals
 from penstock.engine.oneshot.one_shot import OneShot, Texts
 from penstock.engine.oneshot.updating import UpdateRun
 from penstock.errors import DataPlaneError
@@ -52,8 +53,11 @@ class UpdateEvaluator:
         while True:
             try:
                 return self._evaluate(update, texts)
-            except DataPlaneError as error:
+            except BaseException as error:
+                clear_locals(error)  # they retain the view
                 retries += 1
+                if not isinstance(error, DataPlaneError):
+                    raise
                 if retries > _MAX_RETRIES:
                     self.core.store.give_up(error)
                     raise

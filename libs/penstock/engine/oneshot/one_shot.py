@@ -12,6 +12,7 @@ from penstock.core import _native as native
 from penstock.engine.answers.answer_values import Solutions, Triples, publish
 from penstock.engine.oneshot.drawn_plan import drawn
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, Planned, make_plan
+from penstock.engine.oneshot.failed_frames import clear_locals
 from penstock.errors import DataPlaneError, LimitError
 from penstock.query.ir import Form
 from penstock.query.parser import parse
@@ -133,8 +134,12 @@ class OneShot:
             try:
                 asked = self._asked(ir, base, view)
                 return asked, self._execute(asked, view, timeout_s, memory_mb)
-            except DataPlaneError as error:
+            except BaseException as error:
+                del view  # an error may live long, and must not retain the view
+                clear_locals(error)
                 retries += 1
+                if not isinstance(error, DataPlaneError):
+                    raise
                 if retries > _MAX_RETRIES:
                     self._core.store.give_up(error)
                     raise

@@ -11,6 +11,7 @@ from penstock.core import _native as native
 from penstock.engine.answers.result_formats import ntriples_term
 from penstock.engine.intake.graph_change import NO_QUADS, GraphChange, joined
 from penstock.engine.intake.graph_loading import quads_of
+from penstock.engine.oneshot.failed_frames import clear_locals
 from penstock.errors import DataError
 from penstock.query.algebra.tree import Bgp, BlankNode, Graph, Iri, Literal, Project, Triple, Variable
 from penstock.query.catalogue import STORED_GRAPH
@@ -59,14 +60,23 @@ class UpdateRun:
         """
         self._lease = self.core.dictionary.lease()
         self._view = self.core.store.view()
+        try:
+            self.change = GraphChange.joined(self._changes())
+        except BaseException as error:
+            self._view = self._lease = None  # an error may live long, and must retain neither
+            clear_locals(error)
+            raise
+        return self.change
+
+    def _changes(self) -> list[GraphChange]:
+        """Return the changes of the operations, one after the other."""
         changes = []
         for operation in self.update.operations:
             change = self._operation(operation)
             if change:
                 self._pending.append(change)
                 changes.append(change)
-        self.change = GraphChange.joined(changes)
-        return self.change
+        return changes
 
     def as_nquads(self, most: int) -> tuple[bytes, bytes] | None:
         """Return the removed and the added quads as N-Quads. None if they contain a blank node, which has no name

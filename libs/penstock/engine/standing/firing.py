@@ -112,8 +112,8 @@ class Firing:
             move_on(cohort, self._registry.begin)
 
     def closed(self, stream: LiveStream, batches: int) -> None:
-        """Record that a stream has closed batches, `batches` of them with tuples. During a long pass, it releases
-        unused state after every `_RELEASE_EVERY` batches with tuples.
+        """Record that a stream has closed batches, `batches` of them with tuples. After every `_RELEASE_EVERY` batches
+        with tuples, the call also releases unused state, so that it does not accumulate.
         """
         self._touched[stream] = None
         self._streams.progressed()

@@ -32,7 +32,9 @@ _log = logging.getLogger(__name__)
 
 
 class TokenError(PenstockError):
-    """A file of tokens is missing or malformed. The message names the file and the line."""
+    """A file of tokens, or the name for a new token, is unusable. The message names the file, and the line if a line is
+    malformed.
+    """
 
 
 def new_token(name: str, role: Role) -> tuple[str, str]:

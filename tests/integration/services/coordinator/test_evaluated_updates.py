@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.errors import ConflictError, LimitError, QueryError
+from penstock.errors import ConflictError, LimitError, QueryError, UnavailableError
 from penstock.query.parser import parse
 from penstock.query.protocol_dataset import dataset_of
 from penstock.query.resolve import as_update
@@ -200,3 +200,24 @@ def test_what_is_not_supported_has_its_position(clusters, monkeypatch) -> None:
     monkeypatch.setattr(effects, "MAX_INSERTION", 1)
     with pytest.raises(LimitError, match="MAX_INSERTION"):
         evaluated(cluster, "INSERT DATA { <urn:a> <urn:p> 1, 2 }")
+
+
+def test_a_failed_evaluation_whose_error_lives_on_retains_no_view(clusters, monkeypatch) -> None:
+    cluster = clusters("shm")
+    update(cluster, "INSERT DATA { <urn:s> <urn:p> 1, 2, 3 }")
+    engine, graph = cluster.engines["e0"], cluster.engines["e0"].updates.core.store
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise UnavailableError("the dictionary service does not answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("penstock.engine.oneshot.one_shot.native.execute", fails)
+        with pytest.raises(UnavailableError) as of_query:
+            engine.one_shot.query("SELECT * { ?s <urn:p> ?o }", None, None, None)
+    assert graph.oldest_needed(10**6) == 10**6
+
+    monkeypatch.setattr("penstock.updates.evaluation.to_cluster", fails)
+    with pytest.raises(UnavailableError) as of_update:
+        engine.updates.evaluate("INSERT { ?s <urn:q> ?o } WHERE { ?s <urn:p> ?o }")
+    assert graph.oldest_needed(10**6) == 10**6
+    assert of_query.value is not of_update.value  # both errors still exist

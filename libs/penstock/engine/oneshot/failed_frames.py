@@ -1,0 +1,22 @@
+"""Errors that retain nothing of the execution that raised them."""
+
+from __future__ import annotations
+
+from traceback import clear_frames
+
+
+def clear_locals(error: BaseException) -> None:
+    """Clear the local variables of all finished frames in the tracebacks of an error, its causes and its contexts.
+
+    The future of a thread pool and the frame that awaits it refer to each other through an error. They, and with them
+    the local variables of the failed call, then live until the garbage collector finds them, which may take hours. A
+    view among them would pin its snapshot: stores would retain it, and one that starts again could not grant the lease.
+    """
+    pending, seen = [error], set()
+    while pending:
+        each = pending.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        clear_frames(each.__traceback__)
+        pending += [cause for cause in (each.__cause__, each.__context__) if cause is not None]
