@@ -74,10 +74,15 @@ class Decision(NamedTuple):
 
 
 class AuthorizingBroker:
-    """The broker. `bootstrap_servers` is the door for the cluster's principals, `admin` the one for the tests."""
+    """The broker. `bootstrap_servers` is the door for the cluster's principals, `admin` the one for the tests.
 
-    def __init__(self, folder: Path, prefix: str) -> None:
+    `certificates`: a directory with ca.crt, and broker.crt and broker.key, with which the door for principals has TLS.
+    """
+
+    def __init__(self, folder: Path, prefix: str, certificates: Path | None = None) -> None:
         self.prefix, self._port, self._access = prefix, free_port(), folder / "access.log"
+        self._certificates = certificates
+        self._protocol = "SASL_PLAINTEXT" if certificates is None else "SASL_SSL"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "log4j2.properties").write_text(_LOG.format(path=self._access))
         users = " ".join(f'user_{self.user(principal)}="{PASSWORD}"' for principal in Principal)
@@ -86,10 +91,24 @@ class AuthorizingBroker:
             "super.users": "User:ANONYMOUS",
             "allow.everyone.if.no.acl.found": "false",
             "sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{_LOGIN} {users};",
+            f"listener.name.{self._protocol.lower()}.plain.sasl.jaas.config": f"{_LOGIN} {users};",
+            **self._key_store(folder),
         }
         jvm = (*_JVM, f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}")
-        self.broker = Broker(folder / "node", jvm=jvm, listeners={"SASL_PLAINTEXT": self._port}, properties=properties)
+        self.broker = Broker(folder / "node", jvm=jvm, listeners={self._protocol: self._port}, properties=properties)
+
+    def _key_store(self, folder: Path) -> dict[str, str]:
+        if self._certificates is None:
+            return {}
+        both = folder / "broker.pem"
+        both.touch(0o600)
+        both.write_text("".join((self._certificates / f"broker.{end}").read_text() for end in ("key", "crt")))
+        return {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(both)}
+
+    @property
+    def port(self) -> int:
+        """The port of the door for principals."""
+        return self._port
 
     @property
     def bootstrap_servers(self) -> str:
@@ -100,12 +119,13 @@ class AuthorizingBroker:
 
     def properties(self, principal: Principal) -> dict[str, str]:
         """librdkafka properties of a principal."""
-        return {
-            "security.protocol": "SASL_PLAINTEXT",
+        found = {
+            "security.protocol": self._protocol,
             "sasl.mechanism": "PLAIN",
             "sasl.username": self.user(principal),
             "sasl.password": PASSWORD,
         }
+        return found if self._certificates is None else found | {"ssl.ca.location": str(self._certificates / "ca.crt")}
 
     def log(self, principal: Principal) -> KafkaLog:
         return KafkaLog(self.bootstrap_servers, self.properties(principal), give_up_s=20)
