@@ -87,11 +87,11 @@ def run(environment: dict[str, str], *, files: int = 1024) -> dict[str, list[dic
 def plant_topics(log: KafkaLog, topics: ClusterTopics) -> None:
     """Make topics with another number of partitions, clean-up, size and retention, and leave one out."""
     names = topics.names
-    made = [topic for topic in topics.all() if topic.name not in (names.shards, names.late)]
+    made = [topic for topic in topics.all() if topic.name not in (names.shards, names.quarantine)]
     log.create([Topic(names.shards, 3), *made])
     configure(log, names.shards, retention_ms="60000")
     configure(log, names.control, cleanup_policy="delete")
-    configure(log, names.dictionary, cleanup_policy="compact", max_message_bytes="1000000")
+    configure(log, topics.progress, cleanup_policy="compact", max_message_bytes="1000000")
 
 
 def plant_files(folder: Path) -> dict[str, str]:
@@ -147,8 +147,8 @@ def test_one_run_finds_all_planted_faults(broker, topic_prefix, tmp_path: Path):
         "topics": [
             f"{names.shards} has 3 partitions, expected 4",
             f"{names.control} has cleanup.policy=delete",
-            f"{names.dictionary} accepts records of 1000000 bytes",
-            f"missing: {names.late}",
+            f"{topics.progress} accepts records of 1000000 bytes",
+            f"missing: {names.quarantine}",
         ],
         "retention": ["is kept for 60 s, the oldest checkpoint is 7,2"],
         "dictionary": ["grpc://127.0.0.1:1"],

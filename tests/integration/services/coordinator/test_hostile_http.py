@@ -81,9 +81,10 @@ def test_streams_are_listed_and_steps_go_on_while_a_document_is_read(served, mon
         return Insertion([[], [], [], []], (), 0)
 
     monkeypatch.setattr(Insertion, "of_document", slow)
-    monkeypatch.setattr(Insertion, "of_update", slow)
+    monkeypatch.setattr(Insertion, "of_operation", slow)
+    headers = {"content-type": "application/sparql-update"} if path == "/update" else {}
     with served.http, ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(served.http.post, path, content=b"anything")
+        asked = pool.submit(served.http.post, path, content=b"anything", headers=headers)
         assert reading.wait(60)
         assert not served.lock.locked()
         assert served.http.get("/streams").status_code == 200

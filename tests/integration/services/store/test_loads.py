@@ -191,7 +191,7 @@ def test_manifests_that_cannot_be_loaded_are_refused_and_change_nothing(cluster:
     first, *others = manifest.files
     missing = dataclasses.replace(first, name="nothing.parquet")
     for wrong, message in (
-        (dataclasses.replace(manifest, files=(missing, *others)), "not there"),
+        (dataclasses.replace(manifest, files=(missing, *others)), "cannot find it"),
         (dataclasses.replace(manifest, files=(first, first, *others)), "same bin"),
         (dataclasses.replace(manifest, pieces=1), "not made for 4 shards"),
         (dataclasses.replace(manifest, folder="no-such-scheme://x"), "not a folder"),
