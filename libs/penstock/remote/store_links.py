@@ -295,11 +295,19 @@ class StoreLinks:
     def _lease(self, graph: LeasedGraph, held: _Held) -> dict[int, int]:
         """Request a lease that covers all open views and all future reads of this engine. Returns the epochs of the
         store's shards.
+
+        A store that has started again may no longer have the snapshot of an open view. Then the lease covers future
+        reads only, and reads of older views fail.
         """
         began = self._clock()
         snapshot = graph.snapshot
         needed = min(snapshot, graph.oldest_needed(snapshot))
-        held.granted, epochs = held.link.lease(self._engine, needed, self._lease_ms)
+        try:
+            held.granted, epochs = held.link.lease(self._engine, needed, self._lease_ms)
+        except DataPlaneError as error:
+            if needed == snapshot or error.fault != "refused":
+                raise
+            held.granted, epochs = held.link.lease(self._engine, snapshot, self._lease_ms)
         held.until = lease_end(began, self._lease_ms / 1000)
         return epochs
 
