@@ -69,7 +69,10 @@ class UpdateEvaluator:
         insertions = self.insertions()
         graph = SnapshotGraph(self.core.store)
         core = replace(self.core, store=cast("StoredGraph", graph))
-        added = _ClusterRun(core, OneShot(core, self.streams, texts), update).evaluate().added
+        try:
+            added = _ClusterRun(core, OneShot(core, self.streams, texts), update).evaluate().added
+        finally:
+            graph.close()
         del lease
         check_size(len(added[0]))
         names = np.unique(added[3])
@@ -99,14 +102,19 @@ class SnapshotGraph:
     placement = None  # forks would read the stores without the changes of earlier operations
 
     def __init__(self, graph: StoredGraph) -> None:
-        self._view = graph.view()
+        self._view: native.Source | None = graph.view()
         self.labels = native.Store("", 1)
         self.labels.define_labels(1, *graph.labels.label_pairs())  # after the view, whose labels it must have
 
     def view(self, bounds: Sequence[tuple[int, int]] = ()) -> native.Source:
         """Return the view of the snapshot."""
         del bounds
+        assert self._view is not None
         return self._view
+
+    def close(self) -> None:
+        """Release the view, even if the closures of a failed evaluation still refer to this graph."""
+        self._view = None
 
     def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:
         """Return None: all operators run in this process."""
