@@ -19,14 +19,16 @@ _HEADER_BYTES = 10  # upper bound for the lengths of a header's name and value
 
 def headers_bytes(headers: Headers) -> int:
     """Return the bytes that headers add to a record."""
-    return sum(len(name.encode()) + len(value) + _HEADER_BYTES for name, value in headers)
+    size = 0
+    for name, value in headers:
+        size += len(name.encode()) + len(value) + _HEADER_BYTES
+    return size
 
 
 def wire_bytes(record: Record) -> int:
     """Return an upper bound of a record's uncompressed bytes in a topic."""
-    return (
-        _BATCH_BYTES + _RECORD_BYTES + len(record.key or b"") + len(record.value or b"") + headers_bytes(record.headers)
-    )
+    size = _BATCH_BYTES + _RECORD_BYTES + len(record.key or b"") + len(record.value or b"")
+    return size + headers_bytes(record.headers) if record.headers else size
 
 
 def check_sizes(records: Iterable[Record], limit: int = MAX_RECORD_BYTES) -> None:

@@ -76,32 +76,33 @@ class KafkaWriter:
     def __init__(self, log: KafkaConnection) -> None:
         self._log = log
         # If a record is lost permanently, later ones must not be written: readers would see a gap.
-        self._producer = Producer(log.client(**_WRITING, **{"enable.gapless.guarantee": True}))
+        settings = {"enable.gapless.guarantee": True, "delivery.report.only.error": True}
+        self._producer = Producer(log.client(**_WRITING, **settings))
         self._failure: KafkaError | None = None
         self._refusing_topic = ""
         self._appending = Appending()
 
     def _on_delivery(self, error: KafkaError | None, message: confluent_kafka.Message) -> None:
-        if self._reason is None and error is not None:
+        if error is not None and self._reason is None:
             self._failure, self._refusing_topic = error, message.topic() or ""
 
     @property
     def _reason(self) -> KafkaError | None:
-        """The error of the first refused record. The client purges other records because of the refusal; their errors
-        are ignored, although they may arrive earlier.
-        """
+        """The error of the first refused record. Errors of records purged because of it do not count."""
         return None if self._failure is None or self._failure.code() in _PURGED else self._failure
 
     def submit(self, record: Record) -> None:
         """Queue a record for sending."""
-        check_sizes([record])
+        check_sizes((record,))
         self._log.check(Partition(record.topic, record.partition))
-        try:
-            with self._refusing():
-                self._producer.poll(0)
-                produce(self._producer, record, self._on_delivery)
+        try:  # runs per record: no context manager
+            self._producer.poll(0)
+            produce(self._producer, record, self._on_delivery)
         except BufferError as error:
             raise Backpressure("too many records are in flight to the brokers") from error
+        except (KafkaException, SystemError):
+            with self._refusing():
+                raise
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
