@@ -96,6 +96,12 @@ void append(Stream& stream, const TimesIn& ts, const IdsIn& s, const IdsIn& p, c
     stream.append(view(ts), view(s), view(p), view(o));
 }
 
+void append_changes(Stream& stream, const TimesIn& ts, const IdsIn& s, const IdsIn& p, const IdsIn& o,
+                    const ColumnIn<std::uint8_t>& removed) {
+    const Unlocked released;
+    stream.append_changes(view(ts), view(s), view(p), view(o), view(removed));
+}
+
 /// Up to this many events, ingestion is faster than releasing and acquiring the GIL.
 constexpr std::size_t kFew = 1024;
 
@@ -169,6 +175,8 @@ void bind_streams(nb::module_& m) {
              nb::arg("o").noconvert(), "beyond"_a, "watermark"_a, "lateness_ms"_a, "max_ahead_ms"_a, "time_limit"_a,
              "until"_a)
         .def("append", &append, "ts"_a, "s"_a, "p"_a, "o"_a)
+        .def("append_changes", &append_changes, "ts"_a, "s"_a, "p"_a, "o"_a, "removed"_a)
+        .def("removals", &Stream::removals, nb::rv_policy::reference_internal)
         .def("close", &Stream::close, "batch"_a, unlocked)
         .def_static("close_together", &close_together, "streams"_a)
         .def("first_open", &Stream::first_open)

@@ -80,12 +80,13 @@ class Push:
     iri: str
     time: int
     data: str
+    format: str = "nt"
 
     def apply(self, system: Any, tally: Tally) -> None:
-        system.push(self.iri, self.time, self.data)
+        system.push(self.iri, self.time, self.data, self.format)
 
     def __str__(self) -> str:
-        return f"engine.push({self.iri!r}, {self.data!r}, timestamp={self.time})"
+        return f"engine.push({self.iri!r}, {self.data!r}, timestamp={self.time}, format={self.format!r})"
 
 
 @dataclass(frozen=True)
@@ -94,12 +95,13 @@ class PushMany:
 
     iri: str
     events: tuple[tuple[int, str], ...]
+    format: str = "nt"
 
     def apply(self, system: Any, tally: Tally) -> None:
-        system.push_many(self.iri, list(self.events))
+        system.push_many(self.iri, list(self.events), self.format)
 
     def __str__(self) -> str:
-        return f"engine.push_events({self.iri!r}, {list(self.events)!r})"
+        return f"engine.push_events({self.iri!r}, {list(self.events)!r}, {self.format!r})"
 
 
 @dataclass(frozen=True)

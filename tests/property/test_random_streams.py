@@ -9,6 +9,7 @@ import pytest
 
 from property import cases, running
 from property.changing import compared, make_changing
+from property.patching import make_patching
 from support.meaning import Tally
 
 PORTION = 10
@@ -16,14 +17,16 @@ FOUND = (191, 1462, 1841, 2141, 2222, 5146, 6480, 7433, 10_067, 10_450, 10_686, 
 """Cases that once differed (as long as the generator makes them as it did)."""
 
 
-def _hold(first: int, *, split: bool = False, scoping: bool = False, changing: bool = False) -> None:
+def _hold(
+    first: int, *, split: bool = False, scoping: bool = False, changing: bool = False, patching: bool = False
+) -> None:
     """`split`: queries compute terms and join with them, over a partial dictionary. `scoping`: property/scoping.py.
-    `changing`: property/changing.py.
+    `changing`: property/changing.py. `patching`: property/patching.py.
     """
     tally, found = Tally(), []
     for seed in range(first, first + PORTION):
         made = cases.make_computing if split else cases.make_scoping if scoping else cases.make
-        case = make_changing(seed) if changing else made(seed)
+        case = make_patching(seed) if patching else make_changing(seed) if changing else made(seed)
         difference = running.run(case, tally, split=split)
         if difference is not None:
             found.append(f"case {seed}, {difference}")
@@ -105,6 +108,18 @@ def test_updates_that_remove_agree_with_the_model(first: int) -> None:
 @pytest.mark.parametrize("first", range(52_000, 54_000, PORTION))
 def test_updates_that_remove_agree_with_the_model_in_two_thousand_more(first: int) -> None:
     _hold(first, changing=True)
+
+
+@pytest.mark.parametrize("first", range(56_000, 56_120, PORTION))
+def test_streams_that_remove_agree_with_the_model(first: int) -> None:
+    """RDF Patches as events: 1 and 3 shards, late events, restarts and crashes, updates in between."""
+    _hold(first, patching=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(58_000, 60_000, PORTION))
+def test_streams_that_remove_agree_with_the_model_in_two_thousand_more(first: int) -> None:
+    _hold(first, patching=True)
 
 
 def test_the_model_of_updates_agrees_with_pyoxigraph() -> None:

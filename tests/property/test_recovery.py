@@ -38,9 +38,11 @@ CHANGES = (
 streams = st.sampled_from(STREAMS)
 times = st.integers(0, 900)
 events = st.lists(st.tuples(times, st.sampled_from(["good", "good", "timed", "bad", "far"])), min_size=1, max_size=4)
+patches = st.lists(st.tuples(times, st.lists(st.integers(0, 9), max_size=4)), min_size=1, max_size=3)
 operations = st.one_of(
     st.tuples(st.just("push"), streams, events),
     st.tuples(st.just("push"), streams, events),
+    st.tuples(st.just("patch"), streams, patches),
     st.tuples(st.just("advance"), st.sampled_from([*STREAMS, None]), times, st.booleans()),
     st.tuples(st.just("register"), st.sampled_from(sorted(TEXTS))),
     st.tuples(st.just("stop"), st.sampled_from(sorted(TEXTS))),
@@ -80,6 +82,14 @@ class System:
             data = "no triple" if kind == "bad" else f"<urn:a> <{label}> <urn:{self._events}> ."
             chunk.append(((1 << 50) if kind == "far" else time, data))
         self._engine.push_events(iri, chunk)
+
+    def _patch(self, iri: str, given_events: list[tuple[int, list[int]]]) -> None:
+        """Push patches: even numbers add a triple, odd ones remove it; 9 removes one of a timing predicate."""
+        chunk = []
+        for time, numbers in given_events:
+            rows = [f"{'AD'[n % 2]} <urn:a> <urn:{'q' if n == 9 else 'p'}> <urn:n{n // 2}> .\n" for n in numbers]
+            chunk.append((time, "".join(rows)))
+        self._engine.push_events(iri, chunk, "rdf-patch")
 
     def _advance(self, iri: str | None, time: int, skip: bool) -> None:
         self._engine.advance(iri, time, skip)

@@ -19,7 +19,7 @@ from support.answers import Answer, Rows
 from support.evaluator import Content, Data, bag_difference
 from support.header import STORED, Header, WindowSpec
 from support.references import by_pyoxigraph
-from support.terms import Triple, parse_triples, parse_update
+from support.terms import Triple, parse_patch, parse_triples, parse_update
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,6 +33,7 @@ class Accepted:
     time: int
     arrival: int
     triple: Triple
+    removes: bool = False
 
 
 @dataclass
@@ -55,6 +56,10 @@ class StreamModel:
     def closed(self) -> float:
         """The end of the last closed batch."""
         return -math.inf if self.watermark is None else self.watermark // self.batch_ms * self.batch_ms
+
+    @property
+    def asserted(self) -> list[Accepted]:
+        return [a for a in self.tuples if not a.removes]
 
     def end_of_batch(self, time: int) -> int:
         return -(-time // self.batch_ms) * self.batch_ms
@@ -151,8 +156,8 @@ class OracleEngine:
         settings.pop("retention_ms", None)
         self.streams[iri] = StreamModel(iri, **settings)
 
-    def push(self, iri: str, data: str, timestamp: int) -> str:
-        """Offer one event. Returns "taken", "late" or "refused"."""
+    def push(self, iri: str, data: str, timestamp: int, syntax: str = "nt") -> str:
+        """Offer one event: N-Triples, or an RDF Patch. Returns "taken", "late" or "refused"."""
         stream = self.streams[iri]
         mark = stream.watermark
         if timestamp > max(mark if mark is not None else -math.inf, self._clock()) + stream.max_ahead_ms:
@@ -162,8 +167,9 @@ class OracleEngine:
             stream.late.append((timestamp, data))
             return "late"
         self._give_points(stream, stream.end_of_batch(timestamp) - stream.batch_ms)
-        for triple in dict.fromkeys(parse_triples(data)):
-            self._accept(stream, timestamp, triple)
+        rows = parse_patch(data) if syntax == "rdf-patch" else dict.fromkeys((True, t) for t in parse_triples(data))
+        for adds, triple in rows:
+            self._accept(stream, timestamp, triple, removes=not adds)
         self._move(stream, timestamp - 1 - stream.lateness_ms)
         return "taken"
 
@@ -223,8 +229,8 @@ class OracleEngine:
         return meaning(data, 0) if meaning else by_pyoxigraph(header.sparql, data)
 
     # ---- time
-    def _accept(self, stream: StreamModel, time: int, triple: Triple) -> None:
-        stream.tuples.append(Accepted(time, self._arrivals, triple))
+    def _accept(self, stream: StreamModel, time: int, triple: Triple, *, removes: bool = False) -> None:
+        stream.tuples.append(Accepted(time, self._arrivals, triple, removes))
         self._arrivals += 1
 
     def _give_points(self, stream: StreamModel, point: int) -> None:
@@ -266,7 +272,7 @@ class OracleEngine:
 
     def _counted(self, query: QueryModel, window: WindowSpec, until: float) -> list[Accepted]:
         assert query.point is not None
-        tuples = [a for a in self.streams[window.stream].tuples if query.point < a.time <= until]
+        tuples = [a for a in self.streams[window.stream].asserted if query.point < a.time <= until]
         return sorted(tuples, key=lambda a: (a.time, a.arrival))
 
     def _resolved(self, window: WindowSpec, header: Header) -> WindowSpec:
@@ -311,7 +317,7 @@ class OracleEngine:
         own = query.own_instant(window, time)
         start = None if window.range_ms is None else own - window.range_ms
         oldest = max(query.point, -math.inf if start is None else start)
-        tuples = self.streams[window.stream].tuples
+        tuples = self.streams[window.stream].asserted
         return {a.triple for a in tuples if oldest < a.time <= own}, (start, own)
 
     def _stored_at(self, time: float, named: set[str]) -> dict[str | None, set[Triple]]:
@@ -325,13 +331,16 @@ class OracleEngine:
         return stored
 
     def _log_closed(self) -> None:
-        """Log what closed batches have stored since the last time. Additions commute, so their order does not matter."""
+        """Log what closed batches have stored and removed since the last time, in the order of times and arrivals. Two
+        streams that remove do not absorb into the same graph, so the order of streams does not matter.
+        """
         for stream in self.streams.values():
             until, before = stream.closed, stream.logged
-            for a in stream.tuples if until > before else ():
+            for a in sorted(stream.tuples, key=lambda a: (a.time, a.arrival)) if until > before else ():
                 if before < a.time <= until and stream.absorbs(a.triple):
                     batch = stream.end_of_batch(a.time)
-                    self._log.append(StoredOperation(True, stream.absorb_into, a.triple, stream.iri, batch))
+                    graph = stream.absorb_into
+                    self._log.append(StoredOperation(not a.removes, graph, a.triple, stream.iri, batch))
             stream.logged = max(until, before)
 
     def _dataset(self, query: QueryModel, contents: dict[str, set[Triple]], time: int) -> Data:

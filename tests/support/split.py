@@ -100,12 +100,12 @@ class SplitSystem(EngineSystem):
         del operations
         data_change(self._whole, as_update(parse(text))).commit(self._whole)
 
-    def push(self, iri: str, time: int, data: str) -> None:
-        super().push(iri, time, data)
+    def push(self, iri: str, time: int, data: str, syntax: str = "nt") -> None:
+        super().push(iri, time, data, syntax)
         self._forget()
 
-    def push_many(self, iri: str, events: list[tuple[int, str]]) -> None:
-        super().push_many(iri, events)
+    def push_many(self, iri: str, events: list[tuple[int, str]], syntax: str = "nt") -> None:
+        super().push_many(iri, events, syntax)
         self._forget()
 
     def advance(self, iri: str | None, time: int) -> None:

@@ -47,12 +47,12 @@ class OracleSystem:
     def stop(self, name: str) -> None:
         self.model.stop(name)
 
-    def push(self, iri: str, time: int, data: str) -> None:
-        self.model.push(iri, data, time)
+    def push(self, iri: str, time: int, data: str, syntax: str = "nt") -> None:
+        self.model.push(iri, data, time, syntax)
 
-    def push_many(self, iri: str, events: list[tuple[int, str]]) -> None:
+    def push_many(self, iri: str, events: list[tuple[int, str]], syntax: str = "nt") -> None:
         for time, data in events:
-            self.model.push(iri, data, time)
+            self.model.push(iri, data, time, syntax)
 
     def advance(self, iri: str | None, time: int) -> None:
         self.model.advance(iri, time)
@@ -105,11 +105,11 @@ class EngineSystem:
     def stop(self, name: str) -> None:
         self.handles.pop(name).stop()
 
-    def push(self, iri: str, time: int, data: str) -> None:
-        self.engine.push(iri, data, timestamp=time)
+    def push(self, iri: str, time: int, data: str, syntax: str = "nt") -> None:
+        self.engine.push(iri, data, timestamp=time, format=syntax)
 
-    def push_many(self, iri: str, events: list[tuple[int, str]]) -> None:
-        self.engine.push_events(iri, events)
+    def push_many(self, iri: str, events: list[tuple[int, str]], syntax: str = "nt") -> None:
+        self.engine.push_events(iri, events, syntax)
 
     def advance(self, iri: str | None, time: int) -> None:
         self.engine.advance(iri, time)

@@ -34,6 +34,13 @@ def parse_triples(data: str | bytes) -> list[Triple]:
     return [(scoped(q.subject), q.predicate, scoped(q.object)) for q in quads]
 
 
+def parse_patch(data: str) -> list[tuple[bool, Triple]]:
+    """Parse the A and D rows of an RDF Patch, in order: whether the row adds, and its triple."""
+    rows = [line for line in data.split("\n") if line[:2] in ("A ", "D ")]
+    triples = parse_triples("\n".join(row[2:] for row in rows))
+    return [(row[0] == "A", triple) for row, triple in zip(rows, triples, strict=True)]
+
+
 def parse_update(text: str) -> Iterator[tuple[str | None, Triple]]:
     """Return the quads of an `INSERT DATA` (graph None = default), with new blank nodes."""
     scope = next(_scopes)

@@ -11,6 +11,7 @@ from penstock.errors import DataError
 from penstock.log import Record
 from penstock.rdf.bulk_files import Source
 from penstock.rdf.formats import Format
+from penstock.rdf.patches import format_in_cluster
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -37,7 +38,7 @@ def document_of(
 
 def event_of(topic: str, time_ms: int, data: EventData, syntax: str) -> Record:
     """Return the Kafka record of an event (docs/kafka.md). DataError if its time or format is invalid."""
-    media = (Format.named(syntax) if isinstance(data, str | bytes) else Format.N_TRIPLES).media_type
+    media = (format_in_cluster(syntax) if isinstance(data, str | bytes) else Format.N_TRIPLES).media_type
     stamp = str(checked_time(time_ms)).encode()
     value = original_bytes(data if isinstance(data, str | bytes) else list(data))
     return Record(topic, value, headers=(("content-type", media.encode()), ("timestamp", stamp)))

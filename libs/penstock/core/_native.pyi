@@ -243,6 +243,9 @@ class Stream(SliceSource):
         max_ahead_ms: int, time_limit: int, until: int,
     ) -> int | None: ...
     def append(self, ts: Times, s: Ids, p: Ids, o: Ids) -> None: ...
+    # rows with removed[row] != 0 remove their triples from the stored graph, with their batch
+    def append_changes(self, ts: Times, s: Ids, p: Ids, o: Ids, removed: NDArray[np.uint8]) -> None: ...
+    def removals(self) -> SliceSource: ...   # for windows over what the stream has removed
     def close(self, batch: int) -> int: ...   # returns the number of closed batches with tuples
     @staticmethod
     def close_together(streams: list[tuple[Stream, int]]) -> list[int]: ...   # closes each stream up to its batch

@@ -288,7 +288,8 @@ class Engine:
         timestamp: int,
         format: str = "nt",  # noqa: A002 - a public name
     ) -> PushReport:
-        """Push one event: RDF text in `format`, or rdflib triples. All its triples have the time `timestamp`, in ms.
+        """Push one event: RDF text in `format`, or rdflib triples. All its triples have the time `timestamp`, in ms. An
+        event in "rdf-patch" may also remove triples from the stored graph.
 
         A late event is not an error: the report counts it, and the method `late` returns it. An event that is invalid
         or too far ahead becomes a dead letter, and the call raises DataError.

@@ -4,7 +4,7 @@
 - /rdf-graphs, /rdf-graphs/PATH: the SPARQL 1.1 Graph Store HTTP Protocol
 - GET /streams, /queries
 - PUT, GET, DELETE /streams/IRI: JSON settings
-- POST /streams/IRI/events: one event (RDF, ?timestamp=), or one JSON object per line,
+- POST /streams/IRI/events: one event (RDF or RDF Patch, ?timestamp=), or one JSON object per line,
   {"timestamp": ms, "data": RDF} (?format=)
 - POST /streams/IRI/advance (?timestamp=, ?skip=true)
 - POST /streams/IRI/late, /dead-letters: return the new refused events
@@ -47,6 +47,7 @@ from penstock.http.web_access import Access
 from penstock.http.web_limits import READ_AT_ONCE
 from penstock.json_text import parse_json
 from penstock.rdf.formats import Format
+from penstock.rdf.patches import PATCH, event_format
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -149,11 +150,11 @@ class _Handler:
         body = await body_of(request)
         if content_type == _LINES:
             events = await run_in_threadpool(_event_lines, body)
-            syntax = Format.named(asked.get("format", "nt")).value
+            syntax = event_format(asked.get("format", "nt"))
             report = await self._read(syntax, self._engine.push_events, iri, events, syntax)
             hint = unit_warning(iri, (at for at, _ in events))
             return JSONResponse({"events": len(events), **asdict(report), **_warning(hint)}, 202)
-        syntax, time_ms = Format.named(content_type).value, _milliseconds(asked.get("timestamp"))
+        syntax, time_ms = event_format(content_type), _milliseconds(asked.get("timestamp"))
         report = await self._read(syntax, self._engine.push, iri, body, time_ms, syntax)
         return JSONResponse({"events": 1, **asdict(report), **_warning(unit_warning(iri, [time_ms]))}, 202)
 
@@ -161,7 +162,7 @@ class _Handler:
         """Call `verb`, which parses documents, in a thread. For formats whose parsing may take seconds, at most
         READ_AT_ONCE calls run at a time, so that threads stay free for other requests.
         """
-        if Format.named(syntax).is_native:
+        if syntax == PATCH or Format.named(syntax).is_native:
             return await run_in_threadpool(verb, *what)
         async with self._reading:
             return await run_in_threadpool(verb, *what)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.engine.limits import MAX_TIME_MS
 from penstock.errors import DataError
 from penstock.rdf.formats import Format
+from penstock.rdf.patches import format_in_cluster
 
 if TYPE_CHECKING:
     from penstock.log import Message
@@ -55,7 +56,7 @@ def read_event(message: Message) -> Event:
     stamp = headers.get(TIMESTAMP)
     time_ms = message.timestamp_ms if stamp is None else _time(TIMESTAMP, stamp)
     content_type = headers.get(CONTENT_TYPE)
-    syntax = _N_TRIPLES if content_type is None else Format.named(content_type.decode("utf-8", "replace")).value
+    syntax = _N_TRIPLES if content_type is None else format_in_cluster(content_type.decode("utf-8", "replace")).value
     return Event(message.offset, time_ms, syntax, message.value, None, message.headers)
 
 

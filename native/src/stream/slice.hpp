@@ -34,6 +34,8 @@ struct OpenBatch {
     std::vector<std::int64_t> ts;
     std::vector<TermId> s, o;
     std::vector<std::uint32_t> predicate;  // numbers of StreamPredicates
+    // Of removals: how many of the batch's assertions had arrived before each. Empty for assertions.
+    std::vector<std::uint32_t> earlier;
 
     std::size_t size() const { return ts.size(); }
 };

@@ -20,8 +20,9 @@ StreamOptions checked(StreamOptions options) {
     return options;
 }
 
-std::string region_path(const Store& store, std::uint32_t number) {
-    return region_file(store.directory(), "stream-" + std::to_string(number));
+std::string region_path(const Store& store, const StreamOptions& options) {
+    const std::string name = "stream-" + std::to_string(options.number);
+    return region_file(store.directory(), options.of_removals ? name + "-removals" : name);
 }
 
 /// A stream may only contain terms that outlive an evaluation; the store uses other tags for its own purposes.
@@ -38,7 +39,7 @@ Stream::Impl::Impl(Store& store, Dictionary& dictionary, StreamOptions given)
       dictionary(dictionary),
       options(checked(std::move(given))),
       predicates(store.labels(), dictionary, options),
-      ring(region_path(store, options.number), options.number, options.batch_ms) {}
+      ring(region_path(store, options), options.number, options.batch_ms) {}
 
 Stream::Stream(Store& store, Dictionary& dictionary, StreamOptions options)
     : impl_(std::make_unique<Impl>(store, dictionary, std::move(options))) {}
@@ -136,30 +137,48 @@ std::optional<std::int64_t> Stream::take(std::span<const std::int64_t> ts, std::
 std::size_t Stream::close(std::int64_t batch) {
     Impl& stream = *impl_;
     std::size_t held = 0;
-    for (; !stream.open.empty() && stream.open.begin()->first <= batch; ++held) stream.close_first();
-    if (batch > stream.closed) {
-        stream.store.set_vts(stream.options.number, batch);
-        stream.closed = batch;
+    for (auto first = stream.first_open(); first && *first <= batch; first = stream.first_open(), ++held) {
+        stream.close_batch(*first);
     }
+    if (batch > stream.closed) stream.closed_to(batch);
     return held;
 }
 
-void Stream::Impl::close_first() {
-    const auto first = open.begin();
-    const auto& [batch, tuples] = *first;
-    add_slice(batch, tuples, true);
-    open_tuples -= tuples.size();
+void Stream::Impl::closed_to(std::int64_t batch) {
     closed = batch;
-    open.erase(first);
-    store.set_vts(options.number, closed);
+    if (removals_) removals_->impl_->closed = batch;
+    store.set_vts(options.number, batch);
 }
 
 /// Nothing changes if writing the slice or the commit fails: a slice that is not published does not exist.
-void Stream::Impl::add_slice(std::int64_t batch, const OpenBatch& tuples, bool absorb) {
+void Stream::Impl::close_batch(std::int64_t batch) {
+    if (const OpenBatch* removed = open_removals(batch)) {
+        close_changes(batch, *removed);
+    } else {
+        const OpenBatch& tuples = open.begin()->second;
+        const SliceRing::Place place = write_slice(batch, tuples);
+        absorb_timeless(batch, tuples);
+        publish_slice(batch, tuples, place);
+    }
+    erase_open(batch);
+    closed_to(batch);
+}
+
+void Stream::Impl::erase_open(std::int64_t batch) {
+    const auto at = open.find(batch);
+    if (at == open.end()) return;
+    open_tuples -= at->second.size();
+    open.erase(at);
+}
+
+SliceRing::Place Stream::Impl::write_slice(std::int64_t batch, const OpenBatch& tuples) {
     const SliceWriter writer(batch, tuples, predicates);
     const SliceRing::Place place = ring.place(writer.bytes());
     writer.write(place.data, place.sequence);
-    if (absorb) absorb_timeless(batch, tuples);
+    return place;
+}
+
+void Stream::Impl::publish_slice(std::int64_t batch, const OpenBatch& tuples, const SliceRing::Place& place) {
     ring.publish(place);
     // Batches open in almost any order, but slices are freed oldest first: until this one is, its terms are in use.
     for (auto before = live.rbegin(); before != live.rend() && before->oldest_tick > tuples.tick; ++before) {
@@ -195,8 +214,12 @@ void Stream::Impl::absorb_timeless(std::int64_t batch, const OpenBatch& tuples) 
 std::int64_t Stream::closed() const { return impl_->closed; }
 std::int64_t Stream::batch_ms() const { return impl_->options.batch_ms; }
 
-std::optional<std::int64_t> Stream::first_open() const {
-    return impl_->open.empty() ? std::nullopt : std::optional(impl_->open.begin()->first);
+std::optional<std::int64_t> Stream::first_open() const { return impl_->first_open(); }
+
+std::optional<std::int64_t> Stream::Impl::first_open() const {
+    const auto first = open.empty() ? std::nullopt : std::optional(open.begin()->first);
+    const auto removed = removals_ ? removals_->impl_->first_open() : std::nullopt;
+    return first && removed ? std::min(first, removed) : first ? first : removed;
 }
 
 // ---- live slices
@@ -210,18 +233,24 @@ void Stream::release(std::int64_t batch) {
         stream.ring.free(slice.segment, header.bytes);
         stream.live.pop_front();
     }
+    if (stream.removals_) stream.removals_->release(batch);
 }
 
 Tick Stream::oldest_tick() const {
     Tick oldest = impl_->live.empty() ? std::numeric_limits<Tick>::max() : impl_->live.front().oldest_tick;
     for (const auto& [batch, tuples] : impl_->open) oldest = std::min(oldest, tuples.tick);
-    return oldest;
+    return impl_->removals_ ? std::min(oldest, impl_->removals_->oldest_tick()) : oldest;
 }
 
-std::size_t Stream::live_tuples() const { return impl_->open_tuples + impl_->live_tuples; }
+std::size_t Stream::live_tuples() const {
+    const std::size_t removed = impl_->removals_ ? impl_->removals_->live_tuples() : 0;
+    return impl_->open_tuples + impl_->live_tuples + removed;
+}
 std::uint64_t Stream::stored_tuples() const { return impl_->stored_tuples; }
 std::size_t Stream::live_bytes() const { return impl_->charged_bytes(); }
-std::size_t Stream::held_bytes() const { return impl_->ring.held_bytes(); }
+std::size_t Stream::held_bytes() const {
+    return impl_->ring.held_bytes() + (impl_->removals_ ? impl_->removals_->held_bytes() : 0);
+}
 
 void Stream::slices(std::int64_t first, std::int64_t last, const std::function<void(const SliceView&)>& f) const {
     const auto& live = impl_->live;

@@ -33,6 +33,7 @@ struct StreamOptions {
     std::vector<TermId> timing;    // timing predicates
     TermId absorb_graph = 0;       // 0 = default graph
     std::size_t memory_bytes = 0;  // of slices and open batches; 0 = no limit
+    bool of_removals = false;      // the stream holds the removals of the stream with this number, which owns it
 };
 
 /// The closed batches of a stream, for windows.
@@ -90,10 +91,18 @@ public:
     void append(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> p,
                 std::span<const TermId> o);
 
+    /// As append(), for rows of which those with `removed[row] != 0` remove their triples from the stored graph, with
+    /// their batch. Removals are in no slice of this stream. Rows take effect in the order (event time, arrival).
+    /// Removals of timing predicates have no effect; the caller rejects them.
+    void append_changes(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> p,
+                        std::span<const TermId> o, std::span<const std::uint8_t> removed);
+    /// The slices of the removals, for windows. Valid as long as this stream.
+    const SliceSource& removals();
+
     /// Closes every batch up to and including `batch`, oldest first: seals each non-empty one as a slice, absorbs its
-    /// timeless tuples (one commit per batch; the dictionary retains their terms), and records Local_VTS. Empty batches
-    /// cost nothing. If evaluations lie between batches, the caller closes batch by batch. Returns the number of
-    /// batches that held tuples.
+    /// timeless tuples and removals (one commit per batch; the dictionary retains the terms of what is added), and
+    /// records Local_VTS. Empty batches cost nothing. If evaluations lie between batches, the caller closes batch by
+    /// batch. Returns the number of batches that held tuples.
     std::size_t close(std::int64_t batch);
     std::int64_t closed() const override;
     std::optional<std::int64_t> first_open() const;  // the first open batch that holds tuples

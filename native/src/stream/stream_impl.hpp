@@ -3,7 +3,9 @@
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "stream/event_time.hpp"
@@ -38,7 +40,8 @@ struct Stream::Impl {
     StreamPredicates predicates;
     SliceRing ring;
     std::map<std::int64_t, OpenBatch> open;
-    std::deque<LiveSlice> live;  // ascending batches
+    std::deque<LiveSlice> live;         // ascending batches
+    std::unique_ptr<Stream> removals_;  // null before the first removal or window over removals
     std::int64_t closed = kNever;
     std::size_t open_tuples = 0, live_tuples = 0;
     std::uint64_t stored_tuples = 0;       // absorbed since construction or restore
@@ -48,15 +51,26 @@ struct Stream::Impl {
     Impl(Store& store, Dictionary& dictionary, StreamOptions options);
 
     std::size_t charged_bytes() const {
-        return ring.used_bytes() + open.size() * kOpenBatchBytes + open_tuples * kOpenTupleBytes;
+        const std::size_t removed = removals_ ? removals_->impl_->charged_bytes() : 0;
+        return ring.used_bytes() + open.size() * kOpenBatchBytes + open_tuples * kOpenTupleBytes + removed;
     }
     void find_runs(std::span<const std::int64_t> ts);
     void check_budget(std::size_t rows) const;
     void prepare(std::span<const std::int64_t> ts, std::span<const TermId> p, bool checked);
     void add(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> o, bool permanent);
-    void close_first();
-    void add_slice(std::int64_t batch, const OpenBatch& tuples, bool absorb);
+    std::optional<std::int64_t> first_open() const;
+    void closed_to(std::int64_t batch);
+    void close_batch(std::int64_t batch);
+    SliceRing::Place write_slice(std::int64_t batch, const OpenBatch& tuples);
+    void publish_slice(std::int64_t batch, const OpenBatch& tuples, const SliceRing::Place& place);
+    void erase_open(std::int64_t batch);
     void absorb_timeless(std::int64_t batch, const OpenBatch& tuples);
+    Impl& removals();
+    std::unique_ptr<Stream> new_removals() const;
+    void restore_removals(std::string_view saved);
+    const OpenBatch* open_removals(std::int64_t batch) const;
+    void close_changes(std::int64_t batch, const OpenBatch& removed);
+    void absorb_changes(std::int64_t batch, const OpenBatch& added, const OpenBatch& removed);
     using Batches = std::vector<std::pair<std::int64_t, OpenBatch>>;
     void restore(std::int64_t last, std::span<const TermId> terms, Batches& sealed, Batches& unsealed);
 };

@@ -9,6 +9,7 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kMagic = "PnStrm01";
+constexpr std::string_view kMagicOfChanges = "PnStrm02";  // followed by the removals
 
 template <class T>
 std::span<const T> column(const std::vector<T>& values) {
@@ -43,7 +44,7 @@ std::pair<std::int64_t, OpenBatch> get_batch(ByteReader& in, std::size_t predica
 
 std::string Stream::save() const {
     const Impl& stream = *impl_;
-    ByteWriter out(kMagic);
+    ByteWriter out(stream.removals_ ? kMagicOfChanges : kMagic);
     out.put(stream.options.number);
     out.put(stream.options.batch_ms);
     out.put(stream.closed);
@@ -68,14 +69,17 @@ std::string Stream::save() const {
     out.put<std::uint64_t>(stream.open.size());
     for (const auto& [batch, tuples] : stream.open) {
         put_batch(out, batch, tuples.ts, tuples.s, tuples.o, tuples.predicate);
+        if (stream.options.of_removals) out.put_column(column(tuples.earlier));
     }
+    if (stream.removals_) out.put_text(stream.removals_->save());
     return out.finish();
 }
 
 void Stream::restore(std::string_view saved) {
     Impl& stream = *impl_;
     if (stream.closed != kNever || live_tuples() > 0) throw Error("a stream is restored when it is new");
-    ByteReader in(saved, kMagic, "stream");
+    const bool changes = saved.starts_with(kMagicOfChanges);
+    ByteReader in(saved, changes ? kMagicOfChanges : kMagic, "stream");
     if (in.get<std::uint32_t>() != stream.options.number || in.get<std::int64_t>() != stream.options.batch_ms) {
         throw StorageError("the saved stream has another number or batch interval");
     }
@@ -83,10 +87,18 @@ void Stream::restore(std::string_view saved) {
     const std::vector<TermId> predicates = in.get_column<TermId>();
     std::vector<std::pair<std::int64_t, OpenBatch>> batches[2];  // closed, open
     for (auto& some : batches) {
-        for (auto left = in.get<std::uint64_t>(); left > 0; --left) some.push_back(get_batch(in, predicates.size()));
+        for (auto left = in.get<std::uint64_t>(); left > 0; --left) {
+            some.push_back(get_batch(in, predicates.size()));
+            OpenBatch& tuples = some.back().second;
+            if (!stream.options.of_removals || &some == &batches[0]) continue;
+            tuples.earlier = in.get_column<std::uint32_t>();
+            if (tuples.earlier.size() != tuples.size()) throw StorageError("the saved removals do not fit together");
+        }
     }
+    const std::string removals = changes ? in.get_text() : std::string();
     in.finish();
     stream.restore(closed, predicates, batches[0], batches[1]);
+    if (changes) stream.restore_removals(removals);
 }
 
 void Stream::Impl::restore(std::int64_t last, std::span<const TermId> terms, Batches& sealed, Batches& unsealed) {
@@ -101,13 +113,13 @@ void Stream::Impl::restore(std::int64_t last, std::span<const TermId> terms, Bat
             tuples.tick = dictionary.tick();
         }
     }
-    for (const auto& [batch, tuples] : sealed) add_slice(batch, tuples, false);
+    for (const auto& [batch, tuples] : sealed) publish_slice(batch, tuples, write_slice(batch, tuples));
     for (auto& [batch, tuples] : unsealed) {
         open_tuples += tuples.size();
         open.emplace(batch, std::move(tuples));
     }
     closed = last;
-    if (closed != kNever) store.set_vts(options.number, closed);
+    if (closed != kNever && !options.of_removals) store.set_vts(options.number, closed);
 }
 
 }  // namespace penstock

@@ -208,6 +208,23 @@ class TestStreams:
         )
         assert engine.stats()["streams"][STREAM]["events"] == 4
 
+    def test_events_that_are_patches_remove(self, engine, http):
+        http.put(PATH, json={"timing": ["http://x/t"]})
+        triple = "<http://x/a> <http://x/p> <http://x/b> ."
+        patch = {"content-type": "application/rdf-patch"}
+        assert http.post(f"{PATH}/events?timestamp=1", content=f"A {triple}", headers=patch).status_code == 202
+        http.post(f"{PATH}/advance?timestamp=100")
+        assert engine.query("ASK { ?s ?p ?o }")
+        lines = "".join(json.dumps({"timestamp": 101 + i, "data": f"{'DX'[i]} {triple}"}) + "\n" for i in range(2))
+        answer = http.post(
+            f"{PATH}/events?format=rdf-patch", content=lines, headers={"content-type": "application/x-ndjson"}
+        )
+        assert answer.json().items() >= {"accepted": 1, "rejected": 1}.items()
+        http.post(f"{PATH}/advance?timestamp=200")
+        assert not engine.query("ASK { ?s ?p ?o }")
+        timing = http.post(f"{PATH}/events?timestamp=201", content="D <urn:a> <http://x/t> <urn:b> .", headers=patch)
+        assert (timing.status_code, "timing predicate" in timing.json()["message"]) == (400, True)
+
     def test_an_events_line_may_hold_what_python_takes_for_the_end_of_one(self, engine, http):
         declared(http)
         line = json.dumps({"timestamp": 1, "data": '<http://x/a> <http://x/p> "a\u2028b" .'}, ensure_ascii=False)

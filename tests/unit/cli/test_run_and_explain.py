@@ -110,6 +110,22 @@ def test_files_of_one_stream_are_merged_by_time(penstock: Any, tmp_path: Path, q
     assert [len(rows) for rows in found] == [1_000] * 8 + [999]
 
 
+def test_files_of_patches_remove(penstock: Any, tmp_path: Path) -> None:
+    stream, query = tmp_path / "posts.rdfp", tmp_path / "stored.rq"
+    stream.write_text("100 A <urn:a> <urn:p> <urn:b> .\n1100 D <urn:a> <urn:p> <urn:b> .\n")
+    query.write_text(f"SELECT ?s FROM NAMED STREAM <{S}> [RANGE 1s] {{ ?s ?p ?o }}")
+    done = penstock("run", query, "--stream", f"{S}={stream}", "--absorb", f"{S}=urn:g", "--format", "jsonl")
+    assert [len(rows) for rows in answers(done)] == [0, 0]
+    query.write_text(f"SELECT ?s FROM STREAM <{S}> [RANGE 1s] {{ GRAPH <urn:g> {{ ?s ?p ?o }} }}")
+    done = penstock("run", query, "--stream", f"{S}={stream}", "--absorb", f"{S}=urn:g", "--format", "jsonl")
+    assert [len(rows) for rows in answers(done)] == [1, 0]
+    other = tmp_path / "other.nqs"
+    other.write_text("100 <urn:a> <urn:p> <urn:b> .\n")
+    files = ["--stream", f"{S}={stream}", "--stream", f"{S}={other}"]
+    mixed = penstock("run", query, *files, "--absorb", f"{S}=urn:g")
+    assert (mixed.code, "different formats" in mixed.err) == (1, True)
+
+
 def test_the_last_instant_holds_the_last_event(penstock: Any, tmp_path: Path) -> None:
     stream, hourly, often = tmp_path / "s.nqs", tmp_path / "hourly.rq", tmp_path / "often.rq"
     stream.write_text("100 <urn:a> <http://ex.org/p> <urn:b> .\n1950 <urn:c> <http://ex.org/p> <urn:d> .\n")

@@ -1,4 +1,5 @@
-"""Recorded streams: files of `TIMESTAMP_MS <s> <p> <o> .` lines, and their replay in time order.
+"""Recorded streams: files of `TIMESTAMP_MS <s> <p> <o> .` lines, and their replay in time order. In a file of RDF
+Patches (*.rdfp, *.rdfp.gz), a row of a patch follows each timestamp: `TIMESTAMP_MS A <s> <p> <o> .`.
 
 Consecutive lines with the same timestamp form one event, which is accepted or rejected as a whole. Blank node labels
 are scoped to the event.
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from penstock.errors import DataError
+from penstock.rdf.patches import PATCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +36,11 @@ class Recording:
     stream: str
     path: str
 
+    @property
+    def format(self) -> str:
+        """The format of the events."""
+        return PATCH if self.path.removesuffix(".gz").endswith(".rdfp") else "nt"
+
     def open(self) -> BinaryIO:
         """Open the file. Decompresses it if the name ends with .gz."""
         if self.path == "-":
@@ -43,7 +50,7 @@ class Recording:
         return Path(self.path).open("rb")
 
     def events(self) -> Iterator[Event]:
-        """Yield (time in ms, N-Triples) for each event, in file order."""
+        """Yield (time in ms, text in `format`) for each event, in file order."""
         with self.open() as lines:
             current, pending = None, list[bytes]()
             for number, line in enumerate(lines, 1):
@@ -88,7 +95,10 @@ def replay(
     Until the end, their watermarks stay `lateness_ms` behind the events, because the events of a file may be out of
     order by this much. Returns the number of events pushed.
     """
-    player = _Player(engine, [recording.stream for recording in recordings], speed, lateness_ms, after_step)
+    formats = {recording.stream: recording.format for recording in recordings}
+    if any(formats[recording.stream] != recording.format for recording in recordings):
+        raise DataError("the files of a stream have different formats: either all of them end with .rdfp, or none")
+    player = _Player(engine, formats, speed, lateness_ms, after_step)
     for moment, stream, data in heapq.merge(*map(_named, recordings), key=lambda event: event[0]):
         if start_ms is not None and moment < start_ms:
             continue
@@ -105,13 +115,13 @@ class _Player:
     def __init__(
         self,
         engine: Engine,
-        streams: Sequence[str],
+        formats: dict[str, str],
         speed: float | None,
         lateness_ms: int,
         after_step: Callable[[int], bool],
     ) -> None:
         self._engine = engine
-        self._streams = dict.fromkeys(streams)
+        self._formats = formats  # by stream
         self._speed = speed
         self._lateness_ms = lateness_ms
         self._after_step = after_step
@@ -154,9 +164,9 @@ class _Player:
 
     def _push(self, until: int, behind_ms: int) -> bool:
         for stream, events in self._waiting.items():
-            self._engine.push_events(stream, events)
+            self._engine.push_events(stream, events, self._formats[stream])
         self._waiting.clear()
-        for stream in self._streams:
+        for stream in self._formats:
             self._engine.advance(stream, until - behind_ms)
         return self._after_step(until)
 

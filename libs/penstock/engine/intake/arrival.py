@@ -9,6 +9,7 @@ import numpy as np
 
 from penstock.core import _native as native
 from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
+from penstock.engine.intake.removals import checked_removals
 from penstock.errors import DataError
 from penstock.event_time.grid import batch_start, closed_until
 from penstock.event_time.lateness import watermarks_met
@@ -61,9 +62,12 @@ class Intake:
 
     def take(self, stream: LiveStream, events: Events, bad: Sequence[BadEvent]) -> Taken:
         """Accept the events that are neither late nor too far ahead, and advance the stream. Events that are too far
-        ahead become dead letters, and so do the events in `bad`, which could not be parsed. LimitError if the push
-        would exceed a limit; it then has no effect.
+        ahead become dead letters, and so do the events in `bad`, which could not be parsed, and those that remove a
+        triple of a timing predicate. LimitError if the push would exceed a limit; it then has no effect.
         """
+        if events.removed is not None:
+            events, invalid = checked_removals(events, stream.declaration, self._core.dictionary)
+            bad = [*bad, *invalid]
         before = NEVER if stream.watermark is None else stream.watermark
         setting, wall = stream.declaration, self._core.clock()
         outcomes, watermark = native.Stream.decide(
@@ -92,10 +96,12 @@ class Intake:
         if stream.target_ms is None or closed_until(watermark, stream.batch_ms) > stream.target_ms:
             self._schedule.check([stream], watermark, point)
         if accepted is None:
-            stream.append(events.of_triples(events.times), events.s, events.p, events.o)
+            stream.append(events.of_triples(events.times), events.s, events.p, events.o, events.removed)
         else:
             rows = events.of_triples(accepted)
-            stream.append(events.of_triples(events.times)[rows], events.s[rows], events.p[rows], events.o[rows])
+            removed = None if events.removed is None else events.removed[rows]
+            columns = events.s[rows], events.p[rows], events.o[rows]
+            stream.append(events.of_triples(events.times)[rows], *columns, removed)
         self._registry.begin(stream, point)
         stream.move(watermark)
         stream.record(times)

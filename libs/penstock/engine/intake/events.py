@@ -19,6 +19,7 @@ from penstock.engine.limits import MAX_TIME_MS
 from penstock.errors import DataError, PenstockError
 from penstock.rdf.formats import Format
 from penstock.rdf.parsing import Converted, parse
+from penstock.rdf.patches import Patch, is_patch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,7 +39,8 @@ _Cell = TypeVar("_Cell", bound=np.generic)
 @dataclass(slots=True)
 class Events:
     """Parsed events. Event i has the time `times[i]` (ms) and `counts[i]` triples, which are contiguous in the columns
-    `s`, `p`, `o`. `counts` None: every event has one triple. `originals`: the events as they were pushed.
+    `s`, `p`, `o`. `counts` None: every event has one triple. `originals`: the events as they were pushed. `removed`: 1
+    for each triple that its event removes, 0 for the others; None: no event removes.
     """
 
     times: NDArray[np.int64]
@@ -47,6 +49,7 @@ class Events:
     p: Ids
     o: Ids
     originals: Sequence[EventData]
+    removed: NDArray[np.uint8] | None = None
 
     def of_triples(self, of_events: NDArray[_Cell]) -> NDArray[_Cell]:
         """Repeat each event's value once per triple of the event."""
@@ -72,6 +75,7 @@ class _Parts:
     """Intermediate results of a push, by position of the event: its columns, why it is invalid, or its conversion."""
 
     rows: dict[int, tuple[Ids, Ids, Ids]] = field(default_factory=dict)
+    removed: dict[int, NDArray[np.uint8]] = field(default_factory=dict)  # of patches
     bad: dict[int, str] = field(default_factory=dict)
     converted: Conversions = field(default_factory=dict)
 
@@ -167,6 +171,7 @@ class EventParser:
             columns[1],
             columns[2],
             [data[i] for i in good],
+            np.concatenate([parts.removed[i] for i in good]) if good and parts.removed else None,
         )
 
     def _time(self, index: int, time: object, parts: _Parts) -> int | None:
@@ -180,6 +185,11 @@ class EventParser:
     # ---- one event per call
     def _parse_one(self, index: int, data: EventData, syntax: str, parts: _Parts) -> None:
         try:
+            if is_patch(syntax) and isinstance(data, (str, bytes)):
+                patch = Patch.parse(self._dictionary, self._text(data))
+                parts.rows[index] = patch.subjects, patch.predicates, patch.objects
+                parts.removed[index] = patch.removed
+                return
             parts.rows[index] = self._columns(data, syntax, parts.converted.pop(index, None))
         except DataError as error:
             parts.bad[index] = str(error)
@@ -193,9 +203,7 @@ class EventParser:
             raise DataError(converted)
         if not isinstance(data, (str, bytes)):
             return self._intern(triples_to_tuples(data))
-        text = _encoded(data)
-        if len(text) > self._max_bytes:
-            raise DataError(f"an event of {len(text)} bytes (max_event_bytes is {self._max_bytes})")
+        text = self._text(data)
         if syntax == "nt":
             parsed = native.parse_nquads(self._dictionary, text, quads=False)
             return parsed.subjects, parsed.predicates, parsed.objects
@@ -203,6 +211,13 @@ class EventParser:
         if quads.graphs.any():
             raise DataError("an event is a set of triples: it cannot name graphs")
         return quads.subjects, quads.predicates, quads.objects
+
+    def _text(self, data: str | bytes) -> bytes:
+        """Return the text of an event in UTF-8. DataError if it is too large."""
+        text = _encoded(data)
+        if len(text) > self._max_bytes:
+            raise DataError(f"an event of {len(text)} bytes (max_event_bytes is {self._max_bytes})")
+        return text
 
     def _intern(self, flat: list[TermTuple]) -> tuple[Ids, Ids, Ids]:
         ids = self._dictionary.intern_many(flat)

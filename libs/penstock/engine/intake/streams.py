@@ -20,7 +20,7 @@ from penstock.rdf.terms import IRI
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from penstock.core._native import Ids
     from penstock.engine.intake.declaration import Declaration
@@ -161,12 +161,15 @@ class LiveStream:
         self.watermark = watermark
         return True
 
-    def append(self, times: np.ndarray, s: Ids, p: Ids, o: Ids) -> None:
-        """Append tuples to the open batches that contain their times. LimitError if the stream's memory limit would be
-        exceeded.
+    def append(self, times: np.ndarray, s: Ids, p: Ids, o: Ids, removed: NDArray[np.uint8] | None = None) -> None:
+        """Append tuples to the open batches that contain their times. `removed`: 1 for each triple that its event
+        removes. LimitError if the stream's memory limit would be exceeded.
         """
         try:
-            self.core.append(times, s, p, o)
+            if removed is None or not removed.any():
+                self.core.append(times, s, p, o)
+            else:
+                self.core.append_changes(times, s, p, o, removed)
         except LimitError as error:
             raise LimitError(f"<{self.iri}>: {error}") from error
         self.tuples += len(times)

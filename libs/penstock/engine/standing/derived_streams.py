@@ -96,7 +96,8 @@ def publish(cohort: Cohort, block: Block, begin: Callable[[LiveStream, int], Non
     begin(stream, batch_start(time, stream.batch_ms) if count else following)
     if count:
         times = np.full(count, time, np.int64)
-        stream.append(times, *block.columns)
+        s, p, o = block.columns
+        stream.append(times, s, p, o)
         stream.record(times[:1])
     stream.move(following)
 

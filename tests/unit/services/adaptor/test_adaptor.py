@@ -261,6 +261,12 @@ def test_times_that_are_none_are_refused(stamp):
         read_event(Message("t", 0, 0, 5, None, NT, (("timestamp", stamp),)))
 
 
+def test_a_patch_is_a_dead_letter_that_says_why():
+    patch = (("content-type", b"application/rdf-patch"),)
+    with pytest.raises(DataError, match="a cluster does not read RDF Patch yet"):
+        read_event(Message("t", 0, 0, 5, None, b"D <urn:a> <urn:p> <urn:b> .", patch))
+
+
 # ---- whatever an event causes is its own
 def hostile_events() -> dict[str, tuple[str, bytes]]:
     made = {name: (fmt, make(20_000).encode()) for name, (fmt, make) in hostile.DOCUMENTS.items()}

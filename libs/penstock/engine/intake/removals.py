@@ -1,0 +1,55 @@
+"""Checks of events that remove triples: a stream removes only what it could have stored (docs/semantics.md §1)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.engine.intake.events import BadEvent
+from penstock.rdf.terms import IRI
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from penstock.core import _native as native
+    from penstock.engine.intake.declaration import Declaration
+    from penstock.engine.intake.events import Events
+
+_REASON = "it removes a triple of a timing predicate: such triples are in windows only, and leave them by expiry"
+
+
+def checked_removals(
+    events: Events, declaration: Declaration, dictionary: native.Dictionary
+) -> tuple[Events, list[BadEvent]]:
+    """Return the events without those that remove a triple of a timing predicate, and these as invalid events."""
+    if events.removed is None:
+        return events, []
+    assert events.counts is not None, "parsed events have counts"
+    refused = events.removed == 1
+    if declaration.timing != "all":
+        refused &= np.isin(events.p, [dictionary.find(IRI, iri) for iri in declaration.timing])
+    if not refused.any():
+        return events, []
+    numbers = np.repeat(np.arange(len(events.times)), events.counts)
+    stays = np.ones(len(events.times), np.bool_)
+    stays[numbers[refused]] = False
+    bad = [BadEvent(int(events.times[i]), events.original(i), _REASON, i) for i in np.flatnonzero(~stays).tolist()]
+    return _chosen(events, stays), bad
+
+
+def _chosen(events: Events, stays: NDArray[np.bool_]) -> Events:
+    rows = events.of_triples(stays)
+    assert events.counts is not None
+    assert events.removed is not None
+    return replace(
+        events,
+        times=events.times[stays],
+        counts=events.counts[stays],
+        s=events.s[rows],
+        p=events.p[rows],
+        o=events.o[rows],
+        originals=[events.originals[i] for i in np.flatnonzero(stays).tolist()],
+        removed=events.removed[rows],
+    )
