@@ -51,7 +51,7 @@ class GateLimits:
     """
 
     max_message_bytes: int = 96 << 20
-    max_held_bytes: int = 4 * (96 << 20)
+    max_held_bytes: int = 2 * (96 << 20)
     max_connections: int = 256
     max_calls: int = 1_024
     call_s: float = 60.0
@@ -61,7 +61,7 @@ class GateLimits:
     @classmethod
     def of_messages(cls, max_message_bytes: int) -> GateLimits:
         """Return limits for requests of at most `max_message_bytes`, with defaults for the other limits."""
-        return cls(max_message_bytes, 4 * max_message_bytes)
+        return cls(max_message_bytes, 2 * max_message_bytes)
 
 
 class FlightGate:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MAX_CALLS = 1_024
 """Maximum number of concurrent requests. The server rejects further ones with a retryable error."""
-MAX_HELD_BYTES = 4 * MAX_REQUEST_BYTES
+MAX_HELD_BYTES = 2 * MAX_REQUEST_BYTES
 """Maximum size of all concurrent requests, in bytes. Beyond it, the server rejects a request with a retryable error."""
 _FRAMING_BYTES = 4_096  # added per message of a request, so that empty messages are limited too
 _ROW_BYTES = 4 * 8  # added per row of a request, in addition to its text
