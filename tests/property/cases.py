@@ -296,17 +296,24 @@ class CaseMaker:
             if form == "WINDOW":
                 for w in range(rng.choice([1, 1, 2])):
                     name = f"{X}window/{k}{w}"
-                    lines.append(f"FROM NAMED WINDOW <{name}> ON <{s.iri}> {spec}")
+                    lines.append(f"{self.removed(s, spec)}FROM NAMED WINDOW <{name}> ON <{s.iri}> {spec}")
                     windows.append(name)
                     spec = self.window(s, steps[k + 2 * (w + 1) - 1], counts=counts, plain=equal_steps)
             else:
-                lines.append(f"FROM {'NAMED ' if form == 'NAMED' else ''}STREAM <{s.iri}> {spec}")
+                lines.append(
+                    f"{self.removed(s, spec)}FROM {'NAMED ' if form == 'NAMED' else ''}STREAM <{s.iri}> {spec}"
+                )
                 graphs.append(s.iri)
                 in_default |= form == "FROM"
                 by_graph += [s.iri] * (form == "NAMED")
         found = self.stored_clauses(lines, graphs, in_default=in_default, derived=bool(of))
         places = Places(tuple(dict.fromkeys(graphs)), tuple(windows), variable=bool(by_graph) or found[1])
         return Clauses(" ".join(lines), places, {s.iri for s in streams}, found[0], counts, steps[0])
+
+    def removed(self, stream: Stream, spec: str) -> str:
+        """Return what stands before FROM: here nothing, because these streams remove nothing."""
+        del stream, spec
+        return ""
 
     def stored_clauses(
         self, lines: list[str], graphs: list[str], *, in_default: bool, derived: bool

@@ -33,6 +33,11 @@ class PatchingMaker(ChangingMaker):
         else:
             super().step()
 
+    def removed(self, stream: Stream, spec: str) -> str:
+        """Let some time windows contain what the stream has removed."""
+        timed = not spec.startswith(("[TRIPLES", "[ELEMENTS"))
+        return "REMOVED " if timed and not stream.derived and self.rng.random() < 0.35 else ""
+
     def patches(self, stream: Stream) -> Operation:
         rng, events = self.rng, []
         for _ in range(rng.choice([1, 1, 1, 3, 5])):

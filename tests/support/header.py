@@ -24,6 +24,7 @@ class WindowSpec:
     now: bool = False
     in_default: bool = False
     by_graph: bool = False
+    removed: bool = False
 
 
 @dataclass
@@ -73,7 +74,7 @@ _REGISTER = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(
-    r"\bFROM\s+(?P<named>NAMED\s+)?(?:(?P<word>STREAM)\s+|WINDOW\s+<(?P<window>[^>]*)>\s+ON\s+)?<(?P<iri>[^>]*)>"
+    r"\b(?P<removed>REMOVED\s+)?FROM\s+(?P<named>NAMED\s+)?(?:(?P<word>STREAM)\s+|WINDOW\s+<(?P<window>[^>]*)>\s+ON\s+)?<(?P<iri>[^>]*)>"
     r"\s*(?:\[(?P<spec>[^\]]*)\])?",
     re.IGNORECASE,
 )
@@ -101,6 +102,7 @@ def _window(clause: re.Match[str]) -> WindowSpec:
     stream, spec = clause["iri"], clause["spec"].strip()
     name = clause["window"] or stream
     where = {"in_default": not clause["named"], "by_graph": bool(clause["named"]) and not clause["window"]}
+    where["removed"] = bool(clause["removed"])
     upper = spec.upper()
     if upper == "NOW":
         return WindowSpec(name, stream, now=True, **where)

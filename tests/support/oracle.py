@@ -317,8 +317,9 @@ class OracleEngine:
         own = query.own_instant(window, time)
         start = None if window.range_ms is None else own - window.range_ms
         oldest = max(query.point, -math.inf if start is None else start)
-        tuples = self.streams[window.stream].asserted
-        return {a.triple for a in tuples if oldest < a.time <= own}, (start, own)
+        tuples = self.streams[window.stream].tuples
+        found = {a.triple for a in tuples if oldest < a.time <= own and a.removes == window.removed}
+        return found, (start, own)
 
     def _stored_at(self, time: float, named: set[str]) -> dict[str | None, set[Triple]]:
         self._log_closed()

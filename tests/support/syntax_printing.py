@@ -201,9 +201,10 @@ def _(node: ast.WindowSyntax) -> str:
 def _(node: ast.DatasetClause) -> str:
     if node.window is None:
         return f"FROM {'NAMED ' if node.named else ''}{node.source}"
+    removed = "REMOVED " if node.removed else ""
     if node.window_name is not None:
-        return f"FROM NAMED WINDOW {node.window_name} ON {node.source} {printed(node.window)}"
-    return f"FROM {'NAMED ' if node.named else ''}STREAM {node.source} {printed(node.window)}"
+        return f"{removed}FROM NAMED WINDOW {node.window_name} ON {node.source} {printed(node.window)}"
+    return f"{removed}FROM {'NAMED ' if node.named else ''}STREAM {node.source} {printed(node.window)}"
 
 
 def _tail(node: Any, head: str) -> str:

@@ -248,8 +248,10 @@ class TreeMaker:
 
     def dataset_clause(self) -> ast.DatasetClause:
         if self.flip():
-            return ast.DatasetClause(self.iri(), self.flip(), self.maybe(self.window))
-        return ast.DatasetClause(self.iri(), named=True, window=self.window(), window_name=self.iri())
+            window = self.maybe(self.window)
+            return ast.DatasetClause(self.iri(), self.flip(), window, removed=window is not None and self.flip())
+        name = self.iri()
+        return ast.DatasetClause(self.iri(), True, self.window(), name, self.flip())
 
     def prologue(self) -> ast.Prologue:
         def declaration() -> tuple[Token | None, Token]:

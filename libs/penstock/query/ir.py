@@ -53,7 +53,8 @@ class WindowClause:
     `named_window` is set, the window's own.
 
     `in_default`: whether the default graph includes the window (FROM STREAM); otherwise, only GRAPH (FROM NAMED STREAM)
-    or WINDOW (FROM NAMED WINDOW) reads it. `at`: the position of the stream's IRI in the text.
+    or WINDOW (FROM NAMED WINDOW) reads it. `removed`: whether the window contains what the stream has removed (REMOVED
+    FROM …), in place of what it has asserted. `at`: the position of the stream's IRI in the text.
     """
 
     name: str
@@ -61,6 +62,7 @@ class WindowClause:
     range: TimeRange | CountRange
     in_default: bool
     named_window: bool = False
+    removed: bool = False
     at: int = field(default=-1, compare=False)
 
 

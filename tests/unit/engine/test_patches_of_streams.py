@@ -162,3 +162,103 @@ def test_terms_of_removed_triples_are_forgotten(make_bench):
         bench.engine.push("urn:s", patch(f"D a{i} p b{i}"), 100 * i, PATCH)
     bench.advance("s", 50_000)
     assert bench.engine.stats()["terms"] < 300
+
+
+def removals(bench: Bench, clauses: str, body: str, select: str = "?s") -> penstock.Query:
+    return bench.engine.register(f"SELECT {select} {clauses} {{ {body} }}")
+
+
+class TestWindowsOfRemovals:
+    def test_contain_the_removed_rows_of_the_window(self, bench):
+        query = removals(bench, "REMOVED FROM STREAM <urn:s> [RANGE 200ms STEP 100ms]", "?s ?p ?o")
+        bench.engine.push("urn:s", patch("A a p b", "D b p b"), 50, PATCH)
+        bench.engine.push("urn:s", patch("D c p b", "D c p b"), 150, PATCH)  # need not have been stored
+        bench.engine.push("urn:s", patch("A e p b"), 250, PATCH)
+        bench.advance("s", 400)
+        assert timeline(query) == {100: ["b"], 200: ["b", "c"], 300: ["c"], 400: []}
+
+    def test_are_addressed_like_those_of_assertions(self, bench):
+        where = "GRAPH <urn:s> { ?s ?p ?o }"
+        named = removals(bench, "REMOVED FROM NAMED STREAM <urn:s> [RANGE 100ms]", where)
+        any_graph = removals(bench, "REMOVED FROM NAMED STREAM <urn:s> [RANGE 100ms]", "GRAPH ?g { ?s ?p ?o }", "?g")
+        both = removals(
+            bench,
+            "REMOVED FROM NAMED WINDOW <urn:gone> ON <urn:s> [RANGE 300ms STEP 100ms]"
+            " FROM NAMED WINDOW <urn:new> ON <urn:s> [RANGE 100ms]",
+            "WINDOW <urn:gone> { ?s ?p ?old } WINDOW <urn:new> { ?s ?p ?new }",
+            "?s ?old ?new",
+        )
+        bench.engine.push("urn:s", patch("A a p 1"), 50, PATCH)
+        bench.engine.push("urn:s", patch("D a p 1", "A a p 2"), 150, PATCH)
+        bench.advance("s", 200)
+        assert timeline(named) == {100: [], 200: ["a"]}
+        assert timeline(any_graph) == {100: [], 200: ["s"]}
+        assert timeline(both) == {100: [], 200: [("a", "1", "2")]}
+
+    def test_join_the_stored_graph_of_their_instant(self, bench):
+        """An alert: what is left of a node when its type is removed."""
+        query = removals(
+            bench,
+            "REMOVED FROM NAMED STREAM <urn:s> [RANGE 100ms] FROM <urn:x-penstock:stored>",
+            "GRAPH <urn:s> { ?s <urn:type> ?o } ?s <urn:name> ?name FILTER NOT EXISTS { ?s <urn:type> ?any }",
+            "?name",
+        )
+        bench.engine.push(
+            "urn:s", patch("A a type x", "A a name n", "A b type x", "A b type y", "A b name m"), 50, PATCH
+        )
+        bench.engine.push("urn:s", patch("D a type x", "D b type x"), 150, PATCH)
+        bench.advance("s", 300)
+        assert timeline(query) == {100: [], 200: ["n"], 300: []}
+
+    def test_keep_the_slices_that_they_need_and_no_others(self, bench):
+        query = removals(bench, "REMOVED FROM STREAM <urn:s> [RANGE 500ms STEP 100ms]", "?s ?p ?o", "(COUNT(*) AS ?n)")
+        for i in range(100):
+            bench.engine.push("urn:s", patch(f"D a{i} p b"), 100 * i + 50, PATCH)
+        bench.advance("s", 10_000)
+        counts = [found[0] for found in timeline(query).values()]
+        assert counts == ["1", "2", "3", "4", *["5"] * 96]
+        assert bench.engine.stats()["streams"]["urn:s"]["live_tuples"] <= 6
+        query.stop()
+        bench.engine.push("urn:s", patch("D a p b"), 10_050, PATCH)
+        bench.advance("s", 10_200)
+        assert bench.engine.stats()["streams"]["urn:s"]["live_tuples"] == 0
+
+    def test_survive_a_restart_and_a_crash(self, make_bench, tmp_path):
+        bench = make_bench(data_dir=tmp_path / "data", durability="commit")
+        bench.declare("s", timing=[])
+        removals(bench, "REMOVED FROM STREAM <urn:s> [RANGE 300ms STEP 100ms]", "?s ?p ?o")
+        bench.engine.push("urn:s", patch("D a p b"), 50, PATCH)
+        bench.engine.push("urn:s", patch("D b p b"), 150, PATCH)
+        bench.advance("s", 150)
+        bench.reopen()
+        bench.engine.push("urn:s", patch("D c p b"), 250, PATCH)
+        shutil.copytree(tmp_path / "data", tmp_path / "copy")
+        crashed = Bench(**bench.settings | {"data_dir": tmp_path / "copy"})
+        for each in (bench, crashed):
+            each.advance("s", 400)
+            (query,) = each.engine.queries.values()
+            assert timeline(query) == {100: ["a"], 200: ["a", "b"], 300: ["a", "b", "c"], 400: ["b", "c"]}
+            each.engine.close()
+
+    def test_feed_derived_streams_and_stream_operators(self, bench):
+        bench.engine.register(
+            "REGISTER STREAM <urn:gone> AS CONSTRUCT { ?s <urn:gone> ?o }"
+            " REMOVED FROM STREAM <urn:s> [RANGE 100ms STEP 100ms] { ?s <urn:p> ?o }"
+        )
+        reader = bench.register("?s ?p ?o", "gone RANGE 100ms", select="SELECT ?s")
+        lost = bench.engine.register(
+            "REGISTER DSTREAM d AS SELECT ?s REMOVED FROM STREAM <urn:s> [RANGE 100ms STEP 100ms] { ?s ?p ?o }"
+        )
+        bench.engine.push("urn:s", patch("D a p b", "A c p d"), 50, PATCH)
+        bench.advance("s", 300)
+        found = timeline(reader)
+        assert (found[100], found[200]) == (["a"], [])
+        assert timeline(lost) == {100: [], 200: ["a"], 300: []}
+
+    def test_queries_that_differ_in_the_word_do_not_share_a_window(self, bench):
+        asserted = removals(bench, "FROM STREAM <urn:s> [RANGE 100ms]", "?s ?p ?o")
+        gone = removals(bench, "REMOVED FROM STREAM <urn:s> [RANGE 100ms]", "?s ?p ?o")
+        bench.engine.push("urn:s", patch("A a p b", "D c p b"), 50, PATCH)
+        bench.advance("s", 100)
+        assert (timeline(asserted), timeline(gone)) == ({100: ["a"]}, {100: ["c"]})
+        assert "removals of <urn:s>, the last 100 ms" in bench.engine.explain(gone)

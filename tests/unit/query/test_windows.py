@@ -321,3 +321,40 @@ def test_a_cqels_window_without_slide_is_warned_about() -> None:
 def test_cqels_blocks_that_mean_nothing_here(body: str) -> None:
     with pytest.raises(QueryError):
         parse(f"SELECT * {{ {body} }}")
+
+
+class TestRemoved:
+    """REMOVED FROM: windows over what a stream has removed."""
+
+    def test_the_forms(self):
+        asked = query(
+            "SELECT * REMOVED FROM STREAM <urn:a> [RANGE 2s STEP 1s] removed from named stream <urn:b> [NOW]"
+            " REMOVED FROM NAMED WINDOW <urn:w> ON <urn:a> [ALL STEP 1s] FROM NAMED WINDOW <urn:v> ON <urn:a> [RANGE 1s]"
+            " { WINDOW <urn:w> { ?s ?p ?o } }"
+        )
+        found = [(w.name, w.stream, w.removed, w.in_default, w.named_window) for w in asked.windows]
+        assert found == [
+            ("urn:a", "urn:a", True, True, False),
+            ("urn:b", "urn:b", True, False, False),
+            ("urn:w", "urn:a", True, False, True),
+            ("urn:v", "urn:a", False, False, True),
+        ]
+
+    @pytest.mark.parametrize(
+        ("clauses", "column", "message"),
+        [
+            ("REMOVED FROM STREAM <urn:a> [TRIPLES 3]", 38, "REMOVED FROM has time windows only"),
+            ("REMOVED FROM <urn:a>", 23, "STREAM"),
+            ("REMOVED STREAM <urn:a> [NOW]", 18, "FROM"),
+            (
+                "FROM STREAM <urn:a> [NOW] REMOVED FROM STREAM <urn:a> [NOW]",
+                56,
+                "use REMOVED FROM NAMED WINDOW <w> ON <urn:a>",
+            ),
+        ],
+    )
+    def test_errors_have_a_position(self, clauses, column, message):
+        with pytest.raises(QueryError) as error:
+            parse(f"SELECT * {clauses} {{ ?s ?p ?o }}")
+        assert message in str(error.value)
+        assert (error.value.line, error.value.column) == (1, column)

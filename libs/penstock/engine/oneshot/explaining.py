@@ -91,6 +91,8 @@ def _run(last: LastRun) -> str:
 
 def _window(clause: WindowClause) -> str:
     stream = f"<{clause.stream}>" if clause.stream == clause.name else f"<{clause.name}> on <{clause.stream}>"
+    if clause.removed:
+        stream = f"removals of {stream}"
     match clause.range:
         case CountRange(size, step):
             return f"{stream}, the last {size} tuples, every {step}"

@@ -33,7 +33,7 @@ class WindowKey:
 
     `range_ms`: the range, None for `[ALL]`. `step_ms`: the step. `t0`: the start of the grid. `trigger`: the set of
     streams that the query reads. `incarnation`: the incarnation of the query's group. `cut`: the registration point P
-    as long as the window could otherwise begin before P; None afterwards.
+    as long as the window could otherwise begin before P; None afterwards. `removed`: see `WindowClause`.
     """
 
     stream: str
@@ -43,6 +43,7 @@ class WindowKey:
     trigger: frozenset[str]
     cut: int | None
     incarnation: int = 0
+    removed: bool = False
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -80,7 +81,8 @@ class SlidingWindow:
     def source(self) -> native.TimeWindow:
         """The native window. It is created on first use, because the stream's batch interval may change before."""
         if self.content.made is None:
-            self.content.made = native.TimeWindow(self.stream.core)
+            core = self.stream.core
+            self.content.made = native.TimeWindow(core.removals() if self.key.removed else core)
         return self.content.made
 
     def bounds(self, time: int) -> Bounds:
@@ -233,7 +235,8 @@ def window_key(
     if range_ms is None and retention_ms:
         range_ms = retention_ms
     trigger = frozenset(c.stream for c in query.windows)
-    return WindowKey(clause.stream, range_ms, step_of(query, clause.range), grid.t0, trigger, cut, incarnation)
+    step_ms = step_of(query, clause.range)
+    return WindowKey(clause.stream, range_ms, step_ms, grid.t0, trigger, cut, incarnation, clause.removed)
 
 
 def counted_windows(

@@ -286,12 +286,15 @@ class DurationSyntax:
 
 @dataclass(frozen=True, slots=True)
 class DatasetClause:
-    """FROM [NAMED] source [window]. `window_name`: RSP-QL's name for the window over stream `source`."""
+    """FROM [NAMED] source [window]. `window_name`: RSP-QL's name for the window over stream `source`. `removed`: the
+    window contains what the stream has removed.
+    """
 
     source: Token
     named: bool = False
     window: WindowSyntax | None = None
     window_name: Token | None = None
+    removed: bool = False
     at: int = _AT
 
 

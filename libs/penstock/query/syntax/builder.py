@@ -8,6 +8,7 @@ optional part is None. The builder has no state, so all threads share one.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from lark import Token
@@ -148,6 +149,14 @@ class TreeBuilder(UpdateBuilder):
 
     def from_named_window(self, c: Children) -> DatasetClause:
         return DatasetClause(c[5], named=True, window=c[6], window_name=c[3], at=position(c[0]))
+
+    def asserted(self, c: Children) -> DatasetClause:
+        clause: DatasetClause = c[0]
+        return clause
+
+    def removed(self, c: Children) -> DatasetClause:
+        clause: DatasetClause = c[1]
+        return replace(clause, removed=True, at=position(c[0]))
 
     def time_window(self, c: Children) -> WindowSyntax:
         step = None if isinstance(c[-1], Token) else c[-1]  # TUMBLING is a token

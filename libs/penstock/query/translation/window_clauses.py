@@ -62,7 +62,10 @@ def read_dataset(clauses: tuple[DatasetClause, ...], context: Context) -> Datase
         extent = _extent(source.value, clause.window, context)
         own_name = clause.window_name is not None
         _check_count(context, position(clause.source))
-        window = WindowClause(name, source.value, extent, not clause.named, own_name, position(clause.source))
+        if clause.removed and isinstance(extent, CountRange):
+            raise Fault("REMOVED FROM has time windows only: write [RANGE …]", clause.window.at, "[")
+        at = position(clause.source)
+        window = WindowClause(name, source.value, extent, not clause.named, own_name, clause.removed, at)
         _check_name(window, context.windows, position(clause.window_name or clause.source))
         context.windows[name] = window
     return Dataset(tuple(default), tuple(named))
@@ -138,7 +141,8 @@ def _check_name(clause: WindowClause, earlier: dict[str, WindowClause], at: int)
         return
     if clause.named_window or other.named_window:
         raise Fault(f"two windows have the name <{clause.name}>", at)
-    message = f"the stream <{clause.name}> stands in two clauses: use FROM NAMED WINDOW <w> ON <{clause.name}>"
+    form = "REMOVED FROM NAMED WINDOW" if clause.removed else "FROM NAMED WINDOW"
+    message = f"the stream <{clause.name}> stands in two clauses: use {form} <w> ON <{clause.name}>"
     raise Fault(message, at)
 
 
