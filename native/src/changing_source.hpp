@@ -1,7 +1,10 @@
 // Sources that tell how their content has changed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "source.hpp"
@@ -25,6 +28,23 @@ public:
     /// The change from the previous version to the present one; null if it is not recorded. A call requests that the
     /// source records its next changes. Valid until the content changes.
     virtual const EdgeChanges* changes() const = 0;
+};
+
+/// A source whose content an operator can retain, to compare it with a later content: the stored graph.
+class SnapshotSource : public Source {
+public:
+    class Retained {
+    public:
+        virtual ~Retained() = default;
+        /// Null if the content has been released: too much has changed since.
+        virtual std::shared_ptr<const Source> get() const = 0;
+    };
+    /// Null if this source cannot retain its content.
+    virtual std::shared_ptr<Retained> retain() const = 0;
+    /// Sets the edges of the labels (ascending) that were added and removed since `before`, a retained content of the
+    /// same graph. Returns false if they are unknown, or if more than `limit` edges have to be compared.
+    virtual bool changes_since(const Source& before, std::span<const Label> labels, std::size_t limit,
+                               EdgeChanges& out) const = 0;
 };
 
 }  // namespace penstock

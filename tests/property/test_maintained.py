@@ -1,4 +1,6 @@
-"""Queries whose state is updated from the changes of windows (ADR 78) give the answers of new evaluations."""
+"""Queries whose state is updated from changes of windows and of the stored graph (ADR 78, 81) give the answers of new
+evaluations.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NEVER = (1 << 64) - 1
-S, T = "urn:s", "urn:t"
+S, T, U = "urn:s", "urn:t", "urn:u"  # U adds triples to the stored graph
 ONE = f"FROM STREAM <{S}> [RANGE 5s STEP 1s] "
 TWO = f"FROM NAMED WINDOW <urn:v> ON <{S}> [RANGE 5s STEP 1s] FROM NAMED WINDOW <urn:w> ON <{T}> [RANGE 3s STEP 1s] "
 BOTH = "WINDOW <urn:v> { ?s <urn:p> ?o } WINDOW <urn:w> { ?s <urn:q> ?x }"
@@ -45,6 +47,32 @@ QUERIES = (
     + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o . ?s <urn:q> ?y } "
     + "FILTER NOT EXISTS { WINDOW <urn:w> { ?s <urn:q> ?x } } FILTER EXISTS { WINDOW <urn:w> { ?o2 <urn:p> ?o } } }",
 )
+STORED = "FROM <urn:x-penstock:stored> "
+MERGED = ONE + STORED
+BESIDE = f"FROM NAMED WINDOW <urn:v> ON <{S}> [RANGE 5s STEP 1s] " + STORED
+NAMED = f"FROM NAMED WINDOW <urn:v> ON <{S}> [RANGE 5s STEP 1s] FROM NAMED <urn:g> FROM NAMED <urn:h> "
+OVER_STORED = (
+    "SELECT (COUNT(*) AS ?n) " + MERGED + "WHERE { ?s <urn:p> ?o }",
+    "SELECT ?s (COUNT(*) AS ?n) (SUM(?o) AS ?m) " + MERGED + "WHERE { ?s <urn:p> ?o . ?s <urn:q> ?x } GROUP BY ?s",
+    "SELECT DISTINCT ?s ?x " + MERGED + "WHERE { ?s <urn:p> ?o . ?o <urn:r> ?x }",
+    "SELECT ?s (COUNT(*) AS ?n) " + MERGED + "WHERE { ?s <urn:p> ?o FILTER NOT EXISTS { ?s <urn:r> ?x } } GROUP BY ?s",
+    "SELECT (COUNT(*) AS ?n) " + BESIDE + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } ?s <urn:r> ?x }",
+    "SELECT ?x (SUM(?o) AS ?m) "
+    + BESIDE
+    + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } ?s <urn:r> ?t . ?t <urn:r> ?x FILTER (?o != 2) } GROUP BY ?x",
+    "SELECT DISTINCT ?o "
+    + BESIDE
+    + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } FILTER NOT EXISTS { ?s <urn:r> ?t . ?t <urn:q> ?x } }",
+    "SELECT (COUNT(*) AS ?n) "
+    + BESIDE
+    + "WHERE { ?s <urn:r> ?x FILTER EXISTS { WINDOW <urn:v> { ?s <urn:p> ?o . ?s <urn:q> ?y } } }",
+    "SELECT ?x (COUNT(*) AS ?n) "
+    + NAMED
+    + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } GRAPH <urn:g> { ?s <urn:r> ?x } } GROUP BY ?x",
+    "SELECT ?g (COUNT(*) AS ?n) "
+    + NAMED
+    + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } GRAPH ?g { ?s <urn:r> ?x } } GROUP BY ?g",
+)
 VALUES = (
     "1",
     "2",
@@ -71,6 +99,28 @@ def _object(random_: random.Random) -> str:
     return f'"{value}"^^<{xsd}{"double" if "e" in value else "decimal" if "." in value else "integer"}>'
 
 
+def _update(random_: random.Random) -> str:
+    """Return an update of the stored graph."""
+
+    def triple() -> str:
+        target = f"<urn:v{random_.randrange(5)}>" if random_.random() < 0.7 else _object(random_)
+        return f"<urn:v{random_.randrange(5)}> <urn:{random_.choice('pqrr')}> {target}"
+
+    def data() -> str:
+        text = " . ".join(triple() for _ in range(random_.randrange(1, 4)))
+        graph = random_.choice((None, None, "urn:g", "urn:h"))
+        return f"{{ {text} }}" if graph is None else f"{{ GRAPH <{graph}> {{ {text} }} }}"
+
+    kind = random_.random()
+    if kind < 0.5:
+        return f"INSERT DATA {data()}"
+    if kind < 0.75:
+        return f"DELETE DATA {data()}"
+    if kind < 0.95:
+        return f"DELETE {{ ?s <urn:r> ?o }} INSERT {{ ?o <urn:r> <urn:v1> }} WHERE {{ ?s <urn:r> ?o , <urn:v{random_.randrange(5)}> }}"
+    return "DELETE WHERE { ?s <urn:r> ?o }"
+
+
 def _events(random_: random.Random) -> Iterator[tuple[str, str, int]]:
     """Yield pushes: some of them late, many of them repeated, with pauses that empty the windows."""
     time = 1
@@ -80,7 +130,7 @@ def _events(random_: random.Random) -> Iterator[tuple[str, str, int]]:
             f"<urn:v{random_.randrange(5)}> <urn:{random_.choice('ppq')}> {_object(random_)} ."
             for _ in range(random_.randrange(1, 6))
         ]
-        yield random_.choice((S, S, T)), "\n".join(lines), max(1, time - (5000 if random_.random() < 0.05 else 0))
+        yield random_.choice((S, S, T, U)), "\n".join(lines), max(1, time - (5000 if random_.random() < 0.05 else 0))
 
 
 @pytest.fixture(autouse=True)
@@ -92,20 +142,26 @@ def _usual_choice() -> Iterator[None]:
 
 def _difference(seed: int) -> str | None:
     random_ = random.Random(seed)
-    texts = random_.sample(QUERIES, 5)
+    absorb_into = random_.choice((None, "urn:g"))
+    texts = random_.sample(QUERIES, 3) + random_.sample(OVER_STORED, 3)
     with penstock.Engine() as updated, penstock.Engine() as fresh:
         engines = {updated: 0, fresh: NEVER}
         queries: dict[penstock.Engine, list[penstock.Query]] = {}
         for engine in engines:
             for stream in (S, T):
                 engine.declare_stream(stream, timing="all")
+            engine.declare_stream(U, timing=(), absorb_into=absorb_into)
+            engine.update("INSERT DATA { GRAPH <urn:g> { <urn:v1> <urn:r> 1 } GRAPH <urn:h> { <urn:v1> <urn:r> 1 } }")
             queries[engine] = [engine.register(f"REGISTER QUERY q{i} AS {text}") for i, text in enumerate(texts)]
         events = list(_events(random_))
         for stream, text, time in events:
             fallback = random_.random() < 0.05  # in mid-run; the state is rebuilt afterwards
+            update = _update(random_) if random_.random() < 0.3 else None
             for engine, start in engines.items():
                 native.maintain_from(NEVER if fallback else start)
                 engine.push(stream, text, timestamp=time)
+                if update is not None:
+                    engine.update(update)
                 engine.advance(None, time - 1)
             for i, asked in enumerate(texts):
                 answers = [

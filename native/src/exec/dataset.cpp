@@ -26,6 +26,7 @@ Dataset::Dataset(const Spec& spec, bool named) : named_(named) {
         part.source = item.at("src").as_int();
         if (const Spec* name = item.find("name")) part.name = name->as_int();
         if (const Spec* graphs = item.find("graphs")) {
+            part.stored = true;
             if (graphs->is_string()) {
                 if (graphs->as_string() != "named") throw Error("plan: unknown graphs '" + graphs->as_string() + "'");
                 part.all_named = true;
@@ -63,8 +64,8 @@ void Dataset::resolve_part(const Run& run, const Part& part, TermId predicate, T
     std::vector<Label> labels;
     const Source& source = *run.sources[part.source];
     const auto number = static_cast<std::uint32_t>(part.source);
-    if (part.source != 0 || part.graphs.empty()) {  // a window, or all named graphs
-        if (part.source != 0 && predicate != 0) {
+    if (!part.stored || part.graphs.empty()) {  // a window, or all named graphs
+        if (!part.stored && predicate != 0) {
             if (Label label = run.labels.find(0, predicate); label != 0 && selected(part.name, graph))
                 out.push_back({&source, label, number, predicate, named_ ? part.name : 0});
             return;
@@ -99,7 +100,7 @@ void Dataset::add_labels(const Run& run, const Part& part, std::span<const Label
 bool Dataset::classify(const Run& run, std::size_t index, Label label, TermId graph, EdgeSet& out) const {
     const Part& part = parts_[index];
     auto [stored, predicate] = run.labels.pair(label);
-    if (part.source != 0) {
+    if (!part.stored) {
         if (stored != 0) return false;
     } else if (part.all_named) {
         if (stored == 0) return false;
@@ -118,7 +119,7 @@ bool Dataset::has_fixed_graphs() const {
 
 std::size_t Dataset::fixed_labels() const {
     std::size_t labels = 0;
-    for (const Part& part : parts_) labels += part.source != 0 ? 1 : part.graphs.size();
+    for (const Part& part : parts_) labels += part.stored ? part.graphs.size() : 1;
     return labels;
 }
 

@@ -50,6 +50,7 @@ public:
 private:
     struct Part {
         std::size_t source;
+        bool stored = false;  // else a window
         bool all_named = false;
         std::vector<TermId> graphs;  // stored graphs; empty for windows
         TermId name = 0;

@@ -62,7 +62,7 @@ Spec project(Spec in, Spec slots) {
 
 struct Scan {
     const Spec* node;
-    std::size_t source;
+    std::size_t set;  // number of the union that it reads
     Slots variables;
 };
 
@@ -87,7 +87,8 @@ public:
 
 private:
     bool read(const Spec& input);
-    bool read_scan(const Spec& node, const char* leaf, std::vector<Scan>& out);
+    bool read_scan(const Spec& node, std::vector<Scan>& out);
+    std::size_t union_of(const Spec& scan);
     bool read_node(const Spec& node);
     bool read_test(const Spec& node);
     bool use(const Slots& slots);
@@ -112,7 +113,8 @@ private:
     std::vector<Scan> scans_;
     std::vector<Step> steps_;
     DeltaSources sources_;
-    bool reads_stored_ = false, sound_ = false;
+    std::vector<DeltaUnion> unions_;
+    bool sound_ = false;
 };
 
 bool Chain::use(const Slots& slots) {
@@ -136,14 +138,48 @@ void Chain::drop_all_but(const Spec& slots) {
         if (!rest.contains(slot)) dropped_.insert(slot);
 }
 
-/// Only patterns over a single part: a triple in two parts is one match, so a part's change is not the pattern's.
-bool Chain::read_scan(const Spec& node, const char*, std::vector<Scan>& out) {
+/// Whether a triple can only be in one of the graphs that a part of a scan's dataset reads. A triple in two graphs is
+/// one match, so the change of a graph would not be that of the pattern.
+bool is_one_graph(const Spec& scan, const Spec& part) {
+    const Spec* graphs = part.find("graphs");
+    if (graphs == nullptr || (graphs->is_list() && graphs->as_list().size() == 1)) return true;
+    return scan.find("graph") != nullptr && part.find("name") == nullptr;  // a match for each graph
+}
+
+/// Whether the dataset's parts have the same label for a predicate, so that edges of one are found in another.
+bool is_default_graph(const Spec& scan) {
+    const auto part_of_it = [](const Spec& part) {
+        const Spec* graphs = part.find("graphs");
+        return graphs == nullptr ||
+               (graphs->is_list() && graphs->as_list().size() == 1 && graphs->as_list()[0].as_int() == 0);
+    };
+    const Spec::List& parts = scan.at("dataset").as_list();
+    return scan.find("graph") == nullptr && std::all_of(parts.begin(), parts.end(), part_of_it);
+}
+
+/// Returns the number of the union of the scan's sources. A union is a set, so a source that occurs twice changes
+/// nothing.
+std::size_t Chain::union_of(const Spec& scan) {
+    std::set<std::size_t> found;
+    for (const Spec& part : scan.at("dataset").as_list()) found.insert(part.at("src").as_int());
+    const std::vector<std::size_t> sources(found.begin(), found.end());
+    sources_.count = std::max(sources_.count, sources.back() + 1);
+    auto at = std::ranges::find(unions_, sources, &DeltaUnion::sources);
+    if (at == unions_.end()) at = unions_.insert(at, {sources, {}, false});
+    if (const Spec* predicate = scan.at("p").find("id"))
+        at->predicates.push_back(predicate->as_int());
+    else
+        at->any_predicate = true;
+    return static_cast<std::size_t>(at - unions_.begin());
+}
+
+bool Chain::read_scan(const Spec& node, std::vector<Scan>& out) {
     const Spec::List& dataset = node.at("dataset").as_list();
-    if (dataset.size() != 1) return false;
-    const std::size_t source = dataset[0].at("src").as_int();
-    if (source == 0) reads_stored_ = true;
-    sources_.count = std::max(sources_.count, source + 1);
-    out.push_back({&node, source, variables_of_scan(node)});
+    if (dataset.empty() || !(dataset.size() == 1 ? is_one_graph(node, dataset[0]) : is_default_graph(node)))
+        return false;
+    out.push_back({&node, union_of(node), variables_of_scan(node)});
+    const DeltaUnion& set = unions_[out.back().set];
+    if (set.any_predicate && set.sources.front() == 0) return false;
     return common(out.back().variables, extended_).empty();
 }
 
@@ -157,7 +193,7 @@ bool Chain::read_test(const Spec& node) {
     std::reverse(step.inner_nodes.begin(), step.inner_nodes.end());
     if (step.inner_nodes.empty()) return false;
     for (const Spec* inner : step.inner_nodes) {
-        if (!read_scan(*inner, "outer", step.inner) || !use(step.inner.back().variables)) return false;
+        if (!read_scan(*inner, step.inner) || !use(step.inner.back().variables)) return false;
         step.uses.merge(common(step.inner.back().variables, bound_));
     }
     steps_.push_back(std::move(step));
@@ -167,7 +203,7 @@ bool Chain::read_test(const Spec& node) {
 bool Chain::read_node(const Spec& node) {
     const std::string& op = node.at("op").as_string();
     if (op == "scan") {
-        if (!read_scan(node, "seed", scans_)) return false;
+        if (!read_scan(node, scans_)) return false;
         for (const std::uint64_t slot : scans_.back().variables)
             if (!bind(slot)) return false;
         scanned_.insert(scans_.back().variables.begin(), scans_.back().variables.end());
@@ -209,11 +245,16 @@ bool Chain::read(const Spec& input) {
 // ---- writing terms
 
 Spec Chain::source_spec(const Scan& scan, Content content) const {
-    const Spec& part = scan.node->at("dataset").as_list()[0];
-    std::size_t source = scan.source;
-    if (source == 0 || content == Content::Now) return Spec::List{part};
-    source = content == Content::Before ? sources_.before(source) : sources_.changed(source);
-    return Spec::List{replaced(part, {{"src", std::uint64_t{source}}})};
+    const Spec::List& parts = scan.node->at("dataset").as_list();
+    if (content == Content::Now) return parts;
+    const std::uint64_t changed = sources_.changed(scan.set);
+    if (content == Content::Changed && parts.size() > 1) return Spec::List{Spec::Dict{{"src", changed}}};
+    Spec::List out;
+    for (const Spec& part : parts) {
+        const std::uint64_t before = sources_.before(part.at("src").as_int());
+        out.push_back(replaced(part, {{"src", content == Content::Before ? before : changed}}));
+    }
+    return out;
 }
 
 Spec Chain::scan_spec(const Scan& scan, Content content, Spec in) const {
@@ -278,10 +319,10 @@ DeltaTerm Chain::scan_term(std::size_t number, const Spec& output) const {
     const auto content = [number](std::size_t scan) { return scan < number ? Content::Now : Content::Before; };
     const auto tests = [](std::size_t) { return Content::Before; };
     Spec node = join(others, bound, scan_spec(scans_[number], Content::Changed, *leaf_), content, tests, true);
-    return {project(std::move(node), output), {}, {scans_[number].source}};
+    return {project(std::move(node), output), {}, {scans_[number].set}};
 }
 
-/// The rows whose test may have changed are found from the changes of the windows that the test reads. Such a row may
+/// The rows whose test may have changed are found from the changes of what the test reads. Such a row may
 /// be found several times; because it has the variables of all scans, equal rows are one row.
 DeltaTerm Chain::test_term(std::size_t number, const Spec& output) const {
     const Step& step = steps_[number];
@@ -291,8 +332,7 @@ DeltaTerm Chain::test_term(std::size_t number, const Spec& output) const {
     DeltaTerm term;
     Spec::List found;
     for (const Scan& inner : step.inner) {
-        if (inner.source == 0) continue;
-        term.windows.push_back(inner.source);
+        term.unions.push_back(inner.set);
         Slots bound = seed_;
         bound.insert(inner.variables.begin(), inner.variables.end());
         Spec rows = join(all, bound, scan_spec(inner, Content::Changed, *leaf_), now, now, false);
@@ -319,27 +359,18 @@ bool Chain::connected(const Scan& inner) const {
 
 DeltaPlan Chain::plan(const std::vector<Slot>& output) {
     DeltaPlan plan;
-    if (!sound_ || reads_stored_) return plan;
+    if (!sound_) return plan;
     plan.sources = sources_;
+    plan.unions = unions_;
     plan.computed.assign(extended_.begin(), extended_.end());
     Spec::List slots;
     for (const Slot slot : output) slots.emplace_back(std::uint64_t{slot});
-    for (std::size_t i = 0; i < scans_.size(); ++i)
-        if (scans_[i].source != 0) plan.terms.push_back(scan_term(i, slots));
+    for (std::size_t i = 0; i < scans_.size(); ++i) plan.terms.push_back(scan_term(i, slots));
     for (std::size_t i = 0; i < steps_.size(); ++i) {
         if (!steps_[i].is_test()) continue;
-        bool reads_window = false;
-        for (const Scan& inner : steps_[i].inner) {
-            if (inner.source == 0) continue;
-            reads_window = true;
-            if (!connected(inner)) return {};
-        }
-        if (reads_window) plan.terms.push_back(test_term(i, slots));
+        if (!std::ranges::all_of(steps_[i].inner, [this](const Scan& inner) { return connected(inner); })) return {};
+        plan.terms.push_back(test_term(i, slots));
     }
-    for (const DeltaTerm& term : plan.terms)
-        plan.windows.insert(plan.windows.end(), term.windows.begin(), term.windows.end());
-    std::sort(plan.windows.begin(), plan.windows.end());
-    plan.windows.erase(std::unique(plan.windows.begin(), plan.windows.end()), plan.windows.end());
     return plan;
 }
 

@@ -1,7 +1,9 @@
 #include "exec/maintained_input.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "exec/compiler.hpp"
@@ -25,112 +27,230 @@ const ChangingSource* changing(const Run& run, std::size_t source) {
 
 MaintainedInput::MaintainedInput(const Spec& input, const std::vector<Slot>& slots, std::size_t first,
                                  Compiler& compiler)
-    : first_(first),
-      end_(compiler.profile_ids().size()),
-      plan_(delta_plan(input, compiler.seed().slots, slots)),
-      windows_(plan_.windows.size()) {
-    for (std::size_t i = 0; i < windows_.size(); ++i) windows_[i].source = plan_.windows[i];
+    : first_(first), end_(compiler.profile_ids().size()), plan_(delta_plan(input, compiler.seed().slots, slots)) {
     for (const DeltaTerm& term : plan_.terms) {
-        Term made{compiler.node(term.node), nullptr, term.windows};
+        Term made{compiler.node(term.node), nullptr, term.unions};
         if (!term.before.is_null()) made.before = compiler.node(term.before);
         terms_.push_back(std::move(made));
     }
+    terms_end_ = compiler.profile_ids().size();
+    std::vector<std::size_t> sources;
+    for (const DeltaUnion& set : plan_.unions) sources.insert(sources.end(), set.sources.begin(), set.sources.end());
+    std::sort(sources.begin(), sources.end());
+    sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
+    parts_ = std::vector<Part>(sources.size());
+    for (std::size_t i = 0; i < sources.size(); ++i) parts_[i].source = sources[i];
+    unions_ = std::vector<Union>(plan_.unions.size());
+    for (std::size_t i = 0; i < unions_.size(); ++i)
+        for (const std::size_t source : plan_.unions[i].sources)
+            unions_[i].parts.push_back(&*std::ranges::find(parts_, source, &Part::source));
 }
 
 MaintainedInput::~MaintainedInput() = default;
 
+std::uint64_t MaintainedInput::rows_of(const Run& run, std::size_t first, std::size_t end) {
+    return std::accumulate(run.produced.begin() + static_cast<std::ptrdiff_t>(first),
+                           run.produced.begin() + static_cast<std::ptrdiff_t>(end), std::uint64_t{0});
+}
+
 bool MaintainedInput::wants_state(const Run& run) {
     if (terms_.empty() || run.forker != nullptr || cost_ < Maintenance::from.load(std::memory_order_relaxed))
         return false;
+    // Without windows it is a one-shot query, whose next run may be long after this one.
+    if (run.sources.size() < 2) return false;
+    if (reads_stored() && dynamic_cast<const SnapshotSource*>(run.sources[0]) == nullptr) return false;
     if (pause_ == 0) return true;
     --pause_;
     return false;
 }
 
 void MaintainedInput::evaluated(const Run& run) {
-    cost_ = std::accumulate(run.produced.begin() + static_cast<std::ptrdiff_t>(first_),
-                            run.produced.begin() + static_cast<std::ptrdiff_t>(end_), std::uint64_t{0});
+    updates_ = false;
+    cost_ = rows_of(run, first_, end_);
+}
+
+/// The state of this run could not be updated, or not at less cost than a new evaluation.
+void MaintainedInput::lose() {
+    ++unused_;
+    pause_ = unused_ < kPatience ? 0 : 1u << std::min(unused_ - kPatience + 1, kLongestPauseBits);
 }
 
 bool MaintainedInput::can_update(Run& run) {
+    updates_ = false;
     if (!std::exchange(retained_, false)) return false;
     if (run.forker == nullptr && seed_ == run.seed.columns && find_changes(run)) {
-        unused_ = 0;
         Maintenance::updates.fetch_add(1, std::memory_order_relaxed);
+        updates_ = true;
         return true;
     }
-    ++unused_;
-    pause_ = unused_ < kPatience ? 0 : 1u << std::min(unused_ - kPatience + 1, kLongestPauseBits);
+    stored_ = nullptr;
+    stored_before_ = nullptr;
+    lose();
     return false;
 }
 
 bool MaintainedInput::find_changes(const Run& run) {
     const std::uint64_t from = Maintenance::from.load(std::memory_order_relaxed);
     if (from == Maintenance::kNever) return false;
+    const std::uint64_t most = from == 0 ? std::numeric_limits<std::uint64_t>::max() : cost_ / kCostOfChange;
     std::uint64_t edges = 0;
-    for (Window& window : windows_) {
-        const auto* source = changing(run, window.source);
-        const std::uint64_t version = source == nullptr ? 0 : source->version();
-        if (version == 0) return false;
-        window.changes = nullptr;
-        if (version == window.seen) continue;
-        const EdgeChanges* changes = source->changes();
-        if (changes == nullptr || changes->from != window.seen || changes->to != version) return false;
-        if (changes->sweeps != dictionary_sweeps()) return false;
-        window.changes = changes;
-        edges += changes->added.size() + changes->removed.size();
+    for (Part& part : parts_) {
+        part.changes = nullptr;
+        if (!(part.source == 0 ? find_stored_changes(run, part, most) : find_window_changes(run, part))) return false;
+        if (part.changes != nullptr) edges += part.changes->added.size() + part.changes->removed.size();
+        if (edges > most) return false;
     }
-    return from == 0 || edges * kCostOfChange <= cost_;
+    return true;
+}
+
+bool MaintainedInput::find_window_changes(const Run& run, Part& window) {
+    const auto* source = changing(run, window.source);
+    const std::uint64_t version = source == nullptr ? 0 : source->version();
+    if (version == 0) return false;
+    if (version == window.seen) return true;
+    const EdgeChanges* changes = source->changes();
+    if (changes == nullptr || changes->from != window.seen || changes->to != version) return false;
+    if (changes->sweeps != dictionary_sweeps()) return false;
+    window.changes = changes;
+    return true;
+}
+
+bool MaintainedInput::find_stored_changes(const Run& run, Part& stored, std::size_t limit) {
+    const auto* now = dynamic_cast<const SnapshotSource*>(run.sources[0]);
+    stored_before_ = stored_ == nullptr ? nullptr : stored_->get();
+    if (now == nullptr || stored_before_ == nullptr) return false;
+    std::vector<Label> labels;
+    for (const DeltaUnion& set : plan_.unions) {
+        if (set.sources.front() != 0) continue;
+        for (const TermId predicate : set.predicates) run.labels.with_predicate(predicate, labels);
+    }
+    std::sort(labels.begin(), labels.end());
+    if (!now->changes_since(*stored_before_, labels, limit, stored_changes_)) return false;
+    if (!stored_changes_.added.empty() || !stored_changes_.removed.empty()) stored.changes = &stored_changes_;
+    return true;
 }
 
 bool MaintainedInput::changed(const Term& term) const {
-    return std::any_of(term.windows.begin(), term.windows.end(), [this](std::size_t source) {
-        return std::any_of(windows_.begin(), windows_.end(),
-                           [&](const Window& w) { return w.source == source && w.changes != nullptr; });
-    });
+    return std::ranges::any_of(term.unions, [this](std::size_t number) { return unions_[number].changed; });
 }
 
-/// Runs a term whose `changed` sources are one of the lists of each window.
-void MaintainedInput::pass(Run& run, Operator& node, Sink& out, EdgeList Window::* changed) {
-    for (Window& window : windows_) sources_[plan_.sources.changed(window.source)] = &(window.*changed);
+/// Runs a term whose `changed` sources are one of the lists of each union.
+void MaintainedInput::pass(Run& run, Operator& node, Sink& out, EdgeList Union::* changed) {
+    for (std::size_t i = 0; i < unions_.size(); ++i) sources_[plan_.sources.changed(i)] = &(unions_[i].*changed);
     Run inner(run.seed, sources_, run.labels, run.expressions, run.profiler, nullptr, kFirstNumber + ++runs_,
               run.produced);
     node.run(inner, out);
 }
 
+/// Makes the previous contents and the changes readable as sources.
+void MaintainedInput::prepare(const Run& run) {
+    sources_.assign(2 * plan_.sources.count + unions_.size(), nullptr);
+    std::copy_n(run.sources.begin(), std::min(run.sources.size(), plan_.sources.count), sources_.begin());
+    for (Part& part : parts_) {
+        part.before = sources_[part.source];
+        part.added.assign({});
+        part.removed.assign({});
+        if (part.changes != nullptr) {
+            part.added.assign(part.changes->added);
+            part.removed.assign(part.changes->removed);
+            part.previous.assign(*sources_[part.source], part.added, part.removed);
+            part.before = part.source == 0 ? stored_before_.get() : &part.previous;
+        }
+        sources_[plan_.sources.before(part.source)] = part.before;
+    }
+    for (std::size_t i = 0; i < unions_.size(); ++i) combine(run, i);
+}
+
+void MaintainedInput::combine(const Run& run, std::size_t number) {
+    Union& set = unions_[number];
+    set.changed = std::ranges::any_of(set.parts, [](const Part* part) { return part->changes != nullptr; });
+    const EdgeChanges* single = set.parts.size() == 1 ? set.parts.front()->changes : nullptr;
+    std::span<const LabelledEdge> added, removed;
+    if (single != nullptr) {
+        added = single->added;
+        removed = single->removed;
+    } else if (set.changed) {
+        const DeltaUnion& plan = plan_.unions[number];
+        std::vector<Label> labels;
+        for (const TermId predicate : plan.predicates) labels.push_back(run.labels.find(0, predicate));
+        std::vector<LabelledEdge> edges;
+        for (const Part* part : set.parts) {
+            if (part->changes == nullptr) continue;
+            for (const auto* list : {&part->changes->added, &part->changes->removed})
+                for (const LabelledEdge& edge : *list)
+                    if (plan.any_predicate || std::ranges::find(labels, edge.label) != labels.end())
+                        edges.push_back(edge);
+        }
+        compare(set, edges, set.edges_added, set.edges_removed);
+        added = set.edges_added;
+        removed = set.edges_removed;
+    }
+    set.added.assign(added);
+    set.removed.assign(removed);
+    set.both.assign(added, removed);
+}
+
+/// Finds which of the edges the union has gained, and which it has lost.
+void MaintainedInput::compare(const Union& set, std::vector<LabelledEdge>& edges, std::vector<LabelledEdge>& added,
+                              std::vector<LabelledEdge>& removed) const {
+    const auto key = [](const LabelledEdge& edge) { return std::tie(edge.label, edge.s, edge.o); };
+    std::ranges::sort(edges, {}, key);
+    edges.erase(std::ranges::unique(edges, {}, key).begin(), edges.end());
+    added.clear();
+    removed.clear();
+    std::vector<TermId> subjects, objects;
+    std::vector<std::uint8_t> now, before;
+    for (std::size_t first = 0; first < edges.size(); first += subjects.size()) {
+        const Label label = edges[first].label;
+        subjects.clear();
+        objects.clear();
+        for (std::size_t i = first; i < edges.size() && edges[i].label == label; ++i) {
+            subjects.push_back(edges[i].s);
+            objects.push_back(edges[i].o);
+        }
+        now.assign(subjects.size(), 0);
+        before.assign(subjects.size(), 0);
+        for (const Part* part : set.parts) {
+            sources_[part->source]->contains(subjects, label, objects, now);
+            part->before->contains(subjects, label, objects, before);
+        }
+        for (std::size_t i = 0; i < subjects.size(); ++i)
+            if (now[i] != before[i]) (now[i] != 0 ? added : removed).push_back(edges[first + i]);
+    }
+}
+
 void MaintainedInput::run_changes(Run& run, Sink& out, int& sign) {
     if (run.lookup_memo != nullptr) run.lookup_memo->abandon();
-    sources_.assign(3 * plan_.sources.count, nullptr);
-    std::copy_n(run.sources.begin(), std::min(run.sources.size(), plan_.sources.count), sources_.begin());
-    for (Window& window : windows_) {
-        const Source*& before = sources_[plan_.sources.before(window.source)];
-        before = sources_[window.source];
-        window.added.assign({});
-        window.removed.assign({});
-        window.both.assign({});
-        if (window.changes == nullptr) continue;
-        window.added.assign(window.changes->added);
-        window.removed.assign(window.changes->removed);
-        window.both.assign(window.changes->added, window.changes->removed);
-        window.before.assign(*sources_[window.source], window.added, window.removed);
-        before = &window.before;
-    }
+    prepare(run);
     for (const Term& term : terms_) {
         if (!changed(term)) continue;
         const bool test = term.before != nullptr;
         sign = 1;
-        pass(run, *term.node, out, test ? &Window::both : &Window::added);
+        pass(run, *term.node, out, test ? &Union::both : &Union::added);
         sign = -1;
-        pass(run, test ? *term.before : *term.node, out, test ? &Window::both : &Window::removed);
+        pass(run, test ? *term.before : *term.node, out, test ? &Union::both : &Union::removed);
     }
     sign = 1;
+    stored_before_ = nullptr;
 }
 
 void MaintainedInput::keep(const Run& run) {
-    for (Window& window : windows_) {
-        const auto* source = changing(run, window.source);
+    if (updates_) {
+        const bool dear =
+            Maintenance::from.load(std::memory_order_relaxed) != 0 && rows_of(run, end_, terms_end_) > cost_;
+        if (dear) return lose();
+        unused_ = 0;
+    }
+    for (Part& part : parts_) {
+        if (part.source == 0) {
+            const auto* stored = dynamic_cast<const SnapshotSource*>(run.sources[0]);
+            if (stored == nullptr) return;
+            stored_ = stored->retain();
+            continue;
+        }
+        const auto* source = changing(run, part.source);
         if (source == nullptr) return;
-        window.seen = source->version();
+        part.seen = source->version();
         source->changes();  // requests that the next change is recorded
     }
     if (seed_ != run.seed.columns) seed_ = run.seed.columns;

@@ -1,5 +1,5 @@
-// The input of an operator that keeps its state from run to run: if only windows have changed since the last run, the
-// operator gets the change of its input in place of the input itself (ADR 78).
+// The input of an operator that keeps its state from run to run: if the changes of its sources since the
+// last run are known, the operator gets the change of its input in place of the input itself (ADR 78, 81).
 #pragma once
 
 #include <cstdint>
@@ -44,29 +44,52 @@ public:
 private:
     struct Term {
         OperatorPtr node, before;
-        std::vector<std::size_t> windows;
+        std::vector<std::size_t> unions;
     };
-    struct Window {
+    /// A window, or the stored graph.
+    struct Part {
         std::size_t source;
-        std::uint64_t seen = 0;                // version that the retained state corresponds to
+        std::uint64_t seen = 0;                // version of the window that the retained state corresponds to
         const EdgeChanges* changes = nullptr;  // since then; null: unchanged
-        EdgeList added, removed, both;
-        PreviousSource before;
+        EdgeList added, removed;
+        PreviousSource previous;         // of a window
+        const Source* before = nullptr;  // what the part was then
     };
+    struct Union {
+        std::vector<Part*> parts;
+        bool changed = false;
+        EdgeList added, removed, both;
+        std::vector<LabelledEdge> edges_added, edges_removed;  // of several parts
+    };
+    static std::uint64_t rows_of(const Run& run, std::size_t first, std::size_t end);
+    bool reads_stored() const { return !parts_.empty() && parts_.front().source == 0; }
     bool find_changes(const Run& run);
-    void pass(Run& run, Operator& node, Sink& out, EdgeList Window::* changed);
+    bool find_window_changes(const Run& run, Part& window);
+    bool find_stored_changes(const Run& run, Part& stored, std::size_t limit);
+    void prepare(const Run& run);
+    void combine(const Run& run, std::size_t number);
+    void compare(const Union& set, std::vector<LabelledEdge>& edges, std::vector<LabelledEdge>& added,
+                 std::vector<LabelledEdge>& removed) const;
+    void pass(Run& run, Operator& node, Sink& out, EdgeList Union::* changed);
+    void lose();
     bool changed(const Term& term) const;
 
     std::size_t first_, end_;  // numbers of the input's operators
+    std::size_t terms_end_;    // those of the terms follow
     DeltaPlan plan_;
     std::vector<Term> terms_;
-    std::vector<Window> windows_;
+    std::vector<Part> parts_;  // ascending by source
+    std::vector<Union> unions_;
     // Of the retained state.
     bool retained_ = false;
     std::vector<Column> seed_;
+    std::shared_ptr<SnapshotSource::Retained> stored_;  // the stored graph that it corresponds to
+    std::shared_ptr<const Source> stored_before_;       // the same, during an update
+    EdgeChanges stored_changes_;
     std::uint64_t cost_ = 0;    // of the last evaluation of the whole input: rows of all its operators
     std::uint32_t unused_ = 0;  // consecutive states that could not be updated
     std::uint32_t pause_ = 0;   // evaluations until the next state is retained
+    bool updates_ = false;
     std::uint64_t runs_ = 0;
     std::vector<const Source*> sources_;
 };

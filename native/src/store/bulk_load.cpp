@@ -92,6 +92,7 @@ Snapshot BulkLoad::publish() {
         close();
         return latest_;
     }
+    impl.changes.add_unknown(latest_ + 1);
     commit_->publish(impl.publish_logs);
     close();
     return latest_ + 1;

@@ -174,8 +174,10 @@ void Store::apply(Snapshot snapshot, std::span<const Edge> edges, CommitSource s
 void Store::Impl::commit(Snapshot snapshot, std::span<const Edge> edges, CommitSource source, bool even_if_empty) {
     if (snapshot > kMaxSnapshot) throw LimitError("snapshot numbers are used up");
     StoreCommit running(shards, history, snapshot, source);
-    const std::size_t changes = append(running, edges);
-    if (even_if_empty || changes > 0) running.publish(publish_logs);
+    const std::size_t count = append(running, edges);
+    if (!even_if_empty && count == 0) return;
+    changes.add(snapshot, edges);
+    running.publish(publish_logs);
 }
 
 // ---- the rest
@@ -190,7 +192,7 @@ void Store::set_vts(std::uint32_t stream, std::int64_t batch) {
 
 std::unique_ptr<Source> Store::view(std::span<const StreamBound> bounds) {
     if (!impl_->whole()) throw Error("a part of a store cannot be viewed as the whole");
-    return std::make_unique<StoreView>(impl_->by_number, impl_->history, impl_->history.lease(bounds));
+    return std::make_unique<StoreView>(impl_->by_number, impl_->history, impl_->history.lease(bounds), &impl_->changes);
 }
 
 std::unique_ptr<Source> Store::view_part(Snapshot snapshot, std::vector<Snapshot> excluded) {

@@ -105,7 +105,10 @@ Changed Store::Impl::commit_change(Snapshot snapshot, std::span<const Edge> remo
     StoreCommit running(shards, history, snapshot, source);
     std::size_t repeated = 0;
     Changed changed = whole() ? change(running, fewer, more, repeated) : change_part(running, fewer, more, repeated);
-    if (even_if_empty || changed.added + changed.removed + repeated > 0) running.publish(publish_logs);
+    if (even_if_empty || changed.added + changed.removed + repeated > 0) {
+        changes.add(snapshot, added, removed);
+        running.publish(publish_logs);
+    }
     changed.snapshot = history.latest();
     return changed;
 }

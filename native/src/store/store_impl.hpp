@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "store/change_log.hpp"
 #include "store/history.hpp"
 #include "store/labels.hpp"
 #include "store/shard.hpp"
@@ -32,6 +33,7 @@ struct Store::Impl {
 
     std::vector<std::vector<Keyed>> by_shard;  // scratch: ends of the running commit
     bool loading = false;                      // a BulkLoad is open
+    ChangeLog changes;                         // ends before the history, which its views release
 
     bool whole() const { return shards.size() == all_shards; }
     void add(Region region);

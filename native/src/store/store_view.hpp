@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "changing_source.hpp"
+#include "store/change_log.hpp"
 #include "store/history.hpp"
 #include "store/shard.hpp"
 #include "store/sharding.hpp"
@@ -16,16 +18,18 @@ namespace penstock {
 
 /// Reads without locks, from any number of threads. Holds its lease until its destruction. If some shards are not
 /// local, it is a view of a part: look-ups of vertices of local shards succeed, and all others throw DataError.
-class StoreView final : public Source {
+class StoreView final : public SnapshotSource {
 public:
     using Shards = std::span<const Shard* const>;  // by number; nullptr: not local
 
-    /// `visibility` is a lease of `history`; the destructor releases it.
-    StoreView(Shards shards, CommitHistory& history, Visibility visibility)
+    /// `visibility` is a lease of `history`; the destructor releases it. `log`: nullptr for a view that cannot be
+    /// retained.
+    StoreView(Shards shards, CommitHistory& history, Visibility visibility, ChangeLog* log = nullptr)
         : shards_(shards),
           part_(std::find(shards.begin(), shards.end(), nullptr) != shards.end()),
           history_(history),
-          visibility_(std::move(visibility)) {}
+          visibility_(std::move(visibility)),
+          log_(log) {}
     ~StoreView() override { history_.unlease(visibility_); }
     StoreView(const StoreView&) = delete;
     StoreView& operator=(const StoreView&) = delete;
@@ -43,6 +47,9 @@ public:
     bool has_edges(Label label) const override;    // of a part: whether a local vertex has out-edges
     LabelStats stats(Label label) const override;  // of the latest snapshot; for the planner
     std::uint64_t degree(TermId vertex, Label label, Dir dir) const override;
+    std::shared_ptr<Retained> retain() const override;
+    bool changes_since(const Source& before, std::span<const Label> labels, std::size_t limit,
+                       EdgeChanges& out) const override;
 
 private:
     static constexpr std::size_t kGroup = 16;  // keys whose cache misses overlap
@@ -99,6 +106,7 @@ private:
     bool part_;
     CommitHistory& history_;
     Visibility visibility_;
+    ChangeLog* log_;
 };
 
 }  // namespace penstock
