@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
 COMMAND = "python -m benchmarks window_growth"
 LENGTHS_S, RATE, STEPS = (10, 100, 1_000), 1_000, 9
-S, T = "urn:s", "urn:t"
+S, T, U = "urn:s", "urn:t", "urn:u"
 _NEVER = (1 << 64) - 1
 _ONE = f"FROM STREAM <{S}> [RANGE %ds STEP 1s] WHERE "
 _TWO = (
     f"FROM NAMED WINDOW <urn:v> ON <{S}> [RANGE %ds STEP 1s] FROM NAMED WINDOW <urn:w> ON <{T}> [RANGE %ds STEP 1s] "
     "WHERE "
 )
+_STORED = f"FROM STREAM <{S}> [RANGE %ds STEP 1s] FROM <urn:x-penstock:stored> WHERE "
 QUERIES = {
     "COUNT(*)": "SELECT (COUNT(*) AS ?n) " + _ONE + "{ ?s <urn:p> ?o }",
     "SUM, AVG": "SELECT (SUM(?o) AS ?n) (AVG(?o) AS ?m) " + _ONE + "{ ?s <urn:p> ?o }",
@@ -40,6 +41,9 @@ QUERIES = {
     "join of two windows, COUNT": "SELECT (COUNT(*) AS ?n) "
     + _TWO
     + "{ WINDOW <urn:v> { ?s <urn:p> ?o } WINDOW <urn:w> { ?s <urn:q> ?x } }",
+    "join with the stored graph, which changes; COUNT by 100 groups": "SELECT ?k (COUNT(*) AS ?n) "
+    + _STORED
+    + "{ ?s <urn:p> ?o . ?s <urn:r> ?k } GROUP BY ?k",
     "NOT EXISTS, COUNT": "SELECT (COUNT(*) AS ?n) "
     + _TWO
     + "{ WINDOW <urn:v> { ?s <urn:p> ?o } FILTER NOT EXISTS { WINDOW <urn:w> { ?s <urn:q> ?x } } }",
@@ -67,6 +71,10 @@ def _measure(text: str, length: int) -> dict[str, tuple[float, float]]:
     with penstock.Engine() as engine, core_times() as seen:
         for stream in (S, T):
             engine.declare_stream(stream, timing="all", batch_ms=1000)
+        engine.declare_stream(U, timing=[], batch_ms=1000)
+        for first in range(0, 50 * RATE, 10 * RATE):
+            kinds = " ".join(f"<urn:v{i}> <urn:r> <urn:k{i % 100}> ." for i in range(first, first + 10 * RATE))
+            engine.update(f"INSERT DATA {{ {kinds} }}")
         query = engine.register(f"REGISTER QUERY q AS {text}")
         found: dict[str, tuple[float, float]] = {}
         second, answers = 0, []
@@ -101,6 +109,8 @@ def _push(engine: penstock.Engine, second: int) -> None:
                 f'<urn:v{subject}> <urn:{predicate}> "{(number * 31 + number // (50 * RATE)) % 1_000}"^^<{_INTEGER}> .'
             )
         engine.push(stream, "\n".join(lines), timestamp=second * 1000 - 1)
+    changes = [f"<urn:v{second * 17 % (50 * RATE) + i}> <urn:r> <urn:k{second % 100}> ." for i in range(10)]
+    engine.push(U, "\n".join(changes), timestamp=second * 1000 - 1)
 
 
 _INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
