@@ -115,14 +115,26 @@ void remove_from_overlay(LabelledOverlay& overlay, const IdsIn& s, const IdsIn& 
 
 using LabelsIn = penstock::ColumnIn<Label>;
 
-void apply(Store& store, penstock::Snapshot snapshot, const IdsIn& s, const LabelsIn& labels, const IdsIn& o,
-           std::uint32_t stream, std::int64_t batch) {
+std::vector<Edge> labelled_edges(const IdsIn& s, const LabelsIn& labels, const IdsIn& o) {
     if (labels.size() != s.size() || o.size() != s.size())
         throw penstock::DataError("apply: columns of unequal length");
-    penstock::Unlocked release;
     std::vector<Edge> edges(s.size());
     for (std::size_t i = 0; i < edges.size(); ++i) edges[i] = {s.data()[i], labels.data()[i], o.data()[i]};
-    store.apply(snapshot, edges, {stream, batch});
+    return edges;
+}
+
+void apply(Store& store, penstock::Snapshot snapshot, const IdsIn& s, const LabelsIn& labels, const IdsIn& o,
+           std::uint32_t stream, std::int64_t batch) {
+    penstock::Unlocked release;
+    store.apply(snapshot, labelled_edges(s, labels, o), {stream, batch});
+}
+
+using LabelledIn = std::tuple<IdsIn, LabelsIn, IdsIn>;  // s, labels, o
+
+void apply_change(Store& store, penstock::Snapshot snapshot, const LabelledIn& removed, const LabelledIn& added,
+                  std::uint32_t stream, std::int64_t batch) {
+    penstock::Unlocked release;
+    store.apply(snapshot, std::apply(labelled_edges, removed), std::apply(labelled_edges, added), {stream, batch});
 }
 
 /// Defines (graph, predicate) pairs under the label numbers of another table; DataError if a number differs here.
@@ -252,6 +264,7 @@ void bind_store(nb::module_& m) {
         .def("__init__", &make_store, "directory"_a, "shards"_a = 1, "reserve_bytes"_a = kReserve,
              "own"_a = std::vector<std::uint32_t>{}, "publish_logs"_a = false)
         .def("apply", &apply, "snapshot"_a, "s"_a, "labels"_a, "o"_a, "stream"_a = 0, "batch"_a = 0)
+        .def("apply_change", &apply_change, "snapshot"_a, "removed"_a, "added"_a, "stream"_a = 0, "batch"_a = 0)
         .def("set_vts", &Store::set_vts, "stream"_a, "batch"_a)
         .def("retire", &Store::retire)
         .def("lease", &Store::lease, "snapshot"_a, nb::keep_alive<0, 1>())

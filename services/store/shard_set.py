@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from penstock.core._native import Ids
     from penstock.engine.intake.bins import Bins
+    from penstock.engine.stored_graph import Columns
     from penstock.errors import UnavailableError
     from penstock.replication.retention import RetentionFloor
     from penstock.services.store.shard_store import ShardStore
@@ -65,6 +66,16 @@ class ShardSet:
         self.tuples += len(s)
         for shard in self.shards.values():
             shard.apply(self.snapshot, s, shard.store.number_labels(g, p), o, stream, number)
+
+    def change(self, removed: Columns, added: Columns, stream: int, number: int) -> None:
+        """Commit a change of quads to all shards as one snapshot: remove some, and then add others. Numbers the labels
+        of the removed quads first.
+        """
+        self.snapshot += 1
+        self.tuples += len(removed[0]) + len(added[0])
+        for shard in self.shards.values():
+            gone, new = ((s, shard.store.number_labels(g, p), o) for s, p, o, g in (removed, added))
+            shard.change(self.snapshot, gone, new, stream, number)
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
         """Append sorted bins to the shards as one snapshot. Each shard appends its own bins, and after the last bin all

@@ -16,12 +16,16 @@ from penstock.replication.absorption import batch_labels
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+    from typing import TypeAlias
 
     from numpy.typing import NDArray
 
     from penstock.core._native import Ids
     from penstock.remote import Server
     from penstock.services.store.stored_streams import StoredStream
+
+    LabelledEdges: TypeAlias = tuple[Ids, NDArray[np.uint32], Ids]
+    """Edges: columns of subjects, edge labels and objects."""
 
 _RESERVE_BYTES = 1 << 36  # address space, not memory
 
@@ -56,6 +60,10 @@ class ShardStore:
     def apply(self, snapshot: int, s: Ids, labels: NDArray[np.uint32], o: Ids, stream: int, batch: int) -> None:
         """Commit the edges among the given ones that the shard owns."""
         self.store.apply(snapshot, s, labels, o, stream, batch)
+
+    def change(self, snapshot: int, removed: LabelledEdges, added: LabelledEdges, stream: int, batch: int) -> None:
+        """Commit a change: of the edges that the shard owns, remove the first ones, and then add the others."""
+        self.store.apply_change(snapshot, removed, added, stream, batch)
 
     def batch(self, snapshot: int | None, stream: StoredStream, batch: int, s: Ids, p: Ids, o: Ids) -> None:
         """Store a batch's timeless tuples as snapshot `snapshot`. None: the batch has no timeless tuples; only its

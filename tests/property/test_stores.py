@@ -9,23 +9,30 @@ from __future__ import annotations
 import random
 import threading
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from property import cases, running
+from property.changing import make_changing
 from support.engine_over_stores import EngineOverStores
 from support.meaning import Tally
 from support.store_processes import StoreProcesses
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from property.script import Case
+
 PORTION = 10
 
 
-def _hold(first: int, transport: str, execution: str = "auto") -> None:
+def _hold(first: int, transport: str, execution: str = "auto", make: Callable[[int], Case] = cases.make) -> None:
     tally, found = Tally(), []
     for seed in range(first, first + PORTION):
         with StoreProcesses() as stores:
             engine = EngineOverStores(stores, transport=transport, execution=execution)
-            difference = running.run(cases.make(seed), tally, engine)
+            difference = running.run(make(seed), tally, engine)
         if difference is not None:
             found.append(f"case {seed}, {difference}")
     assert not found, "\n\n".join(found)
@@ -44,6 +51,19 @@ def test_cases_over_three_stores_by_tcp_agree_with_the_model(first: int) -> None
 @pytest.mark.parametrize("first", range(20_060, 20_100, PORTION))
 def test_cases_over_three_stores_by_fork_join_agree_with_the_model(first: int) -> None:
     _hold(first, "tcp", "fork-join")
+
+
+@pytest.mark.parametrize("first", range(50_200, 50_220, PORTION))
+@pytest.mark.parametrize(("transport", "execution"), [("shm", "auto"), ("tcp", "auto"), ("tcp", "fork-join")])
+def test_updates_that_remove_agree_over_stores(first: int, transport: str, execution: str) -> None:
+    _hold(first, transport, execution, make_changing)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(55_000, 57_000, PORTION))
+@pytest.mark.parametrize(("transport", "execution"), [("shm", "auto"), ("tcp", "auto"), ("tcp", "fork-join")])
+def test_updates_that_remove_agree_over_stores_in_two_thousand_more(first: int, transport: str, execution: str) -> None:
+    _hold(first, transport, execution, make_changing)
 
 
 @pytest.mark.long

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -17,14 +18,18 @@ import penstock
 from penstock.core import _native as native
 from penstock.engine.engine_core import EngineCore
 from penstock.engine.oneshot.one_shot import OneShot
+from penstock.engine.oneshot.updating import UpdateRun
 from penstock.engine.runtime import Runtime
 from penstock.errors import DataPlaneError, UnavailableError
+from penstock.query.resolve import as_update
+from penstock.query.supported_updates import is_data
 from penstock.remote import PlaneLimits
 from penstock.remote.control_connection import Connection, ControlError
 from penstock.remote.lease_keeper import Keeper
 from penstock.remote.store_links import LEASE_MS, ControlLink, StoreLinks
 from penstock.remote.stores_graph import StoresGraph
 from penstock.replication.absorption import Absorption, batch_labels
+from penstock.updates.evaluation import SnapshotGraph
 from penstock.wire import Placement
 from support.store_host import RDMA_DEVICES, SECRET
 
@@ -33,7 +38,10 @@ if TYPE_CHECKING:
 
     from penstock.core._native import Ids
     from penstock.engine.intake.declaration import Declaration
+    from penstock.engine.intake.graph_change import GraphChange, UpdateReport
     from penstock.engine.intake.streams import LiveStream
+    from penstock.engine.stored_graph import StoredGraph
+    from penstock.query.ir import Update
     from penstock.query.planning.cost.placement import Execution
     from penstock.remote import Transport
     from penstock.remote.control_connection import Address, Columns
@@ -122,6 +130,23 @@ class FedGraph(StoresGraph):
         super().commit(s, p, o, g, stream, batch)
         self.send("insert", {"s": s, "p": p, "o": o, "g": g})
         return self.snapshot
+
+    def change(
+        self,
+        removed: tuple[Ids, Ids, Ids, Ids],
+        added: tuple[Ids, Ids, Ids, Ids],
+        stream: int = 0,
+        batch: int = 0,
+    ) -> tuple[int, int, int]:
+        self.drain()
+        counted = super().change(removed, added, stream, batch)
+        columns = {
+            name + kind: c
+            for kind, quads in (("-", removed), ("+", added))
+            for name, c in zip("spog", quads, strict=True)
+        }
+        self.send("change", columns)
+        return counted
 
     def number(self, absorption: Absorption, predicates: Ids) -> None:
         """Number the labels of tuples that have arrived, here and in the stores. (A cluster does this for each batch.)"""
@@ -293,6 +318,28 @@ class EngineOverStores(penstock.Engine):
                 return super().query(*asked, **options)
             except UnavailableError as error:
                 wait(error)
+
+    def update(self, text: str, base: str | None = None, **graphs: Any) -> UpdateReport:
+        """Execute an update. As in a cluster, its evaluation has edge labels of its own."""
+        update = as_update(self._texts.parse(text, base))
+        if is_data(update):
+            return super().update(text, base, **graphs)
+        assert not graphs
+        wait = self._waiting()
+        with self._change() as runtime:
+            while True:
+                try:
+                    return self._evaluated(runtime.core, update).commit(runtime.core)
+                except (DataPlaneError, UnavailableError) as error:
+                    wait(UnavailableError(str(error)))
+
+    def _evaluated(self, core: EngineCore, update: Update) -> GraphChange:
+        graph = SnapshotGraph(core.store)
+        own = replace(core, store=cast("StoredGraph", graph))
+        try:
+            return UpdateRun(own, OneShot(own, self._runtime.streams, self._texts), update).evaluate()
+        finally:
+            graph.close()
 
     def close(self) -> None:
         super().close()

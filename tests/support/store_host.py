@@ -68,6 +68,9 @@ class FedStore(LeaseServer):
                 self.graph.streams.add(declaration, message["stream"], Absorption(timing, message["graph"]))
             case "insert":
                 self.graph.insert(columns["s"], columns["p"], columns["o"], columns["g"], 0, 0)
+            case "change":
+                removed, added = (tuple(columns[name + kind] for name in "spog") for kind in "-+")
+                self.graph.change(removed, added, 0, 0)  # type: ignore[arg-type]
             case "batch":
                 stream = self.graph.streams.get(message["iri"])
                 stream.append(columns["ts"], columns["s"], columns["p"], columns["o"])

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock.core import _native as native
-from penstock.errors import DataError, DataPlaneError, UnavailableError
+from penstock.errors import DataPlaneError, UnavailableError
 from penstock.replication.absorption import Absorption, batch_labels
 
 if TYPE_CHECKING:
@@ -67,9 +67,14 @@ class StoresGraph(native.RemoteStore):
         return self.snapshot
 
     def change(self, removed: Columns, added: Columns, stream: int = 0, batch: int = 0) -> tuple[int, int, int]:
-        """Raise DataError: the stores cannot remove quads yet."""
-        del removed, added, stream, batch
-        raise DataError("the stores of a cluster cannot remove triples yet")
+        """Count a change of quads as one snapshot. The stores commit it. Returns the number of the snapshot, and how
+        many quads were given to add and to remove.
+        """
+        del stream, batch
+        for _, p, _, g in (removed, added):
+            self.number_labels(g, p)
+        self.snapshot += 1
+        return self.snapshot, len(added[0]), len(removed[0])
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
         """Count a bulk load as one snapshot. The stores commit the bins."""
