@@ -202,7 +202,7 @@ class Coordinator:
         return self._do(lambda active: active.queries.stop(name))
 
     def update(self, text: str, base: str | None = None, request: str | None = None) -> int:
-        """Execute `INSERT DATA` as one snapshot. Returns the number of triples.
+        """Execute an update that consists of data as one snapshot. Returns the number of triples.
 
         `request`: a name that identifies the request, so that a client may repeat it if it got no response. Without a
         name, a repeated request creates its blank nodes a second time.
@@ -221,7 +221,7 @@ class Coordinator:
         return LoadReport(self.insert(insertion, request), insertion.terms, time.perf_counter() - began)
 
     def insert(self, insertion: Insertion, request: str | None = None) -> int:
-        """Store quads as one snapshot. Returns their number.
+        """Remove and store quads as one snapshot. Returns their number.
 
         The caller parses and encodes `insertion` without the coordinator's lock, so that other requests and steps need
         not wait. `request`: as for `update`. ConflictError if the insertion was computed on a snapshot that is not the

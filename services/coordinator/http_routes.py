@@ -6,7 +6,7 @@ knows none.
   an engine to enrol the query
 - GET /streams, /queries
 - GET /engines: addresses for one-shot queries; also on standby
-- POST /update: an update that adds; ?base=, ?using-graph-uri=, ?using-named-graph-uri=. POST /data: an RDF document;
+- POST /update: an update; ?base=, ?using-graph-uri=, ?using-named-graph-uri=. POST /data: an RDF document;
   ?graph=, ?base=. A client may repeat either request with the same `idempotency-key` header; the data are stored once
 - POST /rdf-graphs, /rdf-graphs/PATH: adds a document to a graph (SPARQL 1.1 Graph Store HTTP Protocol); idempotency-key
 - GET /loads: parameters for the preparation of a load. POST /loads: the manifest of a prepared load

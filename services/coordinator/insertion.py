@@ -1,5 +1,5 @@
-"""Quads to store, from a document or an update. The coordinator parses them without its lock, so that other requests
-need not wait.
+"""Quads to store or remove, from a document or an update. The coordinator parses them without its lock, so that other
+requests need not wait.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.core import _native as native
-from penstock.engine.intake.graph_loading import quads_of
+from penstock.engine.intake.graph_change import NO_QUADS
+from penstock.engine.oneshot.updating import data_change
 from penstock.query.parser import parse
 from penstock.query.protocol_dataset import dataset_of, update_with
 from penstock.query.resolve import as_update
-from penstock.query.supported_updates import check_only_adds, inserted_data, is_data
+from penstock.query.supported_updates import check_data, check_supported, is_data
 from penstock.rdf.parsing import parse as parse_document
 from penstock.rdf.terms import IRI, check_iri
-from penstock.term_ids.reencoding import to_cluster
+from penstock.term_ids.reencoding import to_cluster, to_stored
 from penstock.updates.effects import check_size
 
 if TYPE_CHECKING:
@@ -32,18 +33,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Insertion:
-    """Quads to store. `columns`: s, p, o and g, as ids of the cluster's dictionary. `graphs`: IRIs of the named graphs
-    in g. `terms`: number of distinct terms. `evaluated_on`: number of the insertion whose snapshot the quads were
-    computed on, None for data.
+    """Quads to store, after others are removed. `columns`: s, p, o and g of those to store, as ids of the cluster's
+    dictionary. `graphs`: IRIs of the named graphs in g. `terms`: number of distinct terms. `evaluated_on`: number of
+    the insertion whose snapshot the quads were computed on, None for data. `removed`: columns of the quads to remove.
     """
 
     columns: Sequence[Ids]
     graphs: tuple[str, ...]
     terms: int
     evaluated_on: int | None = None
+    removed: Sequence[Ids] = NO_QUADS
 
     def __len__(self) -> int:
-        return len(self.columns[0])
+        return len(self.removed[0]) + len(self.columns[0])
 
     @classmethod
     def of_document(
@@ -63,10 +65,12 @@ class Insertion:
 
     @classmethod
     def of_update(cls, service: TermService, text: str, base: str | None = None) -> Insertion:
-        """Parse an `INSERT DATA` and encode its terms. QueryError for any other text. LimitError and TransientError as
-        for `of_document`.
+        """Parse an update that consists of data, and encode its terms. QueryError for any other text. LimitError and
+        TransientError as for `of_document`.
         """
-        return cls._of_data(service, as_update(parse(text, base)))
+        update = as_update(parse(text, base))
+        check_data(update)
+        return cls._of_data(service, update)
 
     @classmethod
     def of_operation(cls, service: TermService, operation: ProtocolOperation) -> Insertion | None:
@@ -75,23 +79,30 @@ class Insertion:
         """
         dataset = dataset_of(operation.default_graphs, operation.named_graphs)
         update = update_with(as_update(parse(operation.text, operation.base)), dataset)
-        check_only_adds(update)
+        check_supported(update)
         return cls._of_data(service, update) if is_data(update) else None
 
     @classmethod
     def of_effect(cls, effect: Effect) -> Insertion:
-        """Return the quads that an evaluated update adds."""
-        return cls(effect.columns, effect.graphs, 0, effect.insertions)
+        """Return the quads that an evaluated update removes and adds."""
+        return cls(effect.added, effect.graphs, 0, effect.insertions, effect.removed)
 
     @classmethod
     def _of_data(cls, service: TermService, update: Update) -> Insertion:
-        quads = inserted_data(update)
         dictionary = native.Dictionary()
-        return cls._encoded(service, dictionary, quads_of(dictionary, quads))
+        change = data_change(dictionary, update)
+        return cls._encoded(service, dictionary, change.added, change.removed)
 
     @classmethod
-    def _encoded(cls, service: TermService, dictionary: native.Dictionary, columns: Sequence[Ids]) -> Insertion:
-        check_size(len(columns[0]))
+    def _encoded(
+        cls,
+        service: TermService,
+        dictionary: native.Dictionary,
+        columns: Sequence[Ids],
+        removed: Sequence[Ids] = NO_QUADS,
+    ) -> Insertion:
+        check_size(len(removed[0]) + len(columns[0]))
         named = native.LocalTerms(dictionary).decode(np.unique(columns[3]))
         graphs = tuple(term[1] for term in named if term is not None)
-        return cls(to_cluster(dictionary, columns, service), graphs, dictionary.size())
+        gone = to_stored(dictionary, removed, service) if len(removed[0]) else NO_QUADS
+        return cls(to_cluster(dictionary, columns, service), graphs, dictionary.size(), removed=gone)

@@ -10,11 +10,12 @@ from penstock.core import _native as native
 from penstock.errors import ConflictError
 from penstock.log import Record
 from penstock.rdf.id_layout import TAG_IRI, TAG_SHIFT
-from penstock.wire import InsertionDone, ShardInsertion, encode
+from penstock.wire import InsertionDone, ShardInsertion, ShardRemoval, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from penstock.core._native import Ids
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.replication.load_files import Manifest
     from penstock.services.coordinator.control_state import ControlState
@@ -60,12 +61,18 @@ class CompletedRequests:
         return changes
 
 
+def _pieces(columns: Sequence[Ids]) -> list[list[Ids]]:
+    """Divide rows into pieces of at most _PART_ROWS."""
+    starts = range(0, len(columns[0]), _PART_ROWS)
+    return [[column[first : first + _PART_ROWS] for column in columns] for first in starts]
+
+
 def _key(done: InsertionDone) -> bytes:
     return f"done:{done.number}".encode()
 
 
 class InsertionWriter:
-    """Stores quads, one transaction and one snapshot per call.
+    """Stores and removes quads, one transaction and one snapshot per call.
 
     After an exception, the state in memory may be ahead of the log. The owner must then read the state from the log
     again.
@@ -85,10 +92,10 @@ class InsertionWriter:
         return self._state.insertions
 
     def insert(self, insertion: Insertion, request: str | None = None) -> int:
-        """Store quads and return their number.
+        """Remove and store quads, and return their number.
 
         `request`: a name chosen by the client. If one of the latest RETAINED_DONE requests had the same name, nothing
-        is stored, and the call returns the number of quads of that request.
+        changes, and the call returns the number of quads of that request.
 
         ConflictError if the quads were computed on a snapshot that is not the latest one any more.
         """
@@ -103,16 +110,16 @@ class InsertionWriter:
             return 0
         for graph in insertion.graphs:
             self._state.registrar.record_graph(graph)
-        s, p, o, g = insertion.columns
         number = self._state.insertions + 1
-        starts = range(0, rows, _PART_ROWS)
+        pieces: list[tuple[type[ShardRemoval | ShardInsertion], list[Ids]]]
+        pieces = [(ShardRemoval, piece) for piece in _pieces(insertion.removed)]
+        pieces += [(ShardInsertion, piece) for piece in _pieces(insertion.columns)]
         records = []
-        for part, first in enumerate(starts):
-            piece = [column[first : first + _PART_ROWS] for column in (s, p, o, g)]
+        for part, (kind, piece) in enumerate(pieces):
             shards = native.shard_numbers(piece[0], self._topics.shards)
             for shard in range(self._topics.shards):
                 mine = [column[shards == shard] for column in piece]
-                value = encode(ShardInsertion(number, part, len(starts), *mine))
+                value = encode(kind(number, part, len(pieces), *mine))
                 records.append(Record(self._topics.names.shards, value, None, shard))
         self._state.insertions = number
         self._writer.commit([*records, *self._completed(number, request, rows)])

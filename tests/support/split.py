@@ -98,7 +98,7 @@ class SplitSystem(EngineSystem):
 
     def update(self, text: str, operations: Any = None) -> None:
         del operations
-        data_change(self._whole, as_update(parse(text))).commit(self._whole)
+        data_change(self._whole.dictionary, as_update(parse(text))).commit(self._whole)
 
     def push(self, iri: str, time: int, data: str, syntax: str = "nt") -> None:
         super().push(iri, time, data, syntax)

@@ -220,11 +220,12 @@ class Client:
         default_graphs: Iterable[str] = (),
         named_graphs: Iterable[str] = (),
     ) -> int:
-        """Execute a SPARQL Update as one snapshot, exactly once. Returns the number of triples that it adds, also of
-        those that are stored already. `default_graphs`, `named_graphs`: see `Engine.update`.
+        """Execute a SPARQL Update as one snapshot, exactly once. Returns the number of triples that it removes and
+        adds, also of added ones that are stored already. `default_graphs`, `named_graphs`: see `Engine.update`.
 
-        QueryError if an operation removes triples or is `LOAD`, or if the text is invalid. LimitError if a pattern
-        exceeds the limits of queries. ConflictError if other changes were stored during each of several evaluations.
+        QueryError if the text is invalid or has the operation `LOAD`. LimitError if a pattern exceeds the limits of
+        queries, or if the update removes and adds more than a million triples. ConflictError if other changes were
+        stored during each of several evaluations.
         """
         graphs = {"using-graph-uri": list(default_graphs), "using-named-graph-uri": list(named_graphs)}
         path = with_query("/update", base=base, **graphs)

@@ -211,7 +211,7 @@ class Engine:
         check_supported(update)
         if is_data(update):
             with self._change(lambda: self._entry("update", {"text": text, "base": base})) as runtime:
-                return data_change(runtime.core, update).commit(runtime.core)
+                return data_change(runtime.core.dictionary, update).commit(runtime.core)
         run = UpdateRun(self._opened().core, self._one_shot, update)
         with self._change(lambda: self._effect(run)) as runtime:
             change = run.evaluate() if run.change is None else run.change

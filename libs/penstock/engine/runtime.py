@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.engine.standing.evaluator import AsOf
     from penstock.engine.standing.firing import EvaluationSink
     from penstock.engine.standing.groups import Member
+    from penstock.engine.stored_graph import Columns
     from penstock.errors import UnavailableError
 
 
@@ -144,6 +145,10 @@ class Runtime:
     def insert(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int, number: int) -> None:
         """Store quads, given as columns of ids, as one commit with that stream and batch number."""
         self.core.store.commit(s, p, o, g, stream, number)
+
+    def change(self, removed: Columns, added: Columns, stream: int, number: int) -> None:
+        """Remove quads and then store others, as one commit with that stream and batch number."""
+        self.core.store.change(removed, added, stream, number)
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
         """Store sorted bins as one commit with that stream and batch number. Yields after each bin: None, or an error

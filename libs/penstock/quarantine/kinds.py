@@ -15,6 +15,7 @@ TUPLES: Final = (wire.Tuples,)
 SHARDS: Final = (
     wire.ShardBatch,
     wire.ShardInsertion,
+    wire.ShardRemoval,
     wire.ShardLoad,
     wire.StreamDeclaration,
     wire.StreamDrop,

@@ -9,7 +9,7 @@ from penstock.query.text_faults import Fault, query_error
 
 if TYPE_CHECKING:
     from penstock.errors import QueryError
-    from penstock.query.ir import DataQuad, Operation, Update
+    from penstock.query.ir import Operation, Update
 
 
 def check_supported(update: Update) -> None:
@@ -27,39 +27,13 @@ def is_data(update: Update) -> bool:
     return all(isinstance(operation, ChangeData) for operation in update.operations)
 
 
-def check_only_adds(update: Update) -> None:
-    """Raise QueryError, with its position, for the first operation that a cluster cannot execute: those that remove
-    triples, and `LOAD`. Does not detect COPY to a graph that has triples.
-    """
+def check_data(update: Update) -> None:
+    """Raise QueryError, with its position, for the first operation that is not data."""
     check_supported(update)
     for operation in update.operations:
-        match operation:
-            case ChangeData(insert=True) | Modify(delete=()) | LoadDocument():
-                pass
-            case ChangeGraph(verb="CREATE") | TransferGraph(verb="ADD" | "COPY"):
-                pass
-            case TransferGraph() if operation.source == operation.target:
-                pass
-            case _:
-                raise removes(update, operation)
-
-
-def removes(update: Update, operation: Operation) -> QueryError:
-    """Return the error of an operation that removes triples in a cluster."""
-    return error_in(update, operation, f"{_verb(operation)} is not supported in a cluster yet: it removes triples")
-
-
-def inserted_data(update: Update) -> tuple[DataQuad, ...]:
-    """Return the quads of an update that consists of INSERT DATA. QueryError, with its position, for the first other
-    operation.
-    """
-    check_only_adds(update)
-    quads: list[DataQuad] = []
-    for operation in update.operations:
         if not isinstance(operation, ChangeData):
-            raise error_in(update, operation, f"{_verb(operation)} needs an evaluation: use INSERT DATA")
-        quads += operation.quads
-    return tuple(quads)
+            message = f"{_verb(operation)} needs an evaluation: use INSERT DATA or DELETE DATA"
+            raise error_in(update, operation, message)
 
 
 def error_in(update: Update, operation: Operation, message: str) -> QueryError:

@@ -27,15 +27,16 @@ from penstock.wire import (
     ShardBatch,
     ShardInsertion,
     ShardLoad,
+    ShardRemoval,
     StreamDeclaration,
     StreamDrop,
     StreamEnd,
 )
+from penstock.wire.insertion_parts import InsertionParts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from penstock.core._native import Ids
     from penstock.engine.standing.firing import EvaluationSink
     from penstock.event_time.gaps import Gap
     from penstock.replication.sequencer import SequencedRecord, Step
@@ -90,7 +91,7 @@ class Replica(Generic[W]):
         # registrations that are new or have changed; the caller empties the list
         self.news: list[Registration] = []
         self.held: Step | None = None  # a step that is not completely applied; the caller sets it
-        self._parts: list[tuple[Ids, Ids, Ids, Ids]] = []
+        self._parts = InsertionParts()
 
     @property
     def whole(self) -> bool:
@@ -116,7 +117,7 @@ class Replica(Generic[W]):
                 return False
             stream = self.runtime.streams.get(record.stream)
             return stream.closed_ms is not None and (record.last + 1) * stream.batch_ms <= stream.closed_ms
-        if isinstance(record, ShardInsertion | ShardLoad):
+        if isinstance(record, ShardInsertion | ShardRemoval | ShardLoad):
             return record.number <= self.insertions
         return record.number <= self.commands
 
@@ -149,8 +150,8 @@ class Replica(Generic[W]):
                 if self._in_force(first):
                     yield from self._batch(first, [part for part in step if isinstance(part, ShardBatch)], observer)
                     return
-            case ShardInsertion():
-                self._insertion(first, [part for part in step if isinstance(part, ShardInsertion)])
+            case ShardInsertion() | ShardRemoval():
+                self._insertion([part for part in step if isinstance(part, ShardInsertion | ShardRemoval)])
             case ShardLoad():
                 yield from self._load(first, [part for part in step if isinstance(part, ShardLoad)])
             case StreamDeclaration():
@@ -326,18 +327,17 @@ class Replica(Generic[W]):
             observer.registered()
         self.runtime.begin(stream.iri, point)
 
-    def _insertion(self, first: ShardInsertion, parts: list[ShardInsertion]) -> None:
-        if first.number != self.insertions + 1 or first.part != len(self._parts):
-            raise StorageError(f"the log goes from insertion {self.insertions} to {first.number}, part {first.part}")
-        names = ("subjects", "predicates", "objects", "graphs")
-        s, p, o, g = (np.concatenate([getattr(part, n) for part in parts]) for n in names)
-        self._parts.append((s, p, o, g))
-        if first.part + 1 == first.parts:
-            columns = [np.concatenate(column) for column in zip(*self._parts, strict=True)]
-            s, p, o, g = columns
-            self.runtime.insert(s, p, o, g, INSERTIONS, first.number)
-            self.insertions, self._parts = first.number, []
-            self.history.record("", first.number)
+    def _insertion(self, parts: list[ShardInsertion | ShardRemoval]) -> None:
+        whole = self._parts.take(parts, self.insertions)
+        if whole is None:
+            return
+        self.insertions += 1
+        removed, added = whole
+        if len(removed[0]):
+            self.runtime.change(removed, added, INSERTIONS, self.insertions)
+        else:
+            self.runtime.insert(*added, INSERTIONS, self.insertions)
+        self.history.record("", self.insertions)
 
     def _load(self, first: ShardLoad, parts: list[ShardLoad]) -> Iterator[UnavailableError | None]:
         if first.number != self.insertions + 1 or self._parts:

@@ -20,6 +20,7 @@ from penstock.wire import (
     ShardBatch,
     ShardInsertion,
     ShardLoad,
+    ShardRemoval,
     StreamDeclaration,
     StreamDrop,
     StreamEnd,
@@ -33,7 +34,15 @@ if TYPE_CHECKING:
     from penstock.quarantine import InternalRecords
 
 SequencedRecord: TypeAlias = (
-    ShardBatch | ShardInsertion | ShardLoad | StreamDeclaration | StreamDrop | StreamEnd | QueryRegistration | QueryStop
+    ShardBatch
+    | ShardInsertion
+    | ShardRemoval
+    | ShardLoad
+    | StreamDeclaration
+    | StreamDrop
+    | StreamEnd
+    | QueryRegistration
+    | QueryStop
 )
 Step: TypeAlias = tuple[SequencedRecord, ...]
 """The parts of one record, by partition. The parts of a command are equal. If a batch has several records in one
@@ -52,7 +61,7 @@ def key_of(record: SequencedRecord) -> _Key:
     match record:
         case ShardBatch():
             return "batch", record.stream, record.declared, record.last
-        case ShardInsertion():
+        case ShardInsertion() | ShardRemoval():
             return "insertion", record.number, record.part
         case ShardLoad():
             return "load", record.number

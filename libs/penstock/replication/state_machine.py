@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids
     from penstock.engine.intake.bins import Bins
     from penstock.engine.intake.declaration import Declaration
+    from penstock.engine.stored_graph import Columns
     from penstock.errors import UnavailableError
     from penstock.wire.records import Numbers
 
@@ -84,6 +85,9 @@ class StateMachine(Protocol):
         """Store quads, given as columns of term ids, as one commit. `stream`, `number`: the stream number and batch
         number that identify the commit.
         """
+
+    def change(self, removed: Columns, added: Columns, stream: int, number: int) -> object:
+        """Remove quads and then store others, as one commit. `stream`, `number`: as for `insert`."""
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
         """Store sorted bins as one commit, which becomes visible at the end. Yields after each bin: None, or an

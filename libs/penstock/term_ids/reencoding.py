@@ -1,4 +1,4 @@
-"""Conversion of columns from local ids, assigned during parsing, to global ids."""
+"""Conversion of columns from local ids, assigned during parsing or evaluation, to global ids."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import numpy as np
 
 from penstock.core import _native as native
 from penstock.rdf.id_layout import PAYLOAD, TAG_BLANK, TAG_SHIFT
+from penstock.rdf.terms import term_fits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from penstock.core._native import Ids
+    from numpy.typing import NDArray
+
+    from penstock.core._native import Ids, TermTuple
     from penstock.term_ids.cluster_terms import TermService
 
 _REQUEST = 50_000  # terms per request; the service limits a request
@@ -28,15 +31,49 @@ def to_cluster(
     `own_blanks`: blank nodes with lower numbers are already global. In a partial dictionary, ids of IRIs and literals
     that are not private are already global.
     """
-    every = np.concatenate(columns) if columns else np.empty(0, np.uint64)
-    distinct, places = np.unique(every, return_inverse=True)
-    requested = ((distinct >> TAG_SHIFT) < _INLINE_FROM) & (distinct != 0)
-    requested &= ((distinct >> TAG_SHIFT) != TAG_BLANK) | ((distinct & PAYLOAD) >= np.uint64(own_blanks))
-    if dictionary.partial:
-        requested &= ((distinct >> TAG_SHIFT) == TAG_BLANK) | ((distinct & PAYLOAD) >= np.uint64(native.PRIVATE_SLOTS))
-    terms = [term for term in native.LocalTerms(dictionary).decode(distinct[requested]) if term is not None]
+    distinct, places = _distinct(columns)
+    requested = _local(dictionary, distinct, own_blanks)
     mapped = distinct.copy()
-    if terms:
-        parts = (terms[first : first + _REQUEST] for first in range(0, len(terms), _REQUEST))
-        mapped[requested] = np.concatenate([service.encode(part) for part in parts])
+    mapped[requested] = _in_parts(service.encode, _terms(dictionary, distinct[requested]))
     return np.split(mapped[places], np.cumsum([len(column) for column in columns])[:-1])
+
+
+def to_stored(
+    dictionary: native.Dictionary, columns: Sequence[Ids], service: TermService, own_blanks: int = 0
+) -> list[Ids]:
+    """Return, as columns of global ids, the rows whose terms the cluster's dictionary contains. Only these rows can be
+    stored. Assigns no ids. Errors: see `TermService.find`. `own_blanks`: as for `to_cluster`.
+    """
+    distinct, places = _distinct(columns)
+    requested = _local(dictionary, distinct, own_blanks)
+    mapped, known = distinct.copy(), ~requested
+    asked = np.flatnonzero(requested & ((distinct >> TAG_SHIFT) != TAG_BLANK))  # new blank nodes are stored nowhere
+    terms = _terms(dictionary, distinct[asked])
+    asked = asked[[term_fits(term) for term in terms]]
+    mapped[asked] = _in_parts(service.find, [term for term in terms if term_fits(term)])
+    known[asked] = mapped[asked] != 0
+    rows = known[places].reshape(len(columns), -1).all(axis=0)
+    return [column[rows] for column in mapped[places].reshape(len(columns), -1)]
+
+
+def _distinct(columns: Sequence[Ids]) -> tuple[Ids, NDArray[np.intp]]:
+    every = np.concatenate(columns) if columns else np.empty(0, np.uint64)
+    return np.unique(every, return_inverse=True)
+
+
+def _local(dictionary: native.Dictionary, ids: Ids, own_blanks: int) -> NDArray[np.bool_]:
+    """Return which ids are not global."""
+    local: NDArray[np.bool_] = ((ids >> TAG_SHIFT) < _INLINE_FROM) & (ids != 0)
+    local &= ((ids >> TAG_SHIFT) != TAG_BLANK) | ((ids & PAYLOAD) >= np.uint64(own_blanks))
+    if dictionary.partial:
+        local &= ((ids >> TAG_SHIFT) == TAG_BLANK) | ((ids & PAYLOAD) >= np.uint64(native.PRIVATE_SLOTS))
+    return local
+
+
+def _terms(dictionary: native.Dictionary, ids: Ids) -> list[TermTuple]:
+    return [term for term in native.LocalTerms(dictionary).decode(ids) if term is not None]
+
+
+def _in_parts(ask: Callable[[Sequence[TermTuple]], Ids], terms: Sequence[TermTuple]) -> Ids:
+    parts = [ask(terms[first : first + _REQUEST]) for first in range(0, len(terms), _REQUEST)]
+    return np.concatenate(parts) if parts else np.empty(0, np.uint64)

@@ -1,4 +1,4 @@
-"""The effect of an update: the quads that it adds, as ids of the cluster's dictionary."""
+"""The effect of an update: the quads that it removes and adds, as ids of the cluster's dictionary."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids
 
 MAX_INSERTION = 1_000_000
-"""Maximum number of triples per insertion. An insertion is one transaction."""
+"""Maximum number of triples that one insertion removes and adds. It is one transaction."""
 MEDIA_TYPE = "application/vnd.penstock.effect"
 _COLUMNS = 4
 _ID = np.dtype("<u8")
@@ -25,18 +25,21 @@ _ID = np.dtype("<u8")
 @dataclass(frozen=True, slots=True, eq=False)
 class Effect:
     """An evaluated update. `insertions`: number of the last insertion of the snapshot that it was evaluated on.
-    `columns`: s, p, o and g of the quads to add. `graphs`: IRIs of the named graphs in g.
+    `removed`, `added`: s, p, o and g of the quads to remove, and of those to add afterwards. `graphs`: IRIs of the
+    named graphs in the g of `added`.
     """
 
     insertions: int
-    columns: Sequence[Ids]
+    removed: Sequence[Ids]
+    added: Sequence[Ids]
     graphs: tuple[str, ...]
 
     def to_bytes(self) -> bytes:
         """Return a line of JSON, followed by the columns as little-endian integers of 64 bits."""
-        rows = len(self.columns[0])
-        head = {"insertions": self.insertions, "rows": rows, "graphs": self.graphs}
-        return json.dumps(head).encode() + b"\n" + b"".join(column.astype(_ID).tobytes() for column in self.columns)
+        rows = {"removed": len(self.removed[0]), "added": len(self.added[0])}
+        head = {"insertions": self.insertions, **rows, "graphs": self.graphs}
+        columns = (column.astype(_ID).tobytes() for column in (*self.removed, *self.added))
+        return json.dumps(head).encode() + b"\n" + b"".join(columns)
 
     @classmethod
     def of_bytes(cls, data: bytes) -> Effect:
@@ -44,13 +47,15 @@ class Effect:
         line, _, body = data.partition(b"\n")
         try:
             head = json.loads(line)
-            insertions, rows, graphs = int(head["insertions"]), int(head["rows"]), tuple(map(str, head["graphs"]))
+            insertions, graphs = int(head["insertions"]), tuple(map(str, head["graphs"]))
+            removed, added = int(head["removed"]), int(head["added"])
         except (ValueError, KeyError, TypeError) as error:
             raise DataError("not the effect of an update") from error
-        if rows < 0 or len(body) != _COLUMNS * rows * _ID.itemsize:
+        if min(removed, added) < 0 or len(body) != _COLUMNS * (removed + added) * _ID.itemsize:
             raise DataError("the effect of an update is incomplete")
         every = np.frombuffer(body, _ID).astype(np.uint64)
-        return cls(insertions, np.split(every, _COLUMNS) if rows else [every] * _COLUMNS, graphs)
+        first, second = every[: _COLUMNS * removed], every[_COLUMNS * removed :]
+        return cls(insertions, np.split(first, _COLUMNS), np.split(second, _COLUMNS), graphs)
 
 
 def check_size(rows: int) -> None:

@@ -15,9 +15,9 @@ from penstock.engine.oneshot.updating import UpdateRun
 from penstock.errors import DataPlaneError
 from penstock.query.protocol_dataset import update_with
 from penstock.query.resolve import as_update
-from penstock.query.supported_updates import check_only_adds, removes
+from penstock.query.supported_updates import check_supported
 from penstock.term_ids.cluster_terms import OWN_BLANKS, OneShotCore
-from penstock.term_ids.reencoding import to_cluster
+from penstock.term_ids.reencoding import to_cluster, to_stored
 from penstock.updates.effects import Effect, check_size
 
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ class UpdateEvaluator:
     insertions: Callable[[], int]
 
     def evaluate(self, text: str, base: str | None = None, dataset: Dataset | None = None) -> Effect:
-        """Return the effect of an update on the latest snapshot. QueryError, with its position, if an operation fails
-        or removes triples; LimitError if a pattern exceeds the limits of one-shot queries, or if the update adds more
-        than MAX_INSERTION triples. UnavailableError if a store cannot be read now.
+        """Return the effect of an update on the latest snapshot. QueryError, with its position, if an operation fails;
+        LimitError if a pattern exceeds the limits of one-shot queries, or if the update removes and adds more than
+        MAX_INSERTION triples. UnavailableError if a store cannot be read now.
         """
         texts = Texts(self.core.limits)
         update = update_with(as_update(texts.parse(text, base)), dataset)
-        check_only_adds(update)
+        check_supported(update)
         retries = 0
         while True:
             try:
@@ -70,14 +70,14 @@ class UpdateEvaluator:
         graph = SnapshotGraph(self.core.store)
         core = replace(self.core, store=cast("StoredGraph", graph))
         try:
-            added = _ClusterRun(core, OneShot(core, self.streams, texts), update).evaluate().added
+            change = _ClusterRun(core, OneShot(core, self.streams, texts), update).evaluate()
         finally:
             graph.close()
         del lease
-        check_size(len(added[0]))
-        names = np.unique(added[3])
+        check_size(len(change.removed[0]) + len(change.added[0]))
+        names = np.unique(change.added[3])
         graphs = [term[1] for term in core.terms.service.decode(names[names != 0])]
-        return Effect(insertions, added, tuple(graphs))
+        return Effect(insertions, change.removed, change.added, tuple(graphs))
 
 
 class _ClusterRun(UpdateRun):
@@ -87,11 +87,12 @@ class _ClusterRun(UpdateRun):
 
     def _operation(self, operation: Operation) -> GraphChange:
         change = super()._operation(operation)
-        if len(change.removed[0]):
-            raise removes(self.update, operation)
         assert isinstance(self.core, OneShotCore)
-        s, p, o, g = to_cluster(self.core.dictionary, change.added, self.core.terms.service, OWN_BLANKS)
-        return GraphChange(added=(s, p, o, g))
+        dictionary, service = self.core.dictionary, self.core.terms.service
+        s, p, o, g = to_stored(dictionary, change.removed, service, OWN_BLANKS)
+        removed = s, p, o, g
+        s, p, o, g = to_cluster(dictionary, change.added, service, OWN_BLANKS)
+        return GraphChange(removed, (s, p, o, g))
 
 
 class SnapshotGraph:

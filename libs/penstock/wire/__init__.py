@@ -1,7 +1,8 @@
 """The records that services exchange through the log, and their Avro codec. The schemas in schemas/ are the contract.
 
 `records` has one frozen class per kind of record. `codec` converts records to bytes and back. `library` finds schemas
-by name and fingerprint. `parts` divides large batches. Topics and transactions are in `penstock.log`.
+by name and fingerprint. `parts` divides large batches, and `insertion_parts` joins the parts of an insertion. Topics
+and transactions are in `penstock.log`.
 """
 
 from penstock.wire.codec import WireError, decode, encode
@@ -21,6 +22,7 @@ from penstock.wire.records import (
     ShardBatch,
     ShardInsertion,
     ShardLoad,
+    ShardRemoval,
     StreamDeclaration,
     StreamDrop,
     StreamEnd,
@@ -44,6 +46,7 @@ __all__ = [
     "ShardBatch",
     "ShardInsertion",
     "ShardLoad",
+    "ShardRemoval",
     "StreamDeclaration",
     "StreamDrop",
     "StreamEnd",

@@ -29,6 +29,7 @@ _CLASSES: dict[str, type] = {
         records.ShardBatch,
         records.DispatcherState,
         records.ShardInsertion,
+        records.ShardRemoval,
         records.ShardLoad,
         records.DictionaryEntry,
         records.StreamDeclaration,
@@ -52,6 +53,7 @@ Wire: TypeAlias = (
     | records.ShardBatch
     | records.DispatcherState
     | records.ShardInsertion
+    | records.ShardRemoval
     | records.ShardLoad
     | records.DictionaryEntry
     | records.StreamDeclaration

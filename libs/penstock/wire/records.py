@@ -98,6 +98,21 @@ class ShardInsertion:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ShardRemoval:
+    """A shard's quads of part `part` of an insertion that are removed. These parts come before the `ShardInsertion`
+    parts of the same number.
+    """
+
+    number: int
+    part: int
+    parts: int
+    subjects: Ids
+    predicates: Ids
+    objects: Ids
+    graphs: Ids
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ShardLoad:
     """The files of a shard in a bulk load. Labels, folder and number of triples are those of the whole load."""
 

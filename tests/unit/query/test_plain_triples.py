@@ -13,7 +13,6 @@ import penstock
 from penstock.query.budget import PlanningLimits
 from penstock.query.ir import Update
 from penstock.query.parser import parse
-from penstock.query.supported_updates import inserted_data
 from penstock.query.syntax.plain_triples import PlainReader
 
 PROLOGUE = "PREFIX : <urn:x:> PREFIX x-y: <urn:y:>\n"
@@ -50,7 +49,11 @@ def read(text: str, **limits: Any) -> Any:
     except penstock.QueryError as error:
         return type(error), str(error), error.line, error.column
     assert isinstance(statement, Update)
-    return sorted(repr((*astuple(triple), graph and astuple(graph))) for graph, triple in inserted_data(statement))
+    return sorted(repr((*astuple(triple), graph and astuple(graph))) for graph, triple in quads(statement))
+
+
+def quads(update: Update) -> list[Any]:
+    return [quad for operation in update.operations for quad in operation.quads]  # type: ignore[union-attr]
 
 
 def both(monkeypatch: pytest.MonkeyPatch, text: str, **limits: Any) -> tuple[Any, Any]:
@@ -124,5 +127,5 @@ def test_many_triples_take_seconds_at_most() -> None:
     began = time.process_time()
     statement = parse(text)
     assert isinstance(statement, Update)
-    assert len(inserted_data(statement)) == 50_000
+    assert len(quads(statement)) == 50_000
     assert time.process_time() - began < 5

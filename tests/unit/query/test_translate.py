@@ -41,7 +41,6 @@ from penstock.query.algebra.tree import (
     ZeroOrOne,
 )
 from penstock.query.ir import ContinuousQuery, Form, Update
-from penstock.query.supported_updates import inserted_data
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -410,7 +409,7 @@ def test_insert_data_has_quads() -> None:
         "INSERT DATA { <a> <b> 1 GRAPH <g> { _:x <b> [] } } ; PREFIX p: <http://p/> INSERT DATA { p:s p:p p:o }"
     )
     assert isinstance(update, Update)
-    assert inserted_data(update) == (
+    assert tuple(quad for operation in update.operations for quad in operation.quads) == (
         (None, Triple(Iri("a"), Iri("b"), integer(1))),
         (Iri("g"), Triple(BlankNode("x"), Iri("b"), BlankNode("b0"))),
         (None, Triple(Iri("http://p/s"), Iri("http://p/p"), Iri("http://p/o"))),

@@ -15,6 +15,7 @@ EXAMPLES: tuple = (
     wire.ShardBatch("http://x/posts", -3, 7, np.array([0, 4, 9], np.uint32), NUMBERS, IDS, IDS, IDS, 700),
     wire.DispatcherState("http://x/posts", 1, *([NUMBERS] * 8), 1999, 18, None, True),
     wire.ShardInsertion(4, 0, 1, IDS, IDS, IDS, NONE),
+    wire.ShardRemoval(4, 0, 2, IDS, IDS, IDS, NONE),
     wire.ShardLoad(5, 7, 2, "file:///loads/a", NONE, IDS, ("b", "c"), ("00", "ff"), NUMBERS, NUMBERS),
     wire.DictionaryEntry(-5, 3, "grün", "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString", "de-AT"),
     wire.StreamDeclaration(1, "http://x/posts", "posts", 100, 0, False, ("http://x/gps",), 0, 10_000, 86_400_000, None),

@@ -33,9 +33,9 @@ _S, _P, _O, _G = (Variable(name) for name in "spog")
 _TRIPLES = Bgp((Triple(_S, _P, _O),))
 
 
-def data_change(core: EngineCore, update: Update) -> GraphChange:
-    """Return the change that an update makes which consists of data."""
-    return GraphChange.joined([_of_data(core, operation) for operation in update.operations])
+def data_change(dictionary: native.Dictionary, update: Update) -> GraphChange:
+    """Return the change that an update makes which consists of data, as ids of `dictionary`."""
+    return GraphChange.joined([_of_data(dictionary, operation) for operation in update.operations])
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ class UpdateRun:
     def _operation(self, operation: Operation) -> GraphChange:
         match operation:
             case ChangeData():
-                return _of_data(self.core, operation)
+                return _of_data(self.core.dictionary, operation)
             case Modify():
                 return self._modify(operation)
             case TransferGraph():
@@ -219,9 +219,9 @@ def _is_iri(ids: Ids) -> Ids:
     return is_iri
 
 
-def _of_data(core: EngineCore, operation: Operation) -> GraphChange:
+def _of_data(dictionary: native.Dictionary, operation: Operation) -> GraphChange:
     assert isinstance(operation, ChangeData)
     if not operation.quads:
         return GraphChange()
-    quads = quads_of(core.dictionary, operation.quads)
+    quads = quads_of(dictionary, operation.quads)
     return GraphChange(added=quads) if operation.insert else GraphChange(removed=quads)

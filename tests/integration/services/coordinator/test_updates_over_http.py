@@ -116,6 +116,26 @@ def test_a_change_in_between_leads_to_another_evaluation() -> None:
         assert [o for p, o in http.triples() if p == "urn:count"] == ["2"]
 
 
+def test_an_update_removes_what_was_stored_during_its_first_evaluation() -> None:
+    with running() as http:
+        http.insert()
+        left = [1]
+        http.evaluator.before = lambda: http.insert() if left and left.pop() else None
+        assert http.update("DELETE WHERE { ?s <urn:p> ?o }", "k").json() == {"triples": 2}
+        assert http.update("DELETE WHERE { ?s <urn:p> ?o }", "k").json() == {"triples": 2}
+        assert http.evaluator.evaluations == 2
+        assert http.triples() == []
+
+
+def test_data_are_removed_without_an_evaluation() -> None:
+    with running() as http:
+        assert http.update("INSERT DATA { <urn:a> <urn:p> 1, 2 }").json() == {"triples": 2}
+        removal = "DELETE DATA { <urn:a> <urn:p> 1, 'a name that nobody knows' } ; INSERT DATA { <urn:a> <urn:p> 3 }"
+        assert http.update(removal).json() == {"triples": 2}
+        assert http.evaluator.evaluations == 0
+        assert http.triples() == [("urn:p", "2"), ("urn:p", "3")]
+
+
 def test_too_many_conflicts_are_an_error_without_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_routes, "EVALUATIONS", 3)
     with running() as http:
@@ -145,8 +165,8 @@ def test_the_answer_of_an_engine_that_refuses_is_passed_on() -> None:
     with running() as http:
         wrong = http.update("INSERT DATA { <urn:a> <urn:p> 1 } ;\n ADD <urn:g> TO <urn:h>")
         assert (wrong.status_code, wrong.json()["error"], wrong.json()["line"]) == (400, "QueryError", 2)
-        removes = http.update("INSERT { ?s ?p ?o } WHERE { ?s ?p ?o } ;\n\n DELETE WHERE { ?s ?p ?o }")
-        assert (removes.status_code, removes.json()["line"]) == (400, 3)
+        loads = http.update("INSERT { ?s ?p ?o } WHERE { ?s ?p ?o } ;\n\n LOAD <urn:file>")
+        assert (loads.status_code, loads.json()["line"]) == (400, 3)
         graphs = {"using-graph-uri": "urn:g"}
         assert http.update(COUNT, **graphs).json() == {"triples": 1}
         both = http.update("WITH <urn:h> INSERT { ?s <urn:q> 1 } WHERE { ?s ?p ?o }", **graphs)

@@ -172,6 +172,42 @@ def test_shards_of_a_dead_store_move_to_a_living_one_and_back(cluster: SmallClus
     assert quads(cluster) == expected
 
 
+@pytest.mark.parametrize("saved", [False, True])
+def test_what_is_removed_stays_removed_when_stores_come_back(cluster: SmallCluster, tmp_path: Path, saved: bool):
+    def update(text: str) -> None:
+        cluster.coordinator.update(f"PREFIX : <{EX}> {text}")
+
+    for name in ("s0", "s1"):
+        cluster.start_store(name, tmp_path)
+    cluster.run()
+    expected = feed(cluster, 0, 10)
+    update(
+        "DELETE DATA { GRAPH :g { :a3 :knows :b0, 3 . :a4 :knows :b1, :none } :x0 :p :y } ; INSERT DATA { :a3 :was :b0 }"
+    )
+    cluster.run()
+    expected -= {
+        ("g", "knows", "a3", "b0"),
+        ("g", "knows", "a3", "3"),
+        ("g", "knows", "a4", "b1"),
+        ("", "p", "x0", "y"),
+    }
+    expected |= {("", "was", "a3", "b0")}
+    assert quads(cluster) == expected
+    if saved:
+        assert all(store.checkpoint() for store in cluster.stores.values())
+    update("INSERT DATA { GRAPH :g { :a3 :knows :b0 } } ; DELETE DATA { GRAPH :g { :a5 :knows :b2 } :a3 :was :b0 }")
+    cluster.kill_store("s1")
+    cluster.start_store("s1", tmp_path)
+    expected |= {("g", "knows", "a3", "b0")} | feed(cluster, 10, 15)
+    expected -= {("g", "knows", "a5", "b2"), ("", "was", "a3", "b0")}
+    assert quads(cluster) == expected
+    assert {shard.store.latest() for store in cluster.stores.values() for shard in store.shards.values()} == {19}
+    cluster.kill_store("s1")
+    cluster.run()
+    assert sorted(cluster.stores["s0"].shards) == [0, 1, 2, 3]
+    assert quads(cluster) == expected, "also in the store that takes over"
+
+
 class Held(Executor):
     """A loading thread that does each call when the test says so."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from penstock.services.coordinator import insertion_writer
 from penstock.services.coordinator.insertion import Insertion
 from penstock.services.coordinator.insertion_writer import CompletedRequests
 from penstock.services.dictionary.dictionary import DictionaryService
-from penstock.wire import InsertionDone, ShardInsertion, ShardLoad
+from penstock.wire import InsertionDone, ShardInsertion, ShardLoad, ShardRemoval
 from support.active_coordinator import SHARDS, ActiveCoordinator
 from support.loads import prepared
 
@@ -35,6 +37,17 @@ def test_each_shard_gets_its_rows_of_every_part(made, monkeypatch):
         assert (native.shard_numbers(subjects, SHARDS) == shard).all()
     assert sum(len(record.subjects) for shard in range(SHARDS) for record in made.commands(shard)) == 25
     assert made.active.writer.written == 1
+
+
+def test_removals_come_before_additions_in_the_parts_of_one_number(made, monkeypatch):
+    monkeypatch.setattr(insertion_writer, "_PART_ROWS", 10)
+    change = replace(insertion(25), removed=insertion(12).columns)
+    assert made.active.insertions.insert(change) == 37
+    for shard in range(SHARDS):
+        records = made.commands(shard)
+        assert [(record.number, record.part, record.parts) for record in records] == [(1, i, 5) for i in range(5)]
+        assert [type(record) for record in records] == [*[ShardRemoval] * 2, *[ShardInsertion] * 3]
+    assert sum(len(record.subjects) for shard in range(SHARDS) for record in made.commands(shard)) == 37
 
 
 def test_an_empty_insertion_writes_nothing(made):
