@@ -79,7 +79,7 @@ class Insertion:
         """
         dataset = dataset_of(operation.default_graphs, operation.named_graphs)
         update = update_with(as_update(parse(operation.text, operation.base)), dataset)
-        check_supported(update)
+        check_supported(update, where="in a cluster")
         return cls._of_data(service, update) if is_data(update) else None
 
     @classmethod

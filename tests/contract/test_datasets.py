@@ -189,5 +189,8 @@ def test_one_shot_datasets_follow_sparql(system: Any) -> None:
 
 
 def test_a_load_by_an_update_is_refused_and_says_so() -> None:
-    with penstock.Engine() as engine, pytest.raises(penstock.QueryError, match="LOAD is not supported yet"):
+    with (
+        penstock.Engine() as engine,
+        pytest.raises(penstock.QueryError, match="LOAD is not supported without a load_directory"),
+    ):
         engine.update("LOAD <urn:g>")

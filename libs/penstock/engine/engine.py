@@ -34,6 +34,7 @@ from penstock.engine.intake.idle_sources import IdleSources
 from penstock.engine.intake.rejected_events import DeadLetter
 from penstock.engine.limits import MAX_TIME_MS, Limits
 from penstock.engine.oneshot.explaining import explain
+from penstock.engine.oneshot.local_documents import checked_directory
 from penstock.engine.oneshot.one_shot import OneShot, Texts
 from penstock.engine.oneshot.updating import UpdateRun, data_change
 from penstock.engine.standing.standing_query import Query
@@ -85,7 +86,7 @@ class Engine:
     clock: returns the wall-clock time in ms. seed: seed of RAND, UUID and similar functions; None: random. durability:
     with "checkpoint", a crash loses the changes after the last checkpoint. With "commit", a write-ahead log makes each
     change durable before its call returns. "none" has the same effect as "checkpoint"; it is for callers that write no
-    checkpoints.
+    checkpoints. load_directory: directory of the files that LOAD may read; None: LOAD is an error.
 
     Methods may be called from any thread. Changes are applied one at a time; one-shot queries run concurrently, on
     snapshots. All errors are subclasses of `penstock.PenstockError`.
@@ -101,7 +102,9 @@ class Engine:
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         seed: int | None = None,
         durability: str = "checkpoint",
+        load_directory: str | PathLike[str] | None = None,
     ) -> None:
+        self._load_directory = checked_directory(load_directory)
         commit = checked_durability(durability, writable=data_dir is not None and not read_only) == "commit"
         self._lock = threading.RLock()
         self._closed = False
@@ -202,17 +205,18 @@ class Engine:
         `default_graphs`, `named_graphs`: IRIs of graphs, which the patterns read as if every operation had USING and
         USING NAMED clauses with them; QueryError if an operation has USING or WITH itself.
 
-        `LOAD` raises QueryError. LimitError if a pattern exceeds the engine's limits on queries. After a QueryError or
-        LimitError, nothing has changed. After a StorageError, the update may be visible without being durable; the
-        engine then refuses changes until a checkpoint succeeds.
+        `LOAD` reads a file below `load_directory`. LimitError if a pattern exceeds the engine's limits on queries.
+        After a QueryError or LimitError, nothing has changed. After a StorageError, the update may be visible without
+        being durable; the engine then refuses changes until a checkpoint succeeds.
         """
         dataset = dataset_of(default_graphs, named_graphs)
         update = update_with(as_update(self._texts.parse(text, base)), dataset)
-        check_supported(update)
+        if self._load_directory is None:
+            check_supported(update)
         if is_data(update):
             with self._change(lambda: self._entry("update", {"text": text, "base": base})) as runtime:
                 return data_change(runtime.core.dictionary, update).commit(runtime.core)
-        run = UpdateRun(self._opened().core, self._one_shot, update)
+        run = UpdateRun(self._opened().core, self._one_shot, update, load_directory=self._load_directory)
         with self._change(lambda: self._effect(run)) as runtime:
             change = run.evaluate() if run.change is None else run.change
             report = change.commit(runtime.core)

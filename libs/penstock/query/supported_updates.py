@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from penstock.query.ir import Operation, Update
 
 
-def check_supported(update: Update) -> None:
-    """Raise QueryError, with its position, for the first operation that cannot be executed: a `LOAD`. `LOAD SILENT` is
-    possible: it fails without an error.
+def check_supported(update: Update, *, where: str = "without a load_directory") -> None:
+    """Raise QueryError, with its position, for the first operation that cannot be executed where there is no
+    `load_directory`: a `LOAD`. `LOAD SILENT` is possible: it fails without an error. `where`: part of the message.
     """
     for operation in update.operations:
         if isinstance(operation, LoadDocument) and not operation.silent:
-            message = "LOAD is not supported yet: use Engine.load, Client.load or POST /data"
+            message = f"LOAD is not supported {where}: use Engine.load, Client.load or POST /data"
             raise error_in(update, operation, message)
 
 
@@ -29,7 +29,7 @@ def is_data(update: Update) -> bool:
 
 def check_data(update: Update) -> None:
     """Raise QueryError, with its position, for the first operation that is not data."""
-    check_supported(update)
+    check_supported(update, where="in a cluster")
     for operation in update.operations:
         if not isinstance(operation, ChangeData):
             message = f"{_verb(operation)} needs an evaluation: use INSERT DATA or DELETE DATA"

@@ -48,7 +48,7 @@ class UpdateEvaluator:
         """
         texts = Texts(self.core.limits)
         update = update_with(as_update(texts.parse(text, base)), dataset)
-        check_supported(update)
+        check_supported(update, where="in a cluster")
         retries = 0
         while True:
             try:

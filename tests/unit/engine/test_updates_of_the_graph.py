@@ -102,7 +102,7 @@ def test_an_operation_that_fails_leaves_the_graph_alone(engine):
         ("CREATE GRAPH :g", "graph <urn:g> already exists", 25),
         ("ADD :none TO :g", "graph <urn:none> does not exist", 25),
         ("CLEAR ALL; MOVE :g TO :h", "graph <urn:g> does not exist", 36),
-        ("LOAD :g", "LOAD is not supported yet", 25),
+        ("LOAD :g", "LOAD is not supported without a load_directory", 25),
     ):
         with pytest.raises(QueryError) as caught:
             engine.update(f"{PREFIX}\nINSERT DATA {{ :b :p 3 }};{text}")

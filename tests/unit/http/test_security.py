@@ -124,7 +124,7 @@ def test_an_update_is_executed_and_an_error_has_a_position(http):
     for path, body in (("/update", {"content": text}), ("/sparql", {"data": {"update": text}})):
         refused = http.client.post(path, headers=headers, **body)
         assert (refused.status_code, refused.json()["line"], refused.json()["column"]) == (400, 2, 2)
-        assert refused.json()["message"].startswith("LOAD is not supported yet")
+        assert refused.json()["message"].startswith("LOAD is not supported without a load_directory")
 
 
 @pytest.mark.parametrize("form", [True, False])

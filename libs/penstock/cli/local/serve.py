@@ -46,6 +46,7 @@ def serve(
             "checkpoint: a crash loses changes after the last checkpoint. none: data is saved only at the end."
         ),
     ] = Durability.commit,
+    load_directory: Annotated[Path | None, typer.Option(help="Directory of the files that LOAD may read.")] = None,
     allow_host: Annotated[list[str] | None, typer.Option(help="Additional host name of this service; * = any.")] = None,
     allow_origin: Annotated[
         list[str] | None, typer.Option(help="Origin (scheme://host[:port]) whose pages may call this service; * = any.")
@@ -128,7 +129,7 @@ def serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     durable = Durability.none if data_dir is None else durability
-    with Engine(data_dir=data_dir, shards=shards, durability=durable.value) as engine:
+    with Engine(data_dir, shards, durability=durable.value, load_directory=load_directory) as engine:
         access = Access.listening_on(host, allow_host or (), allow_origin or ())
         limits = WebLimits(max_connections, header_s, body_s, max_body_bytes=max_body_mb << 20)
         feeds = Feeds(engine.queries.values())

@@ -12,16 +12,19 @@ from penstock.engine.answers.result_formats import ntriples_term
 from penstock.engine.intake.graph_change import NO_QUADS, GraphChange, joined
 from penstock.engine.intake.graph_loading import quads_of
 from penstock.engine.oneshot.failed_frames import clear_locals
+from penstock.engine.oneshot.local_documents import document_change
 from penstock.errors import DataError
 from penstock.query.algebra.tree import Bgp, BlankNode, Graph, Iri, Literal, Project, Triple, Variable
 from penstock.query.catalogue import STORED_GRAPH
-from penstock.query.ir import ChangeData, ChangeGraph, ContinuousQuery, Form, Modify, TransferGraph
+from penstock.query.ir import ChangeData, ChangeGraph, ContinuousQuery, Form, LoadDocument, Modify, TransferGraph
 from penstock.query.supported_updates import error_in
 from penstock.rdf.id_layout import TAG_BLANK, TAG_IRI, TAG_SHIFT
 from penstock.rdf.parsing import parse
 from penstock.rdf.terms import BLANK
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from penstock.core._native import Ids
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.oneshot.one_shot import OneShot
@@ -47,6 +50,7 @@ class UpdateRun:
     update: Update
     change: GraphChange | None = None
     logged: bool = False  # whether the write-ahead log, if there is one, contains the change
+    load_directory: Path | None = None  # below which LOAD reads files
     _pending: list[GraphChange] = field(default_factory=list)  # by operations, not in the overlay yet
     _view: native.Source | None = None
     _lease: native.Lease | None = None
@@ -114,6 +118,17 @@ class UpdateRun:
                     raise error_in(self.update, operation, f"graph <{graph.value}> already exists")
             case ChangeGraph():
                 return GraphChange(removed=self._triples_of(operation.target, operation.at))
+            case LoadDocument():
+                return self._load(operation)
+        return GraphChange()
+
+    def _load(self, operation: LoadDocument) -> GraphChange:
+        try:
+            if self.load_directory is not None:
+                return document_change(self.core, operation, self.load_directory)
+        except DataError as error:
+            if not operation.silent:
+                raise error_in(self.update, operation, str(error)) from error
         return GraphChange()
 
     def _modify(self, operation: Modify) -> GraphChange:

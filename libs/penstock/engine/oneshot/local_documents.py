@@ -1,0 +1,54 @@
+"""The files that LOAD may read: those below one directory, which the owner of the engine names. No URLs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from penstock.engine.intake.graph_change import GraphChange
+from penstock.engine.intake.graph_loading import Document
+from penstock.errors import DataError
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from penstock.engine.engine_core import EngineCore
+    from penstock.query.ir import LoadDocument
+
+
+def checked_directory(directory: str | PathLike[str] | None) -> Path | None:
+    """Return the directory without symbolic links. DataError if it is none."""
+    if directory is None:
+        return None
+    found = Path(directory).resolve()
+    if not found.is_dir():
+        raise DataError(f"load_directory: {directory} is not a directory")
+    return found
+
+
+def document_change(core: EngineCore, operation: LoadDocument, directory: Path) -> GraphChange:
+    """Return the change that a LOAD makes. DataError if its document cannot be read, is invalid, or is not a file below
+    `directory`. The caller must hold a lease on the dictionary.
+    """
+    graph = None if operation.graph is None else operation.graph.value
+    path = _path_of(operation.source.value, directory)
+    try:
+        return GraphChange(added=Document.read(core, path, graph, None, path.as_uri()).columns)
+    except DataError as error:
+        raise DataError(str(error).replace(str(path), str(path.relative_to(directory)))) from error
+
+
+def _path_of(iri: str, directory: Path) -> Path:
+    """Return the file that an IRI names: `file:NAME` relative to `directory`, or `file:///PATH` below it. DataError
+    does not tell which files exist outside of `directory`.
+    """
+    parts = urlsplit(iri)
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
+        raise DataError(f"LOAD reads files only: <file:NAME> in load_directory, not <{iri}>")
+    name = unquote(parts.path)
+    if "\0" not in name:
+        path = (directory / name).resolve()
+        if path.is_relative_to(directory) and path.is_file():
+            return path
+    raise DataError(f"LOAD: there is no file <{iri}> in load_directory")
