@@ -116,6 +116,8 @@ class Registrar:
         in these topics.
         """
         checked = Declaration.checked(iri, **settings)
+        if checked.mapping is not None:
+            raise DataError("a cluster has no mappings yet: declare the stream without `mapping`")
         known = self.streams.get(iri)
         number = self.commands + 1
         if known is not None:

@@ -10,7 +10,7 @@ import typer
 from penstock.cli.cluster import commands
 from penstock.cli.cluster.service_commands import add_services
 from penstock.cli.exit_codes import FAILED, FINE, USAGE
-from penstock.cli.local import demo, explain, load, query, run, serve, token, update
+from penstock.cli.local import demo, explain, load, map_messages, query, run, serve, token, update
 from penstock.errors import PenstockError, QueryError
 
 _UsageError: Any = typer.BadParameter.__mro__[1]  # click's class, or typer's copy of it in later versions
@@ -51,6 +51,7 @@ app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("load")(load.load)
 app.command("query")(query.query)
+app.command("map")(map_messages.map_messages)
 app.command("update")(update.update)
 app.command("explain")(explain.explain)
 app.command("serve")(serve.serve)

@@ -31,6 +31,7 @@ from penstock.engine.intake.declaration import Declaration, warning_of
 from penstock.engine.intake.events import EventParser, Events, checked_time, original_bytes
 from penstock.engine.intake.graph_loading import Document, LoadReport
 from penstock.engine.intake.idle_sources import IdleSources
+from penstock.engine.intake.pushed_events import PushedEvents
 from penstock.engine.intake.rejected_events import DeadLetter
 from penstock.engine.limits import MAX_TIME_MS, Limits
 from penstock.engine.oneshot.explaining import explain
@@ -256,6 +257,7 @@ class Engine:
         idle_timeout_ms: int = 10_000,
         max_ahead_ms: int = 86_400_000,
         slice_mb: int | None = None,
+        mapping: dict[str, Any] | None = None,
     ) -> None:
         """Declare a stream; for the settings, see `Declaration`. Repeating a declaration has no effect. DataError if
         the declaration is invalid or conflicts with an earlier one.
@@ -272,6 +274,7 @@ class Engine:
             idle_timeout_ms=idle_timeout_ms,
             max_ahead_ms=max_ahead_ms,
             slice_mb=slice_mb,
+            mapping=mapping,
         )
         with self._change(lambda: self._entry("declare", declaration.as_json())) as runtime:
             runtime.streams.declare(declaration)
@@ -289,19 +292,25 @@ class Engine:
         self,
         iri: str,
         data: EventData,
-        timestamp: int,
-        format: str = "nt",  # noqa: A002 - a public name
+        timestamp: int | None = None,
+        format: str | None = None,  # noqa: A002 - a public name
     ) -> PushReport:
         """Push one event: RDF text in `format`, or rdflib triples. All its triples have the time `timestamp`, in ms. An
         event in "rdf-patch" may also remove triples from the stored graph.
+
+        If the stream has a mapping, `format` None, "json", "ndjson" or "csv" means a message for the mapping, which may
+        be several events. `timestamp` is then the time of the message; it may be None if the mapping has a rule for
+        event times. Without a mapping, `format` None is N-Triples.
 
         A late event is not an error: the report counts it, and the method `late` returns it. An event that is invalid
         or too far ahead becomes a dead letter, and the call raises DataError.
         """
         event = [(timestamp, data if isinstance(data, (str, bytes)) else list(data))]
-        converted = self._parser.convert(event, format)  # without the lock, so that other threads may push
-        with self._change(lambda: pushed(self._wall(), iri, event, format)) as runtime:
-            taken = runtime.take(self._stream(iri, event), *self._parser.parse(event, format, converted))
+        ready = self._read(iri, event, format)  # without the lock, so that other threads may push
+        with self._change(lambda: pushed(self._wall(), iri, event, ready.syntax)) as runtime:
+            stream = self._stream(iri, event)
+            ready.check(stream.mapping)
+            taken = runtime.take(stream, *ready.parse())
         if taken.letters:
             raise DataError(taken.letters[0].reason)
         return taken.report
@@ -309,8 +318,8 @@ class Engine:
     def push_events(
         self,
         iri: str,
-        events: Iterable[tuple[int, EventData]],
-        format: str = "nt",  # noqa: A002 - a public name
+        events: Iterable[tuple[int | None, EventData]],
+        format: str | None = None,  # noqa: A002 - a public name
     ) -> PushReport:
         """Push many events, each as (timestamp, data); see `push`. Invalid events become dead letters, and the others
         are processed.
@@ -322,9 +331,11 @@ class Engine:
         for chunk in _chunks(events, _CHUNK):
             if self._changes.logs:
                 chunk[:] = [(t, d if isinstance(d, (str, bytes)) else list(d)) for t, d in chunk]
-            converted = self._parser.convert(chunk, format)
-            with self._change(partial(self._pushed, iri, chunk, format)) as runtime:
-                taken = runtime.take(self._stream(iri, chunk), *self._parser.parse(chunk, format, converted))
+            ready = self._read(iri, chunk, format)
+            with self._change(partial(self._pushed, iri, chunk, ready.syntax)) as runtime:
+                stream = self._stream(iri, chunk)
+                ready.check(stream.mapping)
+                taken = runtime.take(stream, *ready.parse())
                 report += taken.report
         return report
 
@@ -568,6 +579,11 @@ class Engine:
     def _pushed(self, iri: str, chunk: Sequence[tuple[object, EventData]], syntax: str) -> LogEntry:
         return pushed(self._wall(), iri, chunk, syntax)
 
+    def _read(self, iri: str, events: Sequence[tuple[object, EventData]], syntax: str | None) -> PushedEvents:
+        with self._lock:
+            stream = self._opened().streams.find(iri)
+        return PushedEvents(self._parser, None if stream is None else stream.mapping, events, syntax)
+
     def _wall(self) -> int:
         return self._runtime.core.clock()
 
@@ -676,7 +692,7 @@ class _Tuples(Sequence[bytes]):
         return original_bytes([tuple(triple)])
 
 
-def _chunks(events: Iterable[tuple[int, EventData]], size: int) -> Iterator[list[tuple[int, EventData]]]:
+def _chunks(events: Iterable[tuple[int | None, EventData]], size: int) -> Iterator[list[tuple[int | None, EventData]]]:
     iterator = iter(events)
     while chunk := list(islice(iterator, size)):
         yield chunk

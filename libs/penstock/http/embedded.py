@@ -46,6 +46,7 @@ from penstock.http.security.authentication import authentication
 from penstock.http.web_access import Access
 from penstock.http.web_limits import READ_AT_ONCE
 from penstock.json_text import parse_json
+from penstock.mapping.stream_mapping import mapped_format
 from penstock.rdf.formats import Format
 from penstock.rdf.patches import PATCH, event_format
 
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from penstock.http.graph_store import Addition
     from penstock.http.protocol_requests import ProtocolOperation
     from penstock.http.security.identities import Identities
+    from penstock.mapping.stream_mapping import StreamMapping
 
 T = TypeVar("T")
 _LINES = "application/x-ndjson"
@@ -148,8 +150,17 @@ class _Handler:
         iri, asked = request.path_params["iri"], request.query_params
         content_type = _content_type(request)
         body = await body_of(request)
-        if content_type == _LINES:
+        mapping = await run_in_threadpool(self._mapping, iri)
+        named = media_type(request) in ("", FORM)
+        lines = content_type == _LINES and (mapping is None or mapping.format != "ndjson")
+        chosen = None if lines else mapped_format(mapping, None if named else content_type)
+        if chosen is not None:
+            return await self._mapped(iri, body, asked.get("timestamp"), chosen)
+        if lines:
             events = await run_in_threadpool(_event_lines, body)
+            if (chosen := mapped_format(mapping, asked.get("format"))) is not None:
+                report = await self._read("json", self._engine.push_events, iri, events, chosen)
+                return JSONResponse({"messages": len(events), **asdict(report)}, 202)
             syntax = event_format(asked.get("format", "nt"))
             report = await self._read(syntax, self._engine.push_events, iri, events, syntax)
             hint = unit_warning(iri, (at for at, _ in events))
@@ -157,6 +168,16 @@ class _Handler:
         syntax, time_ms = event_format(content_type), _milliseconds(asked.get("timestamp"))
         report = await self._read(syntax, self._engine.push, iri, body, time_ms, syntax)
         return JSONResponse({"events": 1, **asdict(report), **_warning(unit_warning(iri, [time_ms]))}, 202)
+
+    def _mapping(self, iri: str) -> StreamMapping | None:
+        declared = self._engine.streams.get(iri)
+        return None if declared is None else declared.compiled_mapping
+
+    async def _mapped(self, iri: str, body: bytes, timestamp: str | None, chosen: str) -> Response:
+        """Push a message to a stream with a mapping. A message may be several events."""
+        time_ms = None if timestamp is None else _milliseconds(timestamp)
+        report = await self._read("json", self._engine.push, iri, body, time_ms, chosen)
+        return JSONResponse({"messages": 1, **asdict(report)}, 202)
 
     async def _read(self, syntax: str, verb: Callable[..., T], *what: Any) -> T:
         """Call `verb`, which parses documents, in a thread. For formats whose parsing may take seconds, at most

@@ -249,6 +249,26 @@ class TestStreams:
         assert one.json().items() >= {"events": 1, "accepted": 0, "late": 1, "rejected": 0}.items()
         assert "is it seconds?" in one.json()["warning"]
 
+    def test_a_stream_with_a_mapping_takes_json(self, engine, http):
+        mapping = {"context": {"@vocab": "http://x/", "id": "@id", "at": None}, "time": {"path": "$.at", "unit": "ms"}}
+        assert http.put(PATH, json={"timing": "all", "mapping": mapping}).json()["mapping"] == mapping
+        bad = http.put(PATH + "2", json={"timing": "all", "mapping": {"rml": "<a"}})
+        assert (bad.status_code, "line 1" in bad.text) == (400, True)
+        body = {"id": "http://x/s", "v": 1, "at": 5}
+        report = {"messages": 1, "accepted": 1, "late": 0, "rejected": 0}
+        assert http.post(f"{PATH}/events", json=body).json() == report
+        assert http.post(f"{PATH}/events", content='{"id": "http://x/s", "v": 1, "at": 6}').json() == report
+        lines = b"\n".join(
+            json.dumps({"timestamp": 1, "data": json.dumps(body | {"at": 7})}).encode() for _ in range(2)
+        )
+        sent = http.post(f"{PATH}/events", content=lines, headers={"content-type": "application/x-ndjson"})
+        assert sent.json() == report | {"messages": 2, "accepted": 2}
+        triple, kind = "<http://x/s> <http://x/v> <http://x/o> .", {"content-type": "application/n-triples"}
+        assert http.post(f"{PATH}/events?timestamp=9", content=triple, headers=kind).json()["events"] == 1
+        assert http.post(f"{PATH}/events", content="a,b", headers={"content-type": "text/csv"}).status_code == 400
+        assert http.post(f"{PATH}/events", json={"id": "http://x/s"}).status_code == 400
+        assert engine.stats()["streams"][STREAM]["events"] == 5
+
     def test_a_declaration_without_timing_is_answered_with_a_warning(self, http):
         (warning,) = http.put(PATH, json={"batch_ms": 1000}).json()["warnings"]
         assert f"stream <{STREAM}> declares no timing: every tuple is stored for ever" in warning

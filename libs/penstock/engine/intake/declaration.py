@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from penstock.engine.limits import MAX_TIME_MS
 from penstock.errors import DataError
+from penstock.mapping.stream_mapping import StreamMapping, compiled
 from penstock.rdf.terms import check_iri
 
 Timing: TypeAlias = tuple[str, ...] | Literal["all"]
@@ -22,7 +23,8 @@ class Declaration:
     graph. retention_ms: how long slices are retained even if no window needs them; if there are timing predicates, also
     the range of `[ALL]`. idle_timeout_ms: a stream that is idle longer than this no longer holds back queries. Its next
     event may therefore be late. max_ahead_ms: how far an event may be ahead of both the watermark and the wall clock.
-    slice_mb: limit in MiB on the memory of the stream's open batches and live slices; None: no limit.
+    slice_mb: limit in MiB on the memory of the stream's open batches and live slices; None: no limit. mapping: how JSON
+    or CSV messages become events (docs/how-to/map-json.md); None: events are RDF.
     """
 
     iri: str
@@ -34,6 +36,7 @@ class Declaration:
     idle_timeout_ms: int = 10_000
     max_ahead_ms: int = 86_400_000
     slice_mb: int | None = None
+    mapping: dict[str, Any] | None = None
 
     @classmethod
     def checked(cls, iri: str, *, timing: Iterable[str] | str | None = None, **settings: Any) -> Declaration:
@@ -60,6 +63,13 @@ class Declaration:
         slice_mb = self.slice_mb
         if slice_mb is not None and (not isinstance(slice_mb, int) or not 0 < slice_mb <= _MAX_SLICE_MB):
             raise DataError(f"slice_mb of <{self.iri}> must be a positive integer or None, not {slice_mb!r}")
+        if self.mapping is not None:
+            compiled(self.mapping)  # DataError if it is invalid
+
+    @property
+    def compiled_mapping(self) -> StreamMapping | None:
+        """The mapping as it runs; None if there is none."""
+        return None if self.mapping is None else compiled(self.mapping)
 
     def as_json(self) -> dict[str, Any]:
         """Return the declaration as a JSON object, for checkpoints and the write-ahead log."""

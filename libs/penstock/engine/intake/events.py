@@ -124,7 +124,7 @@ class EventParser:
 
     def _converted(self, data: str | bytes, fmt: Format, max_bytes: int) -> Converted | str | None:
         try:
-            text = _encoded(data)
+            text = encoded(data)
             return Converted.of(text, fmt, max_bytes) if len(text) <= self._max_bytes else None
         except DataError as error:
             return str(error)
@@ -186,7 +186,7 @@ class EventParser:
     def _parse_one(self, index: int, data: EventData, syntax: str, parts: _Parts) -> None:
         try:
             if is_patch(syntax) and isinstance(data, (str, bytes)):
-                patch = Patch.parse(self._dictionary, self._text(data))
+                patch = Patch.parse(self._dictionary, self.text(data))
                 parts.rows[index] = patch.subjects, patch.predicates, patch.objects
                 parts.removed[index] = patch.removed
                 return
@@ -203,7 +203,7 @@ class EventParser:
             raise DataError(converted)
         if not isinstance(data, (str, bytes)):
             return self._intern(triples_to_tuples(data))
-        text = self._text(data)
+        text = self.text(data)
         if syntax == "nt":
             parsed = native.parse_nquads(self._dictionary, text, quads=False)
             return parsed.subjects, parsed.predicates, parsed.objects
@@ -212,9 +212,9 @@ class EventParser:
             raise DataError("an event is a set of triples: it cannot name graphs")
         return quads.subjects, quads.predicates, quads.objects
 
-    def _text(self, data: str | bytes) -> bytes:
+    def text(self, data: str | bytes) -> bytes:
         """Return the text of an event in UTF-8. DataError if it is too large."""
-        text = _encoded(data)
+        text = encoded(data)
         if len(text) > self._max_bytes:
             raise DataError(f"an event of {len(text)} bytes (max_event_bytes is {self._max_bytes})")
         return text
@@ -237,7 +237,7 @@ class EventParser:
         lines, first_line = [], []
         count = 0
         for i in chosen:
-            text = _encoded(data[i]).strip()
+            text = encoded(data[i]).strip()
             first_line.append(count)
             if text:
                 lead = b"\n%d " % i
@@ -297,7 +297,8 @@ def _joinable(data: EventData, syntax: str, max_bytes: int) -> bool:
     return b"_:" not in data and b"\r" not in data
 
 
-def _encoded(data: EventData) -> bytes:
+def encoded(data: EventData) -> bytes:
+    """Return the text of an event in UTF-8. DataError if it is not Unicode."""
     if isinstance(data, bytes):
         return data
     assert isinstance(data, str)

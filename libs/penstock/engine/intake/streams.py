@@ -64,6 +64,7 @@ class LiveStream:
         """Replace the declaration and the native stream. The IRI must be the same."""
         self.declaration = declaration
         self.batch_ms = declaration.batch_ms
+        self.mapping = declaration.compiled_mapping
         self.core = core
         if self.watermark is not None:
             self.target_ms = closed_until(self.watermark, self.batch_ms)
@@ -270,6 +271,10 @@ class Streams:
         if stream is None:
             raise UnknownStreamError(f"unknown stream <{iri}>: declare it first")
         return stream
+
+    def find(self, iri: str) -> LiveStream | None:
+        """Return the stream with that IRI; None if there is none."""
+        return self._by_iri.get(iri)
 
     def declare(self, declaration: Declaration) -> LiveStream:
         """Add a stream, and return it. Repeating a declaration has no effect. DataError if the declaration conflicts

@@ -144,6 +144,7 @@ def test_what_is_refused_changes_nothing_and_says_where_it_is_wrong(cluster):
         {"absorb_into": 5},
         {"iri": "http://x/\ud800"},
         {"slice_mb": 1 << 70},
+        {"mapping": {"context": {}}},
     ],
 )
 def test_settings_that_make_no_sense_are_refused(cluster, wrong):

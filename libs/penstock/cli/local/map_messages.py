@@ -1,0 +1,73 @@
+"""`penstock map`: shows the triples that a mapping makes of a sample message."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path  # noqa: TC003 - typer reads it
+from typing import Annotated, Any
+
+import typer
+
+from penstock.errors import DataError
+from penstock.mapping.message_records import SourceMessage
+from penstock.mapping.rml import compile_rml
+from penstock.mapping.source_files import mapped_files
+from penstock.mapping.stream_mapping import StreamMapping
+
+
+def map_messages(
+    mapping: Annotated[
+        Path,
+        typer.Option(
+            help="RML in Turtle (.ttl), or JSON: the `mapping` of a declaration, or a document with an @context."
+        ),
+    ],
+    message: Annotated[
+        Path | None, typer.Argument(help="File with a message. Without it, the message is read from standard input.")
+    ] = None,
+    input_format: Annotated[str | None, typer.Option(help="Format of the message: json, ndjson or csv.")] = None,
+    base: Annotated[str | None, typer.Option(help="Base IRI for relative IRIs of the data.")] = None,
+    key: Annotated[str | None, typer.Option(help="Key of the message.")] = None,
+    header: Annotated[list[str] | None, typer.Option(help="A header of the message, as NAME=VALUE.")] = None,
+    timestamp: Annotated[int | None, typer.Option(help="Time of the message in ms. Default: now.")] = None,
+    files: Annotated[
+        bool, typer.Option("--files", help="Map the files that the mapping names, not a message. Output: N-Quads.")
+    ] = False,
+) -> None:
+    """Show the triples that a mapping makes of a message, with the time of each event."""
+    text = mapping.read_text(encoding="utf-8")
+    if files:
+        sys.stdout.write(mapped_files(compile_rml(text, base), mapping.parent).decode())
+        return
+    settings = _settings(mapping, text)
+    settings |= {name: value for name, value in (("format", input_format), ("base", base)) if value is not None}
+    compiled = StreamMapping(settings)
+    data = sys.stdin.buffer.read() if message is None else message.read_bytes()
+    time_ms = int(datetime.now(UTC).timestamp() * 1000) if timestamp is None else timestamp
+    headers = dict(_header(each) for each in header or ())
+    for event in compiled.events(SourceMessage(data, time_ms, None if key is None else key.encode(), headers)):
+        print(f"# event at {event.time_ms}")
+        sys.stdout.write(event.triples.decode())
+
+
+def _settings(path: Path, text: str) -> dict[str, Any]:
+    if path.suffix.lower() not in (".json", ".jsonld"):
+        return {"rml": text}
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from error
+    if isinstance(found, dict) and "@context" in found:
+        return {"context": found["@context"]}
+    if not isinstance(found, dict):
+        raise DataError(f"{path}: it is neither a mapping nor a JSON-LD context")
+    return found
+
+
+def _header(given: str) -> tuple[str, bytes]:
+    name, equals, value = given.partition("=")
+    if not equals:
+        raise DataError(f"a header is NAME=VALUE, not {given!r}")
+    return name.lower(), value.encode()

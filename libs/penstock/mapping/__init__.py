@@ -1,0 +1,8 @@
+"""Mappings from JSON and CSV messages to triples (ADR 83).
+
+- `rml`, `term_maps`, `mapping_graph`: compile RML to a program
+- `program`: the compiled form
+- `executor`, `term_makers`, `json_path`: run a program on records
+- `message_records`: messages, JSON values and CSV rows; `source_files`: files
+- `mapping_limits`: limits on all of this
+"""

@@ -1,0 +1,32 @@
+"""Limits on mappings and on what one message may expand to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class MappingLimits:
+    """Limits of the mapping of one message, and of a mapping itself. Errors contain the name of the limit.
+
+    max_json_depth: maximum nesting depth of a JSON message. max_values: maximum number of values of one path, of events
+    of a message, and of combinations of values in one template. max_joined: maximum number of pairs of records that
+    joins find. expansion_mib, expansion_factor: maximum size of the
+    triples of a message as N-Triples: a constant in MiB plus a multiple of the size of the message. max_mapping_bytes:
+    maximum size of the text of a mapping. max_terms: maximum number of term maps in a mapping.
+    """
+
+    max_json_depth: int = 128
+    max_values: int = 100_000
+    max_joined: int = 1_000_000
+    expansion_mib: int = 16
+    expansion_factor: int = 64
+    max_mapping_bytes: int = 1 << 20
+    max_terms: int = 10_000
+
+    def expanded_bytes(self, size: int) -> int:
+        """Return the maximum size of the triples of a message of `size` bytes."""
+        return (self.expansion_mib << 20) + self.expansion_factor * size
+
+
+MAPPING_LIMITS = MappingLimits()

@@ -1,0 +1,104 @@
+"""Messages, and their records: JSON values and CSV rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from codecs import BOM_UTF8
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from penstock.errors import DataError
+from penstock.rdf.checks import JsonDepth
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.mapping.mapping_limits import MappingLimits
+
+
+class SourceMessage(NamedTuple):
+    """A message as its producer has sent it. `timestamp_ms`: the time that the message itself has outside of its
+    value; None if it has none.
+    """
+
+    value: bytes
+    timestamp_ms: int | None = None
+    key: bytes | None = None
+    headers: Mapping[str, bytes] = {}
+
+
+class RealNumber(str):
+    """The text of a JSON number with a fraction or an exponent."""
+
+    __slots__ = ()
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise DataError(f"the JSON text has {constant}, which is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_float=RealNumber, parse_constant=_refuse)
+
+
+def json_value(data: bytes, limits: MappingLimits) -> Any:
+    """Return the value of a JSON text in UTF-8. DataError with line and column if it is invalid; DataError if it is
+    nested too deeply.
+    """
+    if data.count(b"{") + data.count(b"[") > limits.max_json_depth:
+        JsonDepth(limits.max_json_depth).feed(data)
+    try:
+        return _DECODER.decode((data[3:] if data.startswith(BOM_UTF8) else data).decode())
+    except UnicodeDecodeError as error:
+        raise DataError(f"the message is not UTF-8: byte {error.start + 1}") from error
+    except json.JSONDecodeError as error:
+        raise DataError(f"the message is not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits
+        raise DataError(f"the JSON text cannot be read: {error}") from error
+
+
+def json_lines(data: bytes, limits: MappingLimits) -> list[Any]:
+    """Return the values of NDJSON: one JSON text a line. DataError with the line if one is invalid."""
+    values = []
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            values.append(json_value(line, limits))
+        except DataError as error:
+            raise DataError(f"line {number}: {error}") from error
+        if len(values) > limits.max_values:
+            raise DataError(f"more than {limits.max_values} lines (max_values)")
+    return values
+
+
+def csv_rows(data: bytes, nulls: tuple[str, ...], limits: MappingLimits, most: int | None = None) -> list[Any]:
+    """Return the rows of a CSV text in UTF-8 whose first line names the columns (RFC 4180). Cells whose text is in
+    `nulls` have no value. `most`: maximum number of rows; None: `max_values`.
+    """
+    most = limits.max_values if most is None else most
+    try:
+        reader = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
+        header = next(reader, None)
+        if header is None:
+            raise DataError("the CSV text has no header line")
+        if len(set(header)) != len(header):
+            raise DataError("the CSV header names a column twice")
+        rows = []
+        for cells in reader:
+            if not cells:
+                continue  # an empty line
+            if len(cells) != len(header):
+                raise DataError(f"line {reader.line_num}: {len(cells)} cells, but the header has {len(header)} columns")
+            row: dict[str, str | None] = dict(zip(header, cells, strict=True))
+            for name, cell in row.items():
+                if cell in nulls:
+                    row[name] = None
+            rows.append(row)
+            if len(rows) > most:
+                raise DataError(f"more than {most} rows (max_values)")
+    except UnicodeDecodeError as error:
+        raise DataError(f"the CSV text is not UTF-8: byte {error.start + 1}") from error
+    except csv.Error as error:
+        raise DataError(f"the CSV text cannot be read: {error}") from error
+    return rows

@@ -1,0 +1,173 @@
+"""The mapping that a stream's declaration contains: from a message to its events."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from penstock.errors import DataError
+from penstock.mapping.event_times import EventTimes
+from penstock.mapping.executor import Executor
+from penstock.mapping.json_ld_context import ContextMapping
+from penstock.mapping.json_path import Path, all_values, parse_path
+from penstock.mapping.mapping_limits import MAPPING_LIMITS, MappingLimits
+from penstock.mapping.message_records import csv_rows, json_lines, json_value
+from penstock.mapping.rml import compile_rml
+from penstock.rdf.terms import check_iri
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.mapping.message_records import SourceMessage
+
+FORMATS: Final = ("json", "ndjson", "csv")
+MEDIA_TYPES: Final = {
+    "application/json": "json",
+    "text/json": "json",
+    "application/x-ndjson": "ndjson",
+    "application/jsonl": "ndjson",
+    "text/csv": "csv",
+}
+_SETTINGS: Final = frozenset({"rml", "context", "format", "base", "events", "time"})
+
+
+class MappedEvent(NamedTuple):
+    """An event of a message: its time in ms and its triples as N-Triples."""
+
+    time_ms: int
+    triples: bytes
+
+
+class StreamMapping:
+    """A compiled mapping. `settings`: as in the declaration of a stream.
+
+    rml: an RML mapping in Turtle; or context: a JSON-LD context for JSON messages without one. format: of the messages,
+    "json" (default), "ndjson" or "csv". base: the IRI for relative IRIs. events: JSONPath of the events of a message;
+    by default, a JSON message is one event. Each line of NDJSON and each row of CSV is an event. time: the rule for
+    event times, see `EventTimes`.
+
+    DataError, with the name of the setting, if a setting is invalid.
+    """
+
+    def __init__(self, settings: dict[str, Any], limits: MappingLimits = MAPPING_LIMITS) -> None:
+        if not isinstance(settings, dict) or not all(isinstance(name, str) for name in settings):
+            raise DataError(f"mapping: it is an object with settings, not {settings!r:.60}")
+        if unknown := sorted(set(settings) - _SETTINGS):
+            raise DataError(f"mapping: unknown settings {', '.join(unknown)}; known are {', '.join(sorted(_SETTINGS))}")
+        if ("rml" in settings) == ("context" in settings):
+            raise DataError("mapping: it needs either `rml` or `context`")
+        self.format: str = settings.get("format", "json")
+        if self.format not in FORMATS:
+            raise DataError(f"mapping: `format` is one of {', '.join(FORMATS)}, not {self.format!r}")
+        for name in ("base", "events", "rml"):
+            if name in settings and not isinstance(settings[name], str):
+                raise DataError(f"mapping: `{name}` is a text, not {settings[name]!r:.60}")
+        if self.format != "json" and "events" in settings:
+            raise DataError(f"mapping: `events` is for JSON messages; `format` is {self.format!r}")
+        self._limits = limits
+        self._times = EventTimes(settings.get("time"), rows=self.format == "csv")
+        self._events: Path = parse_path(settings["events"]) if "events" in settings else ()
+        self._find_events = all_values(self._events, limits.max_values)
+        base = check_iri(settings["base"]) if "base" in settings else None
+        if "rml" in settings:
+            self._triples = self._of_rml(settings["rml"], base)
+        elif self.format == "csv":
+            raise DataError("mapping: a JSON-LD `context` maps JSON; CSV needs `rml`")
+        else:
+            self._triples = ContextMapping(settings["context"], base, limits).triples
+
+    def events(self, message: SourceMessage) -> list[MappedEvent]:
+        """Return the events of a message. DataError, with the path, term map or limit, if one of them fails; the
+        message is then rejected as a whole.
+        """
+        records = self._records(message.value)
+        share = len(message.value) // max(1, len(records)) + 1
+        made = []
+        for number, record in enumerate(records):
+            try:
+                made.append(MappedEvent(self._times.of(record, message), self._nonempty(record, message, share)))
+            except DataError as error:
+                if len(records) == 1:
+                    raise
+                raise DataError(f"event {number + 1} of {len(records)}: {error}") from error
+        return made
+
+    def _nonempty(self, record: Any, message: SourceMessage, size: int) -> bytes:
+        triples = self._triples(record, message, size)
+        if not triples:
+            raise DataError("no triple: no subject of the mapping has a value in the message")
+        return triples
+
+    def _records(self, data: bytes) -> list[Any]:
+        if self.format == "csv":
+            return csv_rows(data, self._nulls, self._limits)
+        if self.format == "ndjson":
+            return json_lines(data, self._limits)
+        value = json_value(data, self._limits)
+        if not self._events:
+            return [value]
+        try:
+            return self._find_events(value)
+        except DataError as error:
+            raise DataError(f"events: {error}") from error
+
+    _nulls: tuple[str, ...] = ()
+
+    def _of_rml(self, text: str, base: str | None) -> Callable[[Any, SourceMessage, int], bytes]:
+        program = compile_rml(text, base, self._limits)
+        if program.names_graphs:
+            raise DataError("mapping: a graph map: an event is a set of triples and cannot name graphs")
+        formulation = "csv" if self.format == "csv" else "json"
+        if any(rule.source.formulation != formulation for rule in program.rules):
+            raise DataError(
+                f"mapping: `format` is {self.format!r}, but a logical source has another rml:referenceFormulation"
+            )
+        sources = list(dict.fromkeys(rule.source for rule in program.rules))
+        if len({source.location for source in sources}) > 1:
+            raise DataError("mapping: it has several sources; the only source of a stream is its message")
+        nulls = {source.nulls for source in sources}
+        if len(nulls) > 1:
+            raise DataError("mapping: its logical sources have different rml:null")
+        (self._nulls,) = nulls
+        executor = Executor(program, self._limits)
+        if formulation == "csv":
+            return lambda row, message, size: executor.text({source: [row] for source in sources}, message, size)
+        if len(sources) == 1:
+            only = sources[0]
+            return lambda value, message, size: executor.text({only: value}, message, size)
+        return lambda value, message, size: executor.text(dict.fromkeys(sources, value), message, size)
+
+
+def is_mapped_format(name: str) -> bool:
+    """Return whether a format or media type is one that mappings read: JSON, NDJSON or CSV."""
+    name = name.partition(";")[0].strip().lower()
+    return name in FORMATS or name in MEDIA_TYPES
+
+
+def mapped_format(mapping: StreamMapping | None, format: str | None) -> str | None:  # noqa: A002 - as in the API
+    """Return the format of the messages that go through a stream's mapping; None if messages with this format (None:
+    with none) are RDF. DataError if the mapping reads another one of these formats.
+    """
+    if mapping is None or (format is not None and not is_mapped_format(format)):
+        return None
+    if format is not None:
+        name = format.partition(";")[0].strip().lower()
+        if MEDIA_TYPES.get(name, name) != mapping.format:
+            raise DataError(f"the stream's mapping reads {mapping.format}, not {name}")
+    return mapping.format
+
+
+@lru_cache(maxsize=256)
+def _compiled(text: str) -> StreamMapping:
+    return StreamMapping(json.loads(text))
+
+
+def compiled(settings: dict[str, Any]) -> StreamMapping:
+    """Return the compiled mapping of a declaration, from a cache. DataError if it is invalid."""
+    try:
+        return _compiled(json.dumps(settings, sort_keys=True))
+    except (TypeError, RecursionError) as error:
+        raise DataError(f"mapping: its settings are JSON values: {error}") from error
+    except ValueError as error:
+        raise DataError(f"mapping: {error}") from error
