@@ -73,6 +73,30 @@ OVER_STORED = (
     + NAMED
     + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } GRAPH ?g { ?s <urn:r> ?x } } GROUP BY ?g",
 )
+WITH_SIDES = (
+    "SELECT ?s (COUNT(*) AS ?n) (COUNT(?x) AS ?m) "
+    + TWO
+    + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } OPTIONAL { WINDOW <urn:w> { ?s <urn:q> ?x } } } GROUP BY ?s",
+    "SELECT DISTINCT ?s ?x " + ONE + "WHERE { ?s <urn:p> ?o OPTIONAL { ?s <urn:q> ?x FILTER (?x > ?o) } }",
+    "SELECT (COUNT(*) AS ?n) "
+    + ONE
+    + "WHERE { ?s <urn:p> ?o OPTIONAL { ?s <urn:q> ?x } FILTER (!BOUND(?x) || ?x > 1) }",
+    "SELECT ?y (COUNT(?z) AS ?n) "
+    + BESIDE
+    + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } OPTIONAL { ?s <urn:r> ?y } OPTIONAL { ?s <urn:r> ?t . ?t <urn:r> ?z } } "
+    + "GROUP BY ?y",
+    "SELECT ?s (COUNT(*) AS ?n) " + ONE + "WHERE { { ?s <urn:p> ?o } UNION { ?s <urn:q> ?o } } GROUP BY ?s",
+    "SELECT DISTINCT ?s ?y "
+    + MERGED
+    + "WHERE { { ?s <urn:p> ?o } UNION { ?s <urn:q> ?o . ?s <urn:p> ?y } ?s <urn:r> ?t FILTER (BOUND(?y) || ?o > 1) }",
+    "SELECT (COUNT(*) AS ?n) "
+    + MERGED
+    + "WHERE { ?s <urn:p> ?o FILTER NOT EXISTS { ?s <urn:r> ?t . ?t <urn:q> ?x FILTER (?x < ?o) } }",
+    "SELECT (SUM(?o) AS ?n) "
+    + TWO
+    + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } OPTIONAL { WINDOW <urn:w> { ?s <urn:q> ?x } } "
+    + "FILTER EXISTS { WINDOW <urn:w> { ?s <urn:p> ?y FILTER (?y != ?o) } } }",
+)
 VALUES = (
     "1",
     "2",
@@ -143,7 +167,7 @@ def _usual_choice() -> Iterator[None]:
 def _difference(seed: int) -> str | None:
     random_ = random.Random(seed)
     absorb_into = random_.choice((None, "urn:g"))
-    texts = random_.sample(QUERIES, 3) + random_.sample(OVER_STORED, 3)
+    texts = random_.sample(QUERIES, 2) + random_.sample(OVER_STORED, 2) + random_.sample(WITH_SIDES, 3)
     with penstock.Engine() as updated, penstock.Engine() as fresh:
         engines = {updated: 0, fresh: NEVER}
         queries: dict[penstock.Engine, list[penstock.Query]] = {}

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <set>
 #include <string>
 #include <string_view>
@@ -66,24 +67,33 @@ struct Scan {
     Slots variables;
 };
 
-/// A filter, an extension, or an EXISTS test.
+/// A filter, an extension, or a test: EXISTS or OPTIONAL, whose output depends on the matches of a row.
 struct Step {
     const Spec* node;
-    Slots uses;                            // what must be bound before it
-    std::vector<Scan> inner;               // of an EXISTS test, from its outer rows upwards
-    std::vector<const Spec*> inner_nodes;  // all nodes of the inner side, in the same order
+    Slots uses = {};                            // what must be bound before it
+    Slots binds = {};                           // what it binds
+    std::vector<Scan> inner = {};               // of a test, from its outer rows upwards
+    std::vector<const Spec*> inner_nodes = {};  // all nodes of the inner side, in the same order
     bool is_test() const { return !inner_nodes.empty(); }
 };
 
-/// Which content each factor of a term reads.
-enum class Content : std::uint8_t { Now, Before, Changed };
+/// Which content each factor of a term reads. Either: the union of the present and the previous one.
+enum class Content : std::uint8_t { Now, Before, Either, Changed };
+
+/// What the chains of one input share.
+struct Shared {
+    DeltaSources sources;
+    std::vector<DeltaUnion> unions;
+};
 
 class Chain {
 public:
-    Chain(const Spec& input, const std::vector<Slot>& seed) : seed_(seed.begin(), seed.end()), bound_(seed_) {
+    Chain(const Spec& input, const std::vector<Slot>& seed, Shared& shared)
+        : seed_(seed.begin(), seed.end()), bound_(seed_), shared_(shared) {
         sound_ = read(input);
     }
-    DeltaPlan plan(const std::vector<Slot>& output);
+    /// Call when all chains have been read. Returns false if the chain cannot be maintained.
+    bool add_terms(const Spec& output, DeltaPlan& plan) const;
 
 private:
     bool read(const Spec& input);
@@ -91,6 +101,7 @@ private:
     std::size_t union_of(const Spec& scan);
     bool read_node(const Spec& node);
     bool read_test(const Spec& node);
+    bool read_inner(Step& step);
     bool use(const Slots& slots);
     bool bind(std::uint64_t slot);
     void drop_all_but(const Spec& slots);
@@ -104,16 +115,16 @@ private:
                      const std::function<Content(std::size_t)>& tests) const;
     DeltaTerm scan_term(std::size_t number, const Spec& output) const;
     DeltaTerm test_term(std::size_t number, const Spec& output) const;
-    std::size_t tests_before(std::size_t step) const;
-    bool connected(const Scan& inner) const;
+    Spec affected(const Step& step, std::size_t changed) const;
+    bool connected(const Step& step) const;
 
     Slots seed_, bound_, dropped_, extended_, free_;
-    Slots scanned_;  // the seed's slots and those of scans: rows are distinct in them
+    Slots optional_;  // unbound in some rows
+    Slots scanned_;   // the seed's slots and those of scans: rows are distinct in them
     const Spec* leaf_ = nullptr;
     std::vector<Scan> scans_;
     std::vector<Step> steps_;
-    DeltaSources sources_;
-    std::vector<DeltaUnion> unions_;
+    Shared& shared_;
     bool sound_ = false;
 };
 
@@ -163,14 +174,14 @@ std::size_t Chain::union_of(const Spec& scan) {
     std::set<std::size_t> found;
     for (const Spec& part : scan.at("dataset").as_list()) found.insert(part.at("src").as_int());
     const std::vector<std::size_t> sources(found.begin(), found.end());
-    sources_.count = std::max(sources_.count, sources.back() + 1);
-    auto at = std::ranges::find(unions_, sources, &DeltaUnion::sources);
-    if (at == unions_.end()) at = unions_.insert(at, {sources, {}, false});
+    shared_.sources.count = std::max(shared_.sources.count, sources.back() + 1);
+    auto at = std::ranges::find(shared_.unions, sources, &DeltaUnion::sources);
+    if (at == shared_.unions.end()) at = shared_.unions.insert(at, {sources, {}, false});
     if (const Spec* predicate = scan.at("p").find("id"))
         at->predicates.push_back(predicate->as_int());
     else
         at->any_predicate = true;
-    return static_cast<std::size_t>(at - unions_.begin());
+    return static_cast<std::size_t>(at - shared_.unions.begin());
 }
 
 bool Chain::read_scan(const Spec& node, std::vector<Scan>& out) {
@@ -178,24 +189,47 @@ bool Chain::read_scan(const Spec& node, std::vector<Scan>& out) {
     if (dataset.empty() || !(dataset.size() == 1 ? is_one_graph(node, dataset[0]) : is_default_graph(node)))
         return false;
     out.push_back({&node, union_of(node), variables_of_scan(node)});
-    const DeltaUnion& set = unions_[out.back().set];
+    const DeltaUnion& set = shared_.unions[out.back().set];
     if (set.any_predicate && set.sources.front() == 0) return false;
     return common(out.back().variables, extended_).empty();
 }
 
-bool Chain::read_test(const Spec& node) {
-    Step step{&node, {}, {}, {}};
-    const Spec* at = &node.at("inner");
+bool Chain::read_inner(Step& step) {
+    const Spec* at = &step.node->at("inner");
     for (; at->at("op").as_string() != "outer"; at = &at->at("in")) {
-        if (at->at("op").as_string() != "scan") return false;
+        const std::string& op = at->at("op").as_string();
+        if (op != "scan" && op != "filter") return false;
+        if (op == "filter" && !expr::is_steady(at->at("expr"))) return false;
         step.inner_nodes.push_back(at);
     }
     std::reverse(step.inner_nodes.begin(), step.inner_nodes.end());
-    if (step.inner_nodes.empty()) return false;
-    for (const Spec* inner : step.inner_nodes) {
-        if (!read_scan(*inner, step.inner) || !use(step.inner.back().variables)) return false;
-        step.uses.merge(common(step.inner.back().variables, bound_));
+    for (const Spec* inner : step.inner_nodes)
+        if (inner->at("op").as_string() == "scan" && !read_scan(*inner, step.inner)) return false;
+    return !step.inner.empty();
+}
+
+bool Chain::read_test(const Spec& node) {
+    Step step{&node};
+    if (!read_inner(step)) return false;
+    Slots tested, found;
+    for (const Scan& scan : step.inner) found.insert(scan.variables.begin(), scan.variables.end());
+    for (const Spec* inner : step.inner_nodes)
+        if (const Spec* expression = inner->find("expr")) add_variables(*expression, tested);
+    if (const Spec* condition = node.find("expr")) {
+        if (!expr::is_steady(*condition)) return false;
+        add_variables(*condition, tested);
     }
+    Slots all = found;
+    all.insert(tested.begin(), tested.end());
+    step.uses = common(all, bound_);
+    const bool optional = node.at("op").as_string() == "optional";
+    for (const std::uint64_t slot : found) {
+        if (!optional || bound_.contains(slot)) continue;
+        if (!bind(slot)) return false;
+        step.binds.insert(slot);
+        optional_.insert(slot);
+    }
+    if (!use(all)) return false;
     steps_.push_back(std::move(step));
     return true;
 }
@@ -206,6 +240,7 @@ bool Chain::read_node(const Spec& node) {
         if (!read_scan(node, scans_)) return false;
         for (const std::uint64_t slot : scans_.back().variables)
             if (!bind(slot)) return false;
+        if (!common(scans_.back().variables, optional_).empty()) return false;
         scanned_.insert(scans_.back().variables.begin(), scans_.back().variables.end());
         if (const Spec* keep = node.find("keep")) drop_all_but(*keep);
         return true;
@@ -214,19 +249,22 @@ bool Chain::read_node(const Spec& node) {
         drop_all_but(node.at("slots"));
         return true;
     }
-    if (op == "semijoin") return read_test(node);
+    if (op == "semijoin" || op == "optional") return read_test(node);
     if (op != "filter" && op != "extend") return false;
     if (!expr::is_steady(node.at("expr"))) return false;
-    Step step{&node, {}, {}, {}};
+    Step step{&node};
     Slots variables;
     add_variables(node.at("expr"), variables);
     if (!use(variables)) return false;
     step.uses = common(variables, bound_);
+    if (op == "extend") {
+        const std::uint64_t slot = node.at("slot").as_int();
+        extended_.insert(slot);
+        step.binds.insert(slot);
+        if (!bind(slot)) return false;
+    }
     steps_.push_back(std::move(step));
-    if (op == "filter") return true;
-    const std::uint64_t slot = node.at("slot").as_int();
-    extended_.insert(slot);
-    return bind(slot);
+    return true;
 }
 
 bool Chain::read(const Spec& input) {
@@ -247,12 +285,13 @@ bool Chain::read(const Spec& input) {
 Spec Chain::source_spec(const Scan& scan, Content content) const {
     const Spec::List& parts = scan.node->at("dataset").as_list();
     if (content == Content::Now) return parts;
-    const std::uint64_t changed = sources_.changed(scan.set);
+    const std::uint64_t changed = shared_.sources.changed(scan.set);
     if (content == Content::Changed && parts.size() > 1) return Spec::List{Spec::Dict{{"src", changed}}};
     Spec::List out;
+    if (content == Content::Either) out = parts;
     for (const Spec& part : parts) {
-        const std::uint64_t before = sources_.before(part.at("src").as_int());
-        out.push_back(replaced(part, {{"src", content == Content::Before ? before : changed}}));
+        const std::uint64_t before = shared_.sources.before(part.at("src").as_int());
+        out.push_back(replaced(part, {{"src", content == Content::Changed ? changed : before}}));
     }
     return out;
 }
@@ -264,8 +303,13 @@ Spec Chain::scan_spec(const Scan& scan, Content content, Spec in) const {
 Spec Chain::test_spec(const Step& step, Content content, Spec in) const {
     const Spec* leaf = &step.inner_nodes.front()->at("in");
     Spec inner = *leaf;
-    for (const Scan& scan : step.inner)
-        inner = replaced(*scan.node, {{"in", std::move(inner)}, {"dataset", source_spec(scan, content)}});
+    auto scan = step.inner.begin();
+    for (const Spec* node : step.inner_nodes) {
+        if (node->at("op").as_string() != "scan")
+            inner = replaced(*node, {{"in", std::move(inner)}});
+        else
+            inner = replaced(*node, {{"in", std::move(inner)}, {"dataset", source_spec(*scan++, content)}});
+    }
     return replaced(*step.node, {{"in", std::move(in)}, {"inner", std::move(inner)}});
 }
 
@@ -278,7 +322,7 @@ bool Chain::place_steps(std::vector<std::size_t>& pending, const Slots& bound, S
         for (std::size_t i = 0; i < pending.size(); ++i) {
             const Step& step = steps_[pending[i]];
             if (!has_all(known, step.uses)) continue;
-            if (const Spec* slot = step.node->find("slot")) known.insert(slot->as_int());
+            known.insert(step.binds.begin(), step.binds.end());
             node = step.is_test() ? test_spec(step, tests(pending[i]), std::move(node))
                                   : replaced(*step.node, {{"in", std::move(node)}});
             pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(i--));
@@ -322,24 +366,45 @@ DeltaTerm Chain::scan_term(std::size_t number, const Spec& output) const {
     return {project(std::move(node), output), {}, {scans_[number].set}};
 }
 
-/// The rows whose test may have changed are found from the changes of what the test reads. Such a row may
-/// be found several times; because it has the variables of all scans, equal rows are one row.
+/// The rows whose test may have a match, now or before, with a changed edge at one of the test's scans; perhaps others.
+Spec Chain::affected(const Step& step, std::size_t changed) const {
+    const Scan& first = step.inner[changed];
+    Slots bound = seed_;
+    bound.insert(first.variables.begin(), first.variables.end());
+    Spec rows = scan_spec(first, Content::Changed, *leaf_);
+    // The scans of the test that lead to the row's variables.
+    std::vector<const Scan*> rest;
+    for (const Scan& scan : step.inner)
+        if (&scan != &first) rest.push_back(&scan);
+    const auto joins = [&](const Scan* scan) {
+        return !common(scan->variables, bound).empty() && !has_all(seed_, common(scan->variables, bound));
+    };
+    while (has_all(seed_, common(bound, scanned_))) {
+        const auto next = std::ranges::find_if(rest, joins);
+        if (next == rest.end()) return {};
+        rows = scan_spec(**next, Content::Either, std::move(rows));
+        bound.insert((*next)->variables.begin(), (*next)->variables.end());
+        rest.erase(next);
+    }
+    std::vector<std::size_t> all(scans_.size());
+    std::iota(all.begin(), all.end(), 0);
+    const auto now = [](std::size_t) { return Content::Now; };
+    return project(join(all, bound, std::move(rows), now, now, false), slots_spec(scanned_));
+}
+
+/// The rows whose test may have changed are found from the changes of what the test reads. Such a row may be found
+/// several times; because it has the variables of all scans, equal rows are one row.
 DeltaTerm Chain::test_term(std::size_t number, const Spec& output) const {
     const Step& step = steps_[number];
     const auto now = [](std::size_t) { return Content::Now; };
-    std::vector<std::size_t> all(scans_.size());
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
     DeltaTerm term;
     Spec::List found;
-    for (const Scan& inner : step.inner) {
-        term.unions.push_back(inner.set);
-        Slots bound = seed_;
-        bound.insert(inner.variables.begin(), inner.variables.end());
-        Spec rows = join(all, bound, scan_spec(inner, Content::Changed, *leaf_), now, now, false);
-        found.push_back(project(std::move(rows), slots_spec(scanned_)));
+    for (std::size_t i = 0; i < step.inner.size(); ++i) {
+        term.unions.push_back(step.inner[i].set);
+        found.push_back(affected(step, i));
     }
     Spec rows = Spec::Dict{{"op", "union"}, {"id", kNoNode}, {"inputs", std::move(found)}};
-    rows = Spec::Dict{{"op", "distinct"}, {"id", kNoNode}, {"in", std::move(rows)}};
+    rows = Spec::Dict{{"op", "distinct"}, {"id", kNoNode}, {"in", std::move(rows)}, {"once", true}};
     const auto with = [&](Content own) {
         const auto tests = [number, own](std::size_t test) {
             return test == number ? own : test < number ? Content::Now : Content::Before;
@@ -351,33 +416,55 @@ DeltaTerm Chain::test_term(std::size_t number, const Spec& output) const {
     return term;
 }
 
-/// Whether the rows that a change of this pattern affects are found without a scan of all rows.
-bool Chain::connected(const Scan& inner) const {
-    const Slots shared = common(inner.variables, scanned_);
-    return std::any_of(shared.begin(), shared.end(), [this](std::uint64_t slot) { return !seed_.contains(slot); });
+/// Whether the rows that a change affects are found without a scan of all rows.
+bool Chain::connected(const Step& step) const {
+    for (std::size_t i = 0; i < step.inner.size(); ++i)
+        if (affected(step, i).is_null()) return false;
+    return true;
 }
 
-DeltaPlan Chain::plan(const std::vector<Slot>& output) {
-    DeltaPlan plan;
-    if (!sound_) return plan;
-    plan.sources = sources_;
-    plan.unions = unions_;
-    plan.computed.assign(extended_.begin(), extended_.end());
-    Spec::List slots;
-    for (const Slot slot : output) slots.emplace_back(std::uint64_t{slot});
-    for (std::size_t i = 0; i < scans_.size(); ++i) plan.terms.push_back(scan_term(i, slots));
+bool Chain::add_terms(const Spec& output, DeltaPlan& plan) const {
+    if (!sound_) return false;
+    plan.computed.insert(plan.computed.end(), extended_.begin(), extended_.end());
+    for (std::size_t i = 0; i < scans_.size(); ++i) plan.terms.push_back(scan_term(i, output));
     for (std::size_t i = 0; i < steps_.size(); ++i) {
         if (!steps_[i].is_test()) continue;
-        if (!std::ranges::all_of(steps_[i].inner, [this](const Scan& inner) { return connected(inner); })) return {};
-        plan.terms.push_back(test_term(i, slots));
+        if (!connected(steps_[i])) return false;
+        plan.terms.push_back(test_term(i, output));
     }
-    return plan;
+    return true;
+}
+
+constexpr std::size_t kMostChains = 8;
+
+/// The chains whose rows together are those of a node: one for each combination of inputs of its UNIONs.
+std::vector<Spec> chains_of(const Spec& node) {
+    std::vector<Spec> chains;
+    if (node.at("op").as_string() == "union") {
+        for (const Spec& input : node.at("inputs").as_list())
+            for (const Spec& chain : chains_of(input)) chains.push_back(chain);
+    } else if (const Spec* in = node.find("in")) {
+        for (const Spec& chain : chains_of(*in)) chains.push_back(replaced(node, {{"in", chain}}));
+    } else {
+        chains.push_back(node);
+    }
+    return chains;
 }
 
 }  // namespace
 
 DeltaPlan delta_plan(const Spec& input, const std::vector<Slot>& seed, const std::vector<Slot>& output) {
-    return Chain(input, seed).plan(output);
+    const std::vector<Spec> inputs = chains_of(input);
+    if (inputs.size() > kMostChains) return {};
+    Shared shared;
+    std::vector<Chain> chains;
+    for (const Spec& chain : inputs) chains.emplace_back(chain, seed, shared);
+    DeltaPlan plan{shared.sources, shared.unions, {}, {}};
+    Spec::List slots;
+    for (const Slot slot : output) slots.emplace_back(std::uint64_t{slot});
+    for (const Chain& chain : chains)
+        if (!chain.add_terms(slots, plan)) return {};
+    return plan;
 }
 
 }  // namespace penstock::exec

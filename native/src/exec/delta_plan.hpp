@@ -1,9 +1,10 @@
 // Rewrites the input of an operator into terms that compute its change from the changes of its sources (ADR 78, 81).
 //
-// The input must be a chain of scans, filters, extensions, projections and (NOT) EXISTS over the seed. As a multiset it
-// is a product of factors, one for each scan and each EXISTS test. The change of a product is a sum of terms, in each
-// of which one factor is replaced by its change, the factors before it read the present content of the sources, and
-// those after it the previous content (Gupta and Mumick, Maintenance of Materialized Views, 1995).
+// The input must be a chain of scans, filters, extensions, projections, (NOT) EXISTS and OPTIONAL over the seed, or a
+// UNION of such chains. As a multiset, a chain is a product of factors, one for each scan, each EXISTS test and each
+// OPTIONAL. The change of a product is a sum of terms, in each of which one factor is replaced by its change, the
+// factors before it read the present content of the sources, and those after it the previous content (Gupta and Mumick,
+// Maintenance of Materialized Views, 1995).
 #pragma once
 
 #include <cstddef>
@@ -32,8 +33,9 @@ struct DeltaUnion {
 /// One term of the sum.
 struct DeltaTerm {
     /// A term of a scan: `changed()` of its union is first what was added (sign +1), then what was removed (-1).
-    /// A term of an EXISTS test: `node` has the present matches (+1), `before` those before the change (-1), of all
-    /// rows whose test may have changed; `changed()` of the test's unions is all that was added or removed.
+    /// A term of an EXISTS test or an OPTIONAL: `node` has the present matches (+1), `before` those before the change
+    /// (-1), of all rows whose test may have changed; `changed()` of the test's unions is all that was added or
+    /// removed.
     Spec node;
     Spec before;                      // null for a scan's term
     std::vector<std::size_t> unions;  // without changes of these, the term is empty

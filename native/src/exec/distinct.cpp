@@ -20,7 +20,8 @@ public:
 
 private:
     Distinct(const Spec& spec, Compiler& compiler, std::size_t first)
-        : in_(compiler.child(spec, "in")), input_(spec.at("in"), in_->schema().slots, first, compiler) {
+        : in_(compiler.child(spec, "in")),
+          input_(spec.at("in"), in_->schema().slots, first, compiler, spec.find("once") == nullptr) {
         correlated_ = in_->correlated();
         schema_ = in_->schema();
         schema_.shape(buffer_);

@@ -26,8 +26,9 @@ const ChangingSource* changing(const Run& run, std::size_t source) {
 }  // namespace
 
 MaintainedInput::MaintainedInput(const Spec& input, const std::vector<Slot>& slots, std::size_t first,
-                                 Compiler& compiler)
-    : first_(first), end_(compiler.profile_ids().size()), plan_(delta_plan(input, compiler.seed().slots, slots)) {
+                                 Compiler& compiler, bool lasting)
+    : first_(first), end_(compiler.profile_ids().size()) {
+    if (lasting) plan_ = delta_plan(input, compiler.seed().slots, slots);
     for (const DeltaTerm& term : plan_.terms) {
         Term made{compiler.node(term.node), nullptr, term.unions};
         if (!term.before.is_null()) made.before = compiler.node(term.before);

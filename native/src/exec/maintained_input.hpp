@@ -23,8 +23,9 @@ inline bool is_lasting(TermId id) {
 class MaintainedInput {
 public:
     /// `input`: the node of the input, whose rows have `slots`. `first`: number of the first of its operators; the last
-    /// one was compiled just before.
-    MaintainedInput(const Spec& input, const std::vector<Slot>& slots, std::size_t first, Compiler& compiler);
+    /// one was compiled just before. `lasting`: whether the operator may keep state at all.
+    MaintainedInput(const Spec& input, const std::vector<Slot>& slots, std::size_t first, Compiler& compiler,
+                    bool lasting = true);
     ~MaintainedInput();
 
     /// Whether the operator should track what an update needs in this run, which evaluates the whole input.
