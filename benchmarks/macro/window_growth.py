@@ -44,6 +44,12 @@ QUERIES = {
     "join with the stored graph, which changes; COUNT by 100 groups": "SELECT ?k (COUNT(*) AS ?n) "
     + _STORED
     + "{ ?s <urn:p> ?o . ?s <urn:r> ?k } GROUP BY ?k",
+    "OPTIONAL with a second window, COUNT": "SELECT (COUNT(*) AS ?n) (COUNT(?x) AS ?m) "
+    + _TWO
+    + "{ WINDOW <urn:v> { ?s <urn:p> ?o } OPTIONAL { WINDOW <urn:w> { ?s <urn:q> ?x } } }",
+    "UNION of two windows, DISTINCT (1,000 rows)": "SELECT DISTINCT ?o "
+    + _TWO
+    + "{ { WINDOW <urn:v> { ?s <urn:p> ?o } } UNION { WINDOW <urn:w> { ?s <urn:q> ?o } } }",
     "NOT EXISTS, COUNT": "SELECT (COUNT(*) AS ?n) "
     + _TWO
     + "{ WINDOW <urn:v> { ?s <urn:p> ?o } FILTER NOT EXISTS { WINDOW <urn:w> { ?s <urn:q> ?x } } }",
