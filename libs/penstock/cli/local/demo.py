@@ -1,9 +1,11 @@
-"""`penstock demo`: replays a recorded day of Aarhus at high speed, with example queries."""
+"""`penstock demo`: replays recorded events at high speed, with example queries."""
 
 from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
@@ -13,6 +15,7 @@ from rich.live import Live
 from rich.text import Text
 
 from penstock.cli.local.display import answer_table, clock, size
+from penstock.cli.local.mutation_recording import MutationRecording
 from penstock.cli.local.recording import Recording, replay
 from penstock.engine import Engine
 from penstock.errors import StorageError
@@ -25,36 +28,74 @@ if TYPE_CHECKING:
 BASE = "http://penstock.example/aarhus/"
 MAX_ROWS = 8  # rows of an answer on the live screen
 MORNING = 1_409_616_000_000 + 5 * 3_600_000  # 2014-09-02T05:00Z: the morning
+MUTATIONS = "http://penstock.example/wikidata/mutations"
 
 
-def examples() -> Path:
-    """Return the examples folder: in the installed package, or in the checkout."""
+class Dataset(StrEnum):
+    """The recorded data of a demonstration."""
+
+    aarhus = "aarhus"
+    wikidata = "wikidata"
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstration:
+    """A demonstration: its title, the file with its stored data, its streams with their timing predicates, and where
+    the replay begins (ms; None: with the first event).
+    """
+
+    title: str
+    stored: str | None
+    recordings: list[Recording]
+    timing: list[str] | str
+    start_ms: int | None
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Self:
+        """Return the demonstration of a dataset."""
+        folder = examples(dataset)
+        if dataset is Dataset.wikidata:
+            mutations = MutationRecording(MUTATIONS, str(folder / "mutations.jsonl"))
+            return cls("Mutations in the shape of Wikidata's", None, [mutations], [], None)
+        recordings = [Recording(f"{BASE}{name}", str(folder / f"{name}.stream")) for name in ("traffic", "parking")]
+        return cls("Aarhus, 2 September 2014", "city.ttl", recordings, "all", MORNING)
+
+    def prepare(self, engine: Engine, folder: Path) -> int:
+        """Load the stored data and declare the streams. Returns the number of loaded triples."""
+        triples = 0 if self.stored is None else engine.load(folder / self.stored).triples
+        for recording in self.recordings:
+            engine.declare_stream(recording.stream, batch_ms=60_000, timing=self.timing)
+        return triples
+
+
+def examples(name: str = "aarhus") -> Path:
+    """Return the folder of an example: in the installed package, or in the checkout."""
     package = Path(__file__).resolve().parents[2]
     for folder in (package / "examples", package.parent.parent / "examples"):
-        if (folder / "aarhus").is_dir():
-            return folder / "aarhus"
+        if (folder / name).is_dir():
+            return folder / name
     raise StorageError("the examples are missing from this installation")
 
 
 def demo(
-    seconds: Annotated[float, typer.Option(help="Stop after this many seconds; 0 = at the end of the day.")] = 20.0,
-    speed: Annotated[float, typer.Option(help="Seconds of the recorded day per second.")] = 1800.0,
+    dataset: Annotated[Dataset, typer.Argument(help="The recorded data.")] = Dataset.aarhus,
+    seconds: Annotated[float, typer.Option(help="Stop after this many seconds; 0 = at the end of the data.")] = 20.0,
+    speed: Annotated[float, typer.Option(help="Seconds of the recorded time per second.")] = 1800.0,
     *,
     plain: Annotated[bool, typer.Option("--plain", help="Print lines of text instead of a live screen.")] = False,
 ) -> None:
-    """Run standing queries over a recorded day of Aarhus: car parks, roads and background data of the city."""
+    """Run standing queries over recorded events: a day of car parks and roads in Aarhus, or mutations that add and
+    remove triples, in the shape of Wikidata's.
+    """
     console = Console(highlight=False)
-    folder = examples()
+    folder, shown = examples(dataset), Demonstration.of(dataset)
     with Engine() as engine:
-        report = engine.load(folder / "city.ttl")
-        recordings = [Recording(f"{BASE}{name}", str(folder / f"{name}.stream")) for name in ("traffic", "parking")]
-        for recording in recordings:
-            engine.declare_stream(recording.stream, batch_ms=60_000, timing="all")
+        triples = shown.prepare(engine, folder)
         texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted((folder / "queries").glob("*.rq"))}
         queries = {stem: engine.register(text) for stem, text in texts.items()}
         console.print(
-            f"Aarhus, 2 September 2014: {report.triples} stored triples, {len(recordings)} streams, "
-            f"{len(queries)} standing queries, {speed:g} times real time"
+            f"{shown.title}: {triples} stored triples, {len(shown.recordings)} "
+            f"stream{'s' * (len(shown.recordings) > 1)}, {len(queries)} standing queries, {speed:g} times real time"
         )
         live = not plain and console.is_terminal
         screen = LiveScreen(texts, console) if live else PlainScreen(texts, console)
@@ -62,9 +103,9 @@ def demo(
         with screen, suppress(KeyboardInterrupt):  # Ctrl-C ends the demo
             replay(
                 engine,
-                recordings,
+                shown.recordings,
                 speed=speed,
-                start_ms=MORNING,
+                start_ms=shown.start_ms,
                 after_step=lambda t: _step(screen, queries, t, deadline),
             )
         console.print(f"{screen.evaluations} evaluations. Queries and data: {folder.name}/ in examples.")

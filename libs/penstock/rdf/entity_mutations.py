@@ -1,0 +1,101 @@
+"""Events of Wikidata's mutation stream, as RDF Patches.
+
+An event is a JSON object about one entity: `entity_id`, `event_time`, `operation`, and Turtle in `rdf_added_data`,
+`rdf_deleted_data`, `rdf_linked_shared_data` and `rdf_unlinked_shared_data`.
+
+`import` and `diff` contain what they add and remove. `delete` does not, and `reconcile` contains the whole entity. The
+decoder therefore remembers the triples of each entity. Shared data (values and references) may belong to several
+entities: it is added when it is linked, and stays when it is unlinked.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.errors import DataError
+from penstock.json_text import parse_json
+from penstock.rdf.formats import Format
+from penstock.rdf.parsing import Converted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_MAX_BYTES = 16 << 20  # of the N-Triples of one part
+
+
+class Mutation(NamedTuple):
+    """A mutation of an entity: its event time in ms, and an RDF Patch."""
+
+    time_ms: int
+    entity: str
+    patch: bytes
+
+
+class MutationDecoder:
+    """Decodes mutations. The events of an entity must come in their order."""
+
+    def __init__(self) -> None:
+        self._entities: dict[str, set[bytes]] = {}
+
+    def decode(self, data: bytes) -> Mutation:
+        """Return the mutation of an event. DataError if the event is invalid, or deletes an entity that is unknown."""
+        event = parse_json(data, "a mutation")
+        if not isinstance(event, dict):
+            raise DataError("a mutation is a JSON object")
+        entity, operation = _text(event, "entity_id"), _text(event, "operation")
+        time_ms = _milliseconds(_text(event, "event_time"))
+        added, linked = _lines(event, "rdf_added_data"), _lines(event, "rdf_linked_shared_data")
+        removed = _lines(event, "rdf_deleted_data")
+        known = self._entities.get(entity, set())
+        if operation == "delete":
+            if entity not in self._entities:
+                raise DataError(f"{entity} is deleted, but no event has named its triples")
+            removed = [*removed, *sorted(known)]
+            self._entities.pop(entity)
+            return Mutation(time_ms, entity, _patch(removed, ()))
+        if operation == "reconcile":
+            removed = sorted(known - set(added))
+            known = set()
+        elif operation not in ("import", "diff"):
+            raise DataError(f"a mutation is import, diff, delete or reconcile, not {operation[:40]!r}")
+        self._entities[entity] = (known - set(removed)) | set(added)
+        return Mutation(time_ms, entity, _patch(removed, [*added, *linked]))
+
+
+def _patch(removed: Iterable[bytes], added: Iterable[bytes]) -> bytes:
+    return b"".join([*(b"D %b\n" % line for line in removed), *(b"A %b\n" % line for line in added)])
+
+
+def _text(event: dict[str, Any], name: str) -> str:
+    found = event.get(name)
+    if not isinstance(found, str) or not found:
+        raise DataError(f"a mutation has a text in {name!r}")
+    return found
+
+
+def _milliseconds(text: str) -> int:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise DataError(f"event_time is not a time: {text[:40]!r}") from error
+    return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _lines(event: dict[str, Any], name: str) -> list[bytes]:
+    """Return the triples of a part as lines of N-Triples; none if the event lacks it. DataError if it is invalid."""
+    part = event.get(name)
+    if part is None:
+        return []
+    data, media_type = (part.get("data"), part.get("mime_type")) if isinstance(part, dict) else (None, None)
+    if not isinstance(data, str) or not isinstance(media_type, str):
+        raise DataError(f'{name} is {{"data": RDF, "mime_type": type}}')
+    fmt = Format.named(media_type)
+    if fmt is Format.N_TRIPLES:
+        fmt = Format.TURTLE  # which N-Triples is a part of
+    if fmt is not Format.TURTLE:
+        raise DataError(f"{name} is in Turtle or N-Triples, not in {media_type[:40]!r}")
+    converted = Converted.of(data.encode("utf-8", "surrogatepass"), fmt, _MAX_BYTES)
+    if converted is None:
+        raise DataError(f"{name} is too large")
+    return [line for text in converted.parts for line in text.split(b"\n") if line]
