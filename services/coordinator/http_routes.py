@@ -8,7 +8,8 @@ knows none.
 - GET /engines: addresses for one-shot queries; also on standby
 - POST /update: an update; ?base=, ?using-graph-uri=, ?using-named-graph-uri=. POST /data: an RDF document;
   ?graph=, ?base=. A client may repeat either request with the same `idempotency-key` header; the data are stored once
-- POST /rdf-graphs, /rdf-graphs/PATH: adds a document to a graph (SPARQL 1.1 Graph Store HTTP Protocol); idempotency-key
+- POST, PUT, DELETE /rdf-graphs, /rdf-graphs/PATH: adds a document to a graph, or replaces or removes the graph (SPARQL
+  1.1 Graph Store HTTP Protocol); idempotency-key
 - GET /loads: parameters for the preparation of a load. POST /loads: the manifest of a prepared load
 """
 
@@ -29,7 +30,7 @@ from penstock.errors import ConflictError, DataError, NotYetError, UnknownStream
 from penstock.http.error_responses import body_of, errors_as_json, no_query
 from penstock.http.forwarding import Forwarding
 from penstock.http.graph_store import GraphStore
-from penstock.http.protocol_requests import update_of
+from penstock.http.protocol_requests import ProtocolOperation, update_of
 from penstock.http.web_limits import READ_AT_ONCE
 from penstock.rdf.formats import Format
 from penstock.replication.load_files import Manifest
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from penstock.http.graph_store import Addition
-    from penstock.http.protocol_requests import ProtocolOperation
     from penstock.replication.status_topic import Standing
     from penstock.services.coordinator.coordinator import Coordinator
     from penstock.wire import QueryRegistration
@@ -91,7 +91,7 @@ def routes(
         Route("/engines", errors_as_json(handler.engines)),
         route("/update", handler.update, "POST"),
         route("/data", handler.data, "POST"),
-        *GraphStore(add=handler.add).routes(forwarding.around),
+        *GraphStore(add=handler.add, change=handler.change_graph).routes(forwarding.around),
         route("/loads", handler.loads, "GET", "POST"),
     ]
 
@@ -209,29 +209,36 @@ class _Handler:
     async def update(self, request: Request) -> Response:
         operation, name = await update_of(request), _request_name(request)
         insertion = await self._read(Insertion.of_operation, operation)
-        if insertion is None:
-            return await self._evaluated(operation, name, request)
-        return JSONResponse({"triples": await self._do(lambda c: c.insert(insertion, name))})
+        if insertion is not None:
+            return JSONResponse({"triples": await self._do(lambda c: c.insert(insertion, name))})
+        stored = await self._evaluated(operation, name, request)
+        return stored if isinstance(stored, Response) else JSONResponse({"triples": stored[0]})
 
-    async def _evaluated(self, operation: ProtocolOperation, name: str | None, request: Request) -> Response:
+    async def _evaluated(
+        self, operation: ProtocolOperation, name: str | None, request: Request
+    ) -> tuple[int, int | None] | Response:
         """Let a query engine evaluate an update, and store its effect. If another change was stored meanwhile, repeat
         the evaluation; ConflictError after `EVALUATIONS` times.
+
+        Returns the number of triples in the effect, and how many of them it removes (None if an earlier request of
+        that name had the effect); or the response of an engine that refuses the update.
         """
         async with self._evaluating:  # concurrent evaluations would be conflicts
             for attempt in range(EVALUATIONS):
                 stored, last = await self._do(lambda c: c.stored(name))
-                if stored is None:
-                    effect = await self._effects.evaluate(operation, last, request.headers)
-                    if isinstance(effect, Response):
-                        return effect
-                    insertion = Insertion.of_effect(effect)
-                    try:
-                        stored = await self._do(partial(_insert, insertion=insertion, name=name))
-                    except ConflictError:
-                        if attempt + 1 == EVALUATIONS:
-                            raise
-                        continue
-                return JSONResponse({"triples": stored})
+                if stored is not None:
+                    return stored, None
+                effect = await self._effects.evaluate(operation, last, request.headers)
+                if isinstance(effect, Response):
+                    return effect
+                insertion = Insertion.of_effect(effect)
+                try:
+                    stored = await self._do(partial(_insert, insertion=insertion, name=name))
+                except ConflictError:
+                    if attempt + 1 == EVALUATIONS:
+                        raise
+                else:
+                    return stored, len(effect.removed[0])
         raise AssertionError
 
     async def data(self, request: Request) -> Response:
@@ -248,6 +255,11 @@ class _Handler:
         given = addition.data, syntax, addition.graph, addition.base
         insertion = await self._read(Insertion.of_document, *given)
         await self._do(lambda c: c.insert(insertion, name))
+
+    async def change_graph(self, text: str, request: Request) -> int | Response | None:
+        """Replace or remove a graph. Returns how many triples were removed."""
+        stored = await self._evaluated(ProtocolOperation("update", text), _request_name(request), request)
+        return stored if isinstance(stored, Response) else stored[1]
 
     async def _read(self, reading: Callable[..., T], *what: object) -> T:
         """Parse data to store, without the lock. NotActiveError on standby."""

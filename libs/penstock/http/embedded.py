@@ -41,7 +41,7 @@ from penstock.http.engine_metrics import registry_of
 from penstock.http.error_responses import body_of, errors_as_json, no_query
 from penstock.http.graph_store import GraphStore
 from penstock.http.live import Feeds, all_events, events
-from penstock.http.protocol_requests import FORM, endpoint, media_type, update_of
+from penstock.http.protocol_requests import FORM, ProtocolOperation, endpoint, media_type, update_of
 from penstock.http.security.authentication import authentication
 from penstock.http.web_access import Access
 from penstock.http.web_limits import READ_AT_ONCE
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from penstock.engine.intake.declaration import Declaration
     from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
     from penstock.http.graph_store import Addition
-    from penstock.http.protocol_requests import ProtocolOperation
     from penstock.http.security.identities import Identities
     from penstock.mapping.stream_mapping import StreamMapping
 
@@ -97,7 +96,7 @@ class _Handler:
         return [
             route("/", self.page),
             *sparql.routes(self._ask, self._engine.limits, self._change),
-            *GraphStore(self._ask, self._add, self._change).routes(),
+            *GraphStore(self._ask, self._add, self._change_graph).routes(),
             route("/streams", self.streams),
             route("/streams/{iri:path}/events", self.events, "POST"),
             route("/streams/{iri:path}/advance", self.advance, "POST"),
@@ -265,6 +264,9 @@ class _Handler:
     def _change(self, operation: ProtocolOperation, base: str) -> None:
         graphs = {"default_graphs": operation.default_graphs, "named_graphs": operation.named_graphs}
         self._engine.update(operation.text, base, **graphs)
+
+    async def _change_graph(self, text: str, _: Request) -> None:
+        await run_in_threadpool(self._change, ProtocolOperation("update", text), "")
 
     async def data(self, request: Request) -> Response:
         body, asked = await body_of(request), request.query_params

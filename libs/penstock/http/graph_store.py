@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from penstock.core._native import Ids, TermTuple
-    from penstock.http.sparql import Answer, Ask, Change
+    from penstock.http.sparql import Answer, Ask
 
     Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -43,7 +43,6 @@ _TRIPLES: Final = "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }"
 _ANY: Final = "ASK { ?s ?p ?o }"
 _MULTIPART: Final = "multipart/form-data"
 _NO_GRAPH: Final = "name a graph: ?graph=IRI, ?default, or a path below /rdf-graphs/"
-_REFUSED: Final = "is not supported in a cluster yet: it removes the triples of a graph. POST adds triples"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +63,25 @@ class Add(Protocol):
         ...
 
 
+class ChangeGraph(Protocol):
+    """Executes the updates by which PUT and DELETE replace and remove graphs."""
+
+    async def __call__(self, text: str, request: Request, /) -> int | Response | None:
+        """Execute an update as one snapshot. Returns the number of triples that it removes, None if the number is
+        unknown; or the response to a refused request.
+        """
+        ...
+
+
 class GraphStore:
     """The handlers of the protocol.
 
-    `ask`: answers queries; None: graphs cannot be read here. `add`: stores documents; None: graphs cannot be changed
-    here. `update`: executes updates, with which PUT and DELETE replace and remove graphs; None: they are not supported
-    here (501).
+    `ask`: answers queries; None: graphs cannot be read here. `add`: stores documents, and `change`: replaces and
+    removes graphs; None: graphs cannot be changed here.
     """
 
-    def __init__(self, ask: Ask | None = None, add: Add | None = None, update: Change | None = None) -> None:
-        self._ask, self._add, self._update = ask, add, update
+    def __init__(self, ask: Ask | None = None, add: Add | None = None, change: ChangeGraph | None = None) -> None:
+        self._ask, self._add, self._change = ask, add, change
 
     def routes(self, around: Callable[[Endpoint], Endpoint] = lambda endpoint: endpoint) -> list[Route]:
         """Return the routes. `around` wraps each endpoint."""
@@ -83,9 +91,9 @@ class GraphStore:
                 found.append(Route(path, errors_as_json(around(self._read)), methods=["GET"]))
             if self._add is not None:
                 found.append(Route(path, errors_as_json(around(self._post)), methods=["POST"]))
-                put, delete = (self._refuse,) * 2 if self._update is None else (self._put, self._delete)
-                found.append(Route(path, errors_as_json(around(put)), methods=["PUT"]))
-                found.append(Route(path, errors_as_json(around(delete)), methods=["DELETE"]))
+            if self._change is not None:
+                found.append(Route(path, errors_as_json(around(self._put)), methods=["PUT"]))
+                found.append(Route(path, errors_as_json(around(self._delete)), methods=["DELETE"]))
         return found
 
     async def _read(self, request: Request) -> Response:
@@ -120,7 +128,11 @@ class GraphStore:
         document = await self._document(request, graph)
         triples = (await run_in_threadpool(_ntriples, [(document.data, document.format)], document.base)).decode()
         data = triples if graph is None else f"GRAPH <{graph}> {{\n{triples}}}"
-        await self._change(f"{_clear(graph)} ;\nINSERT DATA {{\n{data}}}")
+        removed = await self._changed(f"{_clear(graph)} ;\nINSERT DATA {{\n{data}}}", request)
+        if isinstance(removed, Response):
+            return removed
+        if self._ask is None:
+            existed = graph is None or removed != 0
         return Response(status_code=204 if existed else 201)
 
     async def _delete(self, request: Request) -> Response:
@@ -128,14 +140,16 @@ class GraphStore:
         graph = _graph_of(request)
         if graph == "":
             raise DataError(_NO_GRAPH)
-        if graph is not None and not await self._has_triples(graph):
+        if graph is not None and self._ask is not None and not await self._has_triples(graph):
             return _not_found(graph)
-        await self._change(_clear(graph))
-        return Response(status_code=204)
+        removed = await self._changed(_clear(graph), request)
+        if isinstance(removed, Response):
+            return removed
+        return _not_found(graph) if graph is not None and removed == 0 else Response(status_code=204)
 
-    async def _change(self, text: str) -> None:
-        assert self._update is not None
-        await run_in_threadpool(self._update, ProtocolOperation("update", text), "")
+    async def _changed(self, text: str, request: Request) -> int | Response | None:
+        assert self._change is not None
+        return await self._change(text, request)
 
     async def _existed(self, graph: str | None) -> bool:
         """Return whether a graph exists, as far as this service knows."""
@@ -148,10 +162,6 @@ class GraphStore:
             header = request.headers["content-type"]
             data, syntax = await run_in_threadpool(_joined, data, header, base), Format.N_TRIPLES.value
         return Addition(graph, data, _format(syntax), base)
-
-    async def _refuse(self, request: Request) -> Response:
-        content = {"error": "NotImplemented", "message": f"{request.method} {_REFUSED}"}
-        return JSONResponse(content, 501)
 
     async def _has_triples(self, graph: str) -> bool:
         return bool(await self._asked(_ANY, graph))

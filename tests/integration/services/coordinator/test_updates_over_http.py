@@ -8,17 +8,19 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import pytest
 from starlette.applications import Starlette
 
+from penstock.http import sparql
+from penstock.http.graph_store import GraphStore
 from penstock.http.web_server import WebServer
 from penstock.services.coordinator import http_routes
 from penstock.updates import effect_requests, effect_routes
+from support import w3c_http
 from support.small_cluster import SmallCluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    import pytest
 
     from penstock.updates.effects import Effect
 
@@ -55,6 +57,7 @@ class Running:
         self.engine = WebServer(Starlette(routes=engine_routes), "127.0.0.1", 0)
         self.cluster.engines["e0"].answer_at(f"http://127.0.0.1:{self.engine.port}")
         routes = http_routes.routes(self.cluster.coordinator, self.lock)
+        routes += GraphStore(self._ask).routes()
         self.coordinator = WebServer(Starlette(routes=routes), "127.0.0.1", 0)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -64,6 +67,12 @@ class Running:
         while not self._stop.wait(0.002):
             with self.lock:
                 self.cluster.run(1)
+
+    def _ask(self, *asked: Any) -> Any:
+        """Answer a query, once all changes are applied."""
+        with self.lock:
+            self.cluster.run(3)
+            return sparql.asking(self.cluster.engines["e0"].one_shot)(*asked)
 
     def insert(self) -> None:
         """Store data at the coordinator, while an update is evaluated."""
@@ -134,6 +143,44 @@ def test_data_are_removed_without_an_evaluation() -> None:
         assert http.update(removal).json() == {"triples": 2}
         assert http.evaluator.evaluations == 0
         assert http.triples() == [("urn:p", "2"), ("urn:p", "3")]
+
+
+EXCHANGES = [
+    pytest.param(exchange, id=f"{kind}: {exchange.name}")
+    for kind in ("direct", "indirect")
+    for exchange in w3c_http.exchanges(f"graph-store-protocol/manifest-{kind}.ttl")
+]
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_the_w3c_tests_of_the_graph_store_protocol(exchange: Any) -> None:
+    """The coordinator answers POST, PUT and DELETE, and the engine GET and HEAD."""
+    with running() as http:
+        url = f"http://127.0.0.1:{http.coordinator.port}"
+        wrong = w3c_http.run(exchange, url, {"/gsp": "/rdf-graphs"})
+    assert wrong is None, f"{wrong.request.method} {wrong.request.url}: {wrong.status_code} {wrong.text}"
+
+
+def test_a_graph_is_replaced_and_removed_once() -> None:
+    with running() as http:
+        url = f"http://127.0.0.1:{http.coordinator.port}/rdf-graphs"
+        turtle, graph = {"content-type": "text/turtle"}, {"graph": "urn:g"}
+
+        def sent(method: str, content: str = "", key: str | None = None, **asked: str) -> int:
+            named = turtle | ({} if key is None else {"idempotency-key": key})
+            return httpx.request(method, url, params=asked or graph, content=content, headers=named).status_code
+
+        assert sent("PUT", "[] <urn:p> 1, 2 .", "a") == 201
+        assert sent("PUT", "[] <urn:q> 1 .", "b") == 204
+        assert sent("PUT", "[] <urn:p> 1, 2 .", "a") == 204, "an earlier request"
+        assert httpx.get(url, params=graph).text.count("urn:") == 1
+        http.insert()
+        assert sent("DELETE", key="c") == 204
+        assert sent("DELETE", key="c") == 204
+        assert (sent("DELETE"), sent("PUT", "no triple"), sent("DELETE", graph="relative")) == (404, 400, 400)
+        assert [p for p, _ in http.triples()] == ["urn:p"]
+        assert sent("DELETE", default="") == sent("DELETE", default="") == 204
+        assert http.triples() == []
 
 
 def test_too_many_conflicts_are_an_error_without_effect(monkeypatch: pytest.MonkeyPatch) -> None:

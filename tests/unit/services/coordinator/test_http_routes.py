@@ -184,7 +184,6 @@ def test_graphs_are_added_to_at_the_coordinator_and_read_at_an_engine(cluster):
         assert (answer.status_code, answer.content) == (204, b"")
     made = http.post("/rdf-graphs", content="[] <http://x/p> 1 .", headers=turtle)
     assert made.status_code == 201
-    assert http.put("/rdf-graphs?default", content="", headers=turtle).status_code == 501
     assert http.post("/rdf-graphs?graph=http://x/g", content="no", headers=turtle).status_code == 400
     cluster.run()
     found = http.get("/rdf-graphs?graph=http://x/g")
