@@ -221,17 +221,17 @@ class Coordinator:
         return LoadReport(self.insert(insertion, request), insertion.terms, time.perf_counter() - began)
 
     def insert(self, insertion: Insertion, request: str | None = None) -> int:
-        """Remove and store quads as one snapshot. Returns their number.
+        """Remove and store quads as one snapshot. Returns the number of these quads.
 
         The caller parses and encodes `insertion` without the coordinator's lock, so that other requests and steps need
-        not wait. `request`: as for `update`. ConflictError if the insertion was computed on a snapshot that is not the
-        latest one any more.
+        not wait. `request`: as for `update`. ConflictError if the insertion was computed on a snapshot that is no
+        longer the latest one.
         """
         return self._do(lambda active: active.insertions.insert(insertion, request))
 
     def stored(self, request: str | None) -> tuple[int | None, int]:
-        """Return the number of triples that the request of that name has stored, None if no such request is known, and
-        the number of the last insertion.
+        """Return two numbers: of the triples that the request of that name has stored (None if no such request is
+        known), and of the last insertion.
         """
         return self._do(lambda active: (active.insertions.completed.triples(request), active.insertions.last))
 

@@ -220,8 +220,8 @@ class _Handler:
         """Let a query engine evaluate an update, and store its effect. If another change was stored meanwhile, repeat
         the evaluation; ConflictError after `EVALUATIONS` times.
 
-        Returns the number of triples in the effect, and how many of them it removes (None if an earlier request of
-        that name had the effect); or the response of an engine that refuses the update.
+        Returns the number of triples in the effect, and the number of triples that it removes (None if an earlier
+        request of that name has had the effect). If an engine refuses the update, returns the engine's response.
         """
         async with self._evaluating:  # concurrent evaluations would be conflicts
             for attempt in range(EVALUATIONS):

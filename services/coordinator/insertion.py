@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Insertion:
-    """Quads to store, after others are removed. `columns`: s, p, o and g of those to store, as ids of the cluster's
-    dictionary. `graphs`: IRIs of the named graphs in g. `terms`: number of distinct terms. `evaluated_on`: number of
-    the insertion whose snapshot the quads were computed on, None for data. `removed`: columns of the quads to remove.
+    """Quads to remove, and quads to store afterwards. `columns`: s, p, o and g of the quads to store, as ids of the
+    cluster's dictionary. `graphs`: IRIs of the named graphs in g. `terms`: number of distinct terms. `removed`: columns
+    of the quads to remove. `evaluated_on`: the number of the last insertion in the snapshot from which the quads were
+    computed; None for data.
     """
 
     columns: Sequence[Ids]

@@ -131,9 +131,9 @@ class BucketAssignment:
         self.cancel()
 
     def _wait_to_be_fenced(self, gone: Collection[int]) -> bool:
-        """Release each of the buckets that its next engine has opened; this engine evaluates the other buckets for now.
-        To find out, it commits the progress of the buckets again: without new results it would commit nothing, and not
-        notice that it is fenced.
+        """Release those of the buckets that their next engines have opened. This engine continues to evaluate the other
+        buckets. To find out, it commits the progress of each bucket again, although there are no new results: if the
+        next engine has fenced it, this commit fails.
         """
         return bool(gone) and self._commits.confirm(FENCED_MS, gone)
 

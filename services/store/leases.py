@@ -69,9 +69,10 @@ class Leases:
         """Retain for `lease_ms` the data that `engine` needs to read snapshot `snapshot` and later ones. The new lease
         replaces the previous one of the engine.
 
-        Returns `snapshot` if any shard has reached it, otherwise the newest snapshot of any shard; and the epoch of
-        each leased shard. A shard that is behind the returned snapshot cannot serve it yet. A shard that the store adds
-        later joins the lease; the engine may be unable to read that snapshot in it.
+        Returns a snapshot and the epoch of each leased shard. The snapshot is `snapshot` if any shard has reached it,
+        otherwise the newest snapshot of any shard. A shard that is behind the returned snapshot cannot serve it yet. A
+        shard that the store adds later joins the lease, but the engine may be unable to read the snapshot in this
+        shard.
 
         DataError if `lease_ms` is out of range, or if `MAX_ENGINES` other engines have leases. StorageError if
         `snapshot` is no longer readable; the previous lease then remains.

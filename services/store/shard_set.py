@@ -68,8 +68,8 @@ class ShardSet:
             shard.apply(self.snapshot, s, shard.store.number_labels(g, p), o, stream, number)
 
     def change(self, removed: Columns, added: Columns, stream: int, number: int) -> None:
-        """Commit a change of quads to all shards as one snapshot: remove some, and then add others. Numbers the labels
-        of the removed quads first.
+        """Commit a change of quads to all shards as one snapshot: remove the quads `removed`, and then add the quads
+        `added`. Numbers the labels of the removed quads first.
         """
         self.snapshot += 1
         self.tuples += len(removed[0]) + len(added[0])

@@ -62,7 +62,9 @@ class ShardStore:
         self.store.apply(snapshot, s, labels, o, stream, batch)
 
     def change(self, snapshot: int, removed: LabelledEdges, added: LabelledEdges, stream: int, batch: int) -> None:
-        """Commit a change: of the edges that the shard owns, remove the first ones, and then add the others."""
+        """Commit a change: remove those of the edges `removed` that the shard owns, and then add those of the edges
+        `added` that it owns.
+        """
         self.store.apply_change(snapshot, removed, added, stream, batch)
 
     def batch(self, snapshot: int | None, stream: StoredStream, batch: int, s: Ids, p: Ids, o: Ids) -> None:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def lacking_operations(log: KafkaLog, principal: Principal, cluster: Cluster) -> list[tuple[str, str]]:
-    """Return the operations that a principal needs and this client may not perform, as pairs of operation and topic.
-    Of the topics of streams and queries, considers those that this client can see.
+    """Return the operations that a principal needs but this client may not perform, as pairs of operation and topic.
+    Topics of streams and queries are checked only if this client can see them.
     """
     needed = [acl for acl in required_acls(principal, cluster) if acl.kind == "topic"]
     seen = log.topics()
@@ -31,7 +31,7 @@ def lacking_operations(log: KafkaLog, principal: Principal, cluster: Cluster) ->
 
 
 def _hidden(log: KafkaLog, topic: str) -> bool:
-    """Return whether this client may not know whether a topic exists."""
+    """Return whether the ACLs do not permit this client to know whether a topic exists."""
     try:
         log.check(Partition(topic))
     except DeniedError:

@@ -1,7 +1,8 @@
 """Which operations on which Kafka resources each service and kind of user needs, and no others.
 
-Kafka grants Describe with Read, Write, Alter and Delete, so only resources without these have Describe. A service that
-is denied an operation that it needs reports it when it starts (`penstock.runtime.permissions`).
+Kafka grants Describe together with Read, Write, Alter and Delete. An ACL therefore contains Describe only if it
+contains none of these operations. If the brokers deny an operation that a service needs, the service reports this when
+it starts (`penstock.runtime.permissions`).
 """
 
 from __future__ import annotations
@@ -70,9 +71,9 @@ class Acl:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The names that the ACLs of a cluster depend on. `streams`: names of the streams that producers push to; empty =
-    all. `results`: results topics of queries that do not begin with the cluster's prefix. `groups`: consumer groups of
-    consumers.
+    """The names on which the ACLs of a cluster depend. `streams`: names of the streams to which producers push; empty =
+    all streams. `results`: those results topics of queries whose names do not begin with the cluster's prefix.
+    `groups`: consumer groups of consumers.
     """
 
     prefix: str = "penstock"
@@ -123,8 +124,8 @@ def _topics(prefix: str, *operations: str) -> Acl:
 
 
 def _transactions(cluster: Cluster, name: str) -> Acl:
-    """Return the ACL of a transactional id. It is prefixed: after a refusal, a writer tests each topic under an id that
-    begins with its own.
+    """Return the ACL of a transactional id. The ACL applies to all ids that begin with this id: after a refusal, a
+    writer tests each topic under such an id.
     """
     return Acl("transactional id", f"{cluster.prefix}.{name}", ("Write",), prefixed=True)
 

@@ -47,8 +47,8 @@ class Client:
     url: URLs of the coordinators, comma-separated. sparql_url: URLs of query engines, comma-separated; by default,
     those that the coordinators know. prefix: prefix of the cluster's topics. kafka: additional librdkafka properties
     (TLS, SASL). token: bearer token for coordinators and query engines, or a function that returns one; the client
-    calls it again when a service refuses the token. ca: file of the CA (PEM) of their certificates; by default, the
-    system's CAs. Requests raise AccessError if a token is missing, or if its role does not suffice.
+    calls the function again when a service refuses the token. ca: file of the CA (PEM) of the services' certificates;
+    by default, the system's CAs. Requests raise AccessError if a token is missing, or if its role does not suffice.
 
     A stream is identified by its IRI or by the name used in its topics. When a method that declares, registers, stores
     or pushes something returns, the change is durable. Reading evaluations, late events or dead letters does not remove
@@ -221,7 +221,8 @@ class Client:
         named_graphs: Iterable[str] = (),
     ) -> int:
         """Execute a SPARQL Update as one snapshot, exactly once. Returns the number of triples that it removes and
-        adds, also of added ones that are stored already. `default_graphs`, `named_graphs`: see `Engine.update`.
+        adds, including triples whose removal or addition changes nothing. `default_graphs`, `named_graphs`: see
+        `Engine.update`.
 
         QueryError if the text is invalid or has the operation `LOAD`. LimitError if a pattern exceeds the limits of
         queries, or if the update removes and adds more than a million triples. ConflictError if other changes were

@@ -1,7 +1,7 @@
 """Checks of RDMA devices with pyverbs: ports, addresses, and a READ from the device to itself.
 
-pyverbs comes with rdma-core (Debian: python3-pyverbs), not from PyPI. Without it, or without a device, the check says
-so; `machine.rdma` finds what is missing by the native module alone.
+pyverbs is part of rdma-core (Debian: python3-pyverbs); it is not on PyPI. Without pyverbs, or without a device, the
+check reports this. `machine.rdma` uses only the native module, and finds what else is missing.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class _Loop:
         self._memory = MR(domain, mmap.PAGESIZE, access, address=self._begin)
 
     def times_s(self) -> list[float]:
-        """Return the time of each READ. TimeoutError if one does not end, or does not bring the bytes."""
+        """Return the time of each READ. TimeoutError if a READ does not end, or does not copy the bytes."""
         from pyverbs import enums  # noqa: PLC0415
         from pyverbs.wr import SGE, SendWR  # type: ignore[import-not-found] # noqa: PLC0415
 

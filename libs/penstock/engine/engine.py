@@ -203,8 +203,8 @@ class Engine:
     ) -> UpdateReport:
         """Execute a SPARQL Update as one snapshot. Each operation sees the changes of the earlier operations.
 
-        `default_graphs`, `named_graphs`: IRIs of graphs, which the patterns read as if every operation had USING and
-        USING NAMED clauses with them; QueryError if an operation has USING or WITH itself.
+        `default_graphs`, `named_graphs`: IRIs of graphs. The patterns read these graphs, as if every operation named
+        them by USING and USING NAMED. QueryError if an operation itself has USING or WITH.
 
         `LOAD` reads a file below `load_directory`. LimitError if a pattern exceeds the engine's limits on queries.
         After a QueryError or LimitError, nothing has changed. After a StorageError, the update may be visible without
@@ -303,7 +303,7 @@ class Engine:
         event times. Without a mapping, `format` None is N-Triples.
 
         A late event is not an error: the report counts it, and the method `late` returns it. An event that is invalid
-        or too far ahead becomes a dead letter, and the call raises DataError.
+        or too far ahead becomes a dead letter, and `push` raises DataError.
         """
         event = [(timestamp, data if isinstance(data, (str, bytes)) else list(data))]
         ready = self._read(iri, event, format)  # without the lock, so that other threads may push

@@ -67,8 +67,8 @@ class ChangeGraph(Protocol):
     """Executes the updates by which PUT and DELETE replace and remove graphs."""
 
     async def __call__(self, text: str, request: Request, /) -> int | Response | None:
-        """Execute an update as one snapshot. Returns the number of triples that it removes, None if the number is
-        unknown; or the response to a refused request.
+        """Execute an update as one snapshot. Returns the number of triples that it removes, or None if this number is
+        unknown. If the request is refused, returns the response.
         """
         ...
 
@@ -76,8 +76,8 @@ class ChangeGraph(Protocol):
 class GraphStore:
     """The handlers of the protocol.
 
-    `ask`: answers queries; None: graphs cannot be read here. `add`: stores documents, and `change`: replaces and
-    removes graphs; None: graphs cannot be changed here.
+    `ask` answers queries; None: this service cannot read graphs. `add` stores documents, and `change` replaces and
+    removes graphs; None: this service cannot change graphs.
     """
 
     def __init__(self, ask: Ask | None = None, add: Add | None = None, change: ChangeGraph | None = None) -> None:

@@ -94,7 +94,7 @@ class Feed:
 
     @property
     def last(self) -> int:
-        """The number of the last evaluation, counted from 0; 0 also if there are no evaluations."""
+        """The number of the last evaluation, counted from 0. Also 0 if there are no evaluations."""
         return max(self._count - 1, 0)
 
     def since(self, position: int) -> tuple[list[Evaluation], int, int]:

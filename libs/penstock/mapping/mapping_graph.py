@@ -66,8 +66,8 @@ class MappingGraph:
         return None if found is None else found[1]
 
     def fault(self, place: str, message: str, near: TermTuple | str | None = None) -> DataError:
-        """Return the error for a fault of the mapping. `near`: a term whose text the mapping has once; the error then
-        contains its line.
+        """Return the error for a fault of the mapping. `near`: a term near the fault. If its text occurs only once in
+        the mapping, the error contains the line.
         """
         text = near if isinstance(near, str) or near is None else near[1]
         line = ""

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MappingLimits:
-    """Limits of the mapping of one message, and of a mapping itself. Errors contain the name of the limit.
+    """Limits on a mapping, and on the processing of one message. Errors contain the name of the limit.
 
     max_json_depth: maximum nesting depth of a JSON message. max_values: maximum number of values of one path, of events
     of a message, and of combinations of values in one template. max_joined: maximum number of pairs of records that
-    joins find. expansion_mib, expansion_factor: maximum size of the
-    triples of a message as N-Triples: a constant in MiB plus a multiple of the size of the message. max_mapping_bytes:
-    maximum size of the text of a mapping. max_terms: maximum number of term maps in a mapping.
+    joins find. expansion_mib, expansion_factor: maximum size of the triples of a message as N-Triples: a constant in
+    MiB plus a multiple of the size of the message. max_mapping_bytes: maximum size of the text of a mapping. max_terms:
+    maximum number of term maps in a mapping.
     """
 
     max_json_depth: int = 128

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 class SourceMessage(NamedTuple):
-    """A message as its producer has sent it. `timestamp_ms`: the time that the message itself has outside of its
-    value; None if it has none.
+    """A message as its producer has sent it. `timestamp_ms`: the timestamp of the message, which is not part of its
+    value; None if it has no timestamp.
     """
 
     value: bytes

@@ -16,7 +16,7 @@ TermKind: TypeAlias = Literal["iri", "uri", "unsafe", "blank", "literal"]
 @dataclass(frozen=True, slots=True)
 class Reference:
     """A value of a record. `source`: "path" of a JSON value, "column" of a CSV row; "key", "header" or "timestamp" of
-    the message. `text`: the reference as the mapping has it, for errors. `name`: of a column or header.
+    the message. `text`: the reference as it is in the mapping, for errors. `name`: the name of the column or header.
     """
 
     source: Literal["path", "column", "key", "header", "timestamp"]
@@ -29,10 +29,10 @@ class Reference:
 class Term:
     """An instruction that makes terms.
 
-    parts: constant texts and references, which are joined. `template`: the values of the references are
-    percent-encoded if the term is an IRI. `constant`: the term in N-Triples, if it does not depend on the record; then
-    there are no parts. A blank node without parts and constant is a new one for each record. `place`: where the mapping
-    has the instruction.
+    `parts`: constant texts and references, whose values are concatenated. `template`: whether the values of references
+    in an IRI are percent-encoded. `constant`: the term in N-Triples, if it does not depend on the record; then there
+    are no parts. A blank node without parts and constant is a new one for each record. `place`: the position of the
+    instruction in the mapping, for errors.
     """
 
     kind: TermKind
@@ -47,8 +47,9 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """An object that is the subject of rule number `parent`, for the records of that rule for which all pairs of
-    `conditions` (child, parent) have a value in common.
+    """Objects that are subjects of another rule, whose number is `parent`. `conditions`: pairs of an instruction for
+    the record (child) and one for a record of that rule (parent). The objects are the subjects of those parent records
+    for which the two instructions of each pair have a value in common.
     """
 
     parent: int
@@ -57,7 +58,9 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Triples of each predicate with each object, in each graph. The constant of the default graph is empty."""
+    """The triples of each predicate with each object, in each graph. For the default graph, the constant of the graph's
+    term is empty.
+    """
 
     predicates: tuple[Term, ...]
     objects: tuple[Term | Join, ...]
@@ -66,8 +69,8 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a rule's records come from. `location`: the file as the mapping names it; empty: the message. `nulls`:
-    texts of CSV cells that mean no value. `encoding` and `compression` are those of the file.
+    """The source of a rule's records. `location`: the file as the mapping names it; empty: the message. `nulls`: texts
+    that mean "no value" in a CSV cell. `encoding` and `compression` are those of the file.
     """
 
     formulation: Literal["json", "csv"]

@@ -146,8 +146,9 @@ def is_mapped_format(name: str) -> bool:
 
 
 def mapped_format(mapping: StreamMapping | None, format: str | None) -> str | None:  # noqa: A002 - as in the API
-    """Return the format of the messages that go through a stream's mapping; None if messages with this format (None:
-    with none) are RDF. DataError if the mapping reads another one of these formats.
+    """Return the format of messages as the stream's mapping reads them. `format`: the format that the caller gives, or
+    None. Returns None if messages with this format are RDF. DataError if the mapping reads another format than this
+    one.
     """
     if mapping is None or (format is not None and not is_mapped_format(format)):
         return None

@@ -207,7 +207,7 @@ _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def natural(value: Any, text: Callable[[Any], str]) -> str:
-    """Return the literal of a JSON value without a datatype in the mapping (RML-IO, natural datatypes)."""
+    """Return the literal of a JSON value for which the mapping has no datatype (RML-IO, natural datatypes)."""
     kind = type(value)
     if kind is str:
         return f'"{escaped(value)}"'

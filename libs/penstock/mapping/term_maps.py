@@ -199,7 +199,7 @@ class TermMaps:
         return (*parts, text) if text else tuple(parts)
 
     def _check_template(self, template: str, parts: tuple[str | Reference, ...], kind: TermKind, place: str) -> None:
-        """Raise DataError if the constant texts of an IRI's template can be in no IRI."""
+        """Raise DataError if a template of an IRI has constant texts that cannot be in an IRI."""
         if kind not in ("iri", "uri"):
             return
         sample = "".join(part if isinstance(part, str) else "x" for part in parts)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def check_supported(update: Update, *, where: str = "without a load_directory") -> None:
-    """Raise QueryError, with its position, for the first operation that cannot be executed where there is no
-    `load_directory`: a `LOAD`. `LOAD SILENT` is possible: it fails without an error. `where`: part of the message.
+    """Raise QueryError, with its position, for the first `LOAD`, which cannot be executed without a `load_directory`.
+    `LOAD SILENT` is permitted, because it fails without an error. `where`: part of the message.
     """
     for operation in update.operations:
         if isinstance(operation, LoadDocument) and not operation.silent:
@@ -28,7 +28,7 @@ def is_data(update: Update) -> bool:
 
 
 def check_data(update: Update) -> None:
-    """Raise QueryError, with its position, for the first operation that is not data."""
+    """Raise QueryError, with its position, for the first operation other than INSERT DATA and DELETE DATA."""
     check_supported(update, where="in a cluster")
     for operation in update.operations:
         if not isinstance(operation, ChangeData):

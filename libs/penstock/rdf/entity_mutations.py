@@ -3,9 +3,10 @@
 An event is a JSON object about one entity: `entity_id`, `event_time`, `operation`, and Turtle in `rdf_added_data`,
 `rdf_deleted_data`, `rdf_linked_shared_data` and `rdf_unlinked_shared_data`.
 
-`import` and `diff` contain what they add and remove. `delete` does not, and `reconcile` contains the whole entity. The
-decoder therefore remembers the triples of each entity. Shared data (values and references) may belong to several
-entities: it is added when it is linked, and stays when it is unlinked.
+The operations `import` and `diff` contain the triples that they add and remove. `delete` contains no triples, and
+`reconcile` contains all present triples of the entity. To compute what these two remove, the decoder stores the triples
+of each entity. Shared data (values and references) may belong to several entities. It is added when an entity links it,
+and not removed when the entity unlinks it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """RDF Patch: a text of rows that add and remove triples (https://jena.apache.org/documentation/rdf-patch).
 
-Each row is a line. A and D rows are N-Triples lines behind a letter, which the native reader parses. Prefix rows change
-nothing, because Penstock stores no prefixes and rows contain whole IRIs. Header rows change nothing either.
+Each row is a line. A row that adds (A) or removes (D) a triple is a line of N-Triples after the letter; the native
+reader parses it. Prefix rows have no effect, because Penstock stores no prefixes and rows contain complete IRIs. Header
+rows have no effect, either.
 """
 
 from __future__ import annotations
@@ -79,7 +80,9 @@ class Patch:
 
 
 def _timed(data: bytes) -> bytes:
-    """Return the A and D rows as lines that begin with 1 or 0. All other lines are empty, so that line numbers stay."""
+    """Return the A and D rows as lines that begin with 1 or 0. All other lines become empty, so that line numbers do
+    not change.
+    """
     lines = data.split(b"\n")
     open_at = 0  # number of the line with TX
     for number, line in enumerate(lines, start=1):

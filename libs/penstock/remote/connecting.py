@@ -32,8 +32,8 @@ _DEFAULT_LIMITS = PlaneLimits()
 
 
 def permits_rdma(transport: Transport, tls: PeerTls | None, *, rdma_unencrypted: bool) -> bool:
-    """Return whether the choice of "auto" may be RDMA. It does not encrypt, so with TLS, it needs `rdma_unencrypted`.
-    DataPlaneError if the transport is "rdma" all the same.
+    """Return whether "auto" may select RDMA. RDMA does not encrypt, so with TLS it is permitted only if
+    `rdma_unencrypted` is set. DataPlaneError if the transport is "rdma" but not permitted.
     """
     permitted = tls is None or rdma_unencrypted
     if transport == "rdma" and not permitted:

@@ -67,8 +67,8 @@ class StoresGraph(native.RemoteStore):
         return self.snapshot
 
     def change(self, removed: Columns, added: Columns, stream: int = 0, batch: int = 0) -> tuple[int, int, int]:
-        """Count a change of quads as one snapshot. The stores commit it. Returns the number of the snapshot, and how
-        many quads were given to add and to remove.
+        """Count a change of quads as one snapshot; the stores commit the change. Returns the number of the snapshot,
+        and the numbers of quads to add and to remove.
         """
         del stream, batch
         for _, p, _, g in (removed, added):

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Renewed:
-    """A TLS context for one role. If the files have changed, it is made again for the next connection."""
+    """A TLS context for one role, server or client. If the files have changed, the next connection has a new one."""
 
     def __init__(self, certificates: PeerCertificates, *, serves: bool) -> None:
         self._certificates, self._serves = certificates, serves
@@ -47,8 +47,9 @@ class _Renewed:
 
 
 class PeerTls:
-    """TLS with the certificates of this process, for both roles. StorageError if a file cannot be used; DataPlaneError
-    without OpenSSL. `identity`: the same for the data plane. May be used from any thread.
+    """TLS with the certificates of this process, as server and as client. `identity`: the same certificates in the form
+    that the native data plane uses. StorageError if a file cannot be used; DataPlaneError without OpenSSL. May be used
+    from any thread.
     """
 
     def __init__(self, certificates: PeerCertificates) -> None:

@@ -32,8 +32,9 @@ _PAUSE_S: Final = 0.1
 class EffectRequests:
     """Lets one of the live query engines evaluate an update. `engines`: returns their base URLs.
 
-    For HTTPS: `ca`: the CA of the engines' certificates. Without it, engines must have the same certificate chain as
-    this instance (`certificate`), or one that a CA of the system has signed if this instance has none.
+    For HTTPS, `ca` is the CA of the engines' certificates. Without it, the engines must have the certificate chain of
+    this instance (`certificate`). If this instance has no certificate either, a CA of the system must have signed
+    theirs.
     """
 
     def __init__(
@@ -49,8 +50,9 @@ class EffectRequests:
     async def evaluate(
         self, operation: ProtocolOperation, insertions: int, headers: Mapping[str, str]
     ) -> Effect | Response:
-        """Return the effect of an update on a snapshot that contains the given insertion, or the response of an engine
-        that refuses the update. `headers`: those of the client's request, whose token the engine checks.
+        """Return the effect of an update on a snapshot that contains the given insertion. If an engine refuses the
+        update, return the engine's response. `headers`: the headers of the client's request. They contain the token,
+        which the engine checks.
 
         UnavailableError if no engine has responded for 20 s.
         """

@@ -24,9 +24,9 @@ _ID = np.dtype("<u8")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Effect:
-    """An evaluated update. `insertions`: number of the last insertion of the snapshot that it was evaluated on.
-    `removed`, `added`: s, p, o and g of the quads to remove, and of those to add afterwards. `graphs`: IRIs of the
-    named graphs in the g of `added`.
+    """An evaluated update. `insertions`: the number of the last insertion that its snapshot contains. `removed`:
+    columns s, p, o and g of the quads to remove. `added`: the same columns of the quads to add afterwards. `graphs`:
+    IRIs of the named graphs in column g of `added`.
     """
 
     insertions: int

@@ -96,8 +96,8 @@ class _ClusterRun(UpdateRun):
 
 
 class SnapshotGraph:
-    """One snapshot of the stored graph, with edge labels of its own: those that an update adds have no number in the
-    cluster before its commit.
+    """One snapshot of the stored graph, with its own numbers of edge labels. A label that an update adds gets its
+    number in the cluster only when the update is committed.
     """
 
     placement = None  # forks would read the stores without the changes of earlier operations

@@ -30,8 +30,8 @@ class InsertionParts:
 
     def take(self, parts: Sequence[InsertionPart], last: int) -> tuple[Quads, Quads] | None:
         """Add a part, given as its records of all shards. After the last part, returns the removed and the added quads
-        of the insertion, and forgets them. StorageError if the part does not follow the one before it, or the last
-        insertion, whose number is `last`.
+        of the insertion, and starts the next insertion. Otherwise returns None. `last`: the number of the last complete
+        insertion. StorageError if the part does not follow the previous part or the last insertion.
         """
         first = parts[0]
         if first.number != last + 1 or first.part != len(self):

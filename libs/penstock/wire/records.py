@@ -99,8 +99,8 @@ class ShardInsertion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardRemoval:
-    """A shard's quads of part `part` of an insertion that are removed. These parts come before the `ShardInsertion`
-    parts of the same number.
+    """The quads that part `part` of an insertion removes from a shard. The `ShardInsertion` parts of the same insertion
+    follow these parts.
     """
 
     number: int

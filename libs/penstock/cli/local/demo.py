@@ -85,7 +85,7 @@ def demo(
     plain: Annotated[bool, typer.Option("--plain", help="Print lines of text instead of a live screen.")] = False,
 ) -> None:
     """Run standing queries over recorded events: a day of car parks and roads in Aarhus, or mutations that add and
-    remove triples, in the shape of Wikidata's.
+    remove triples, in the format of Wikidata's mutation stream.
     """
     console = Console(highlight=False)
     folder, shown = examples(dataset), Demonstration.of(dataset)

@@ -1,4 +1,4 @@
-"""Recorded mutations of entities: files with a JSON object per line, in the shape of Wikidata's mutation stream."""
+"""Recorded mutations of entities: files with a JSON object per line, in the format of Wikidata's mutation stream."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class _Writer:
         }
 
     def _names(self, members: Membership) -> list[str | None]:
-        """Return the names of the members, None for a removed member, as another query may have its name by now."""
+        """Return the names of the members. None for a removed member, as another query may have its name by now."""
         standing = set(self._runtime.registry.members.values())
         return [m.name if m is not None and m in standing else None for m in members.all]
 

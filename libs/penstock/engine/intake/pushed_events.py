@@ -1,5 +1,5 @@
-"""The events of one push, before the engine's lock is held: converts documents, and maps the messages of a stream with
-a mapping (ADR 83).
+"""Prepares the events of one push before the engine takes its lock: converts documents, and maps the messages of a
+stream that has a mapping (ADR 83).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class PushedEvents:
-    """The events of a push to a stream. `mapping`: of the stream; None if it has none. `format`: as the caller gives
-    it; None: messages for the mapping, or N-Triples if there is none.
+    """The events of a push to a stream. `mapping`: the stream's mapping; None if it has none. `format`: the format that
+    the caller gives; None means messages for the mapping, or N-Triples if there is no mapping.
 
     `syntax` is the format of the events that are text.
     """

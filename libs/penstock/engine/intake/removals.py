@@ -23,7 +23,7 @@ _REASON = "it removes a triple of a timing predicate: such triples are in window
 def checked_removals(
     events: Events, declaration: Declaration, dictionary: native.Dictionary
 ) -> tuple[Events, list[BadEvent]]:
-    """Return the events without those that remove a triple of a timing predicate, and these as invalid events."""
+    """Return the events that remove no triple of a timing predicate, and all other events as invalid ones."""
     if events.removed is None:
         return events, []
     assert events.counts is not None, "parsed events have counts"

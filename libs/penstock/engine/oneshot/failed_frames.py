@@ -8,9 +8,9 @@ from traceback import clear_frames
 def clear_locals(error: BaseException) -> None:
     """Clear the local variables of all finished frames in the tracebacks of an error, its causes and its contexts.
 
-    The future of a thread pool and the frame that awaits it refer to each other through an error. They, and with them
-    the local variables of the failed call, then live until the garbage collector finds them, which may take hours. A
-    view among them would pin its snapshot: stores would retain it, and one that starts again could not grant the lease.
+    The future of a thread pool and the frame that awaits it refer to each other through an error. The garbage collector
+    may find this cycle only after hours. Until then, the local variables of the failed call are not freed. If one of
+    them is a view, the stores must retain its snapshot, and a store that starts again cannot grant the lease.
     """
     pending, seen = [error], set()
     while pending:

@@ -1,4 +1,4 @@
-"""The files that LOAD may read: those below one directory, which the owner of the engine names. No URLs."""
+"""Reads the files of LOAD. All of them are below one directory, which the engine's caller names. URLs are errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def checked_directory(directory: str | PathLike[str] | None) -> Path | None:
-    """Return the directory without symbolic links. DataError if it is none."""
+    """Return the path of the directory with symbolic links resolved. DataError if the path is not a directory."""
     if directory is None:
         return None
     found = Path(directory).resolve()
@@ -40,8 +40,8 @@ def document_change(core: EngineCore, operation: LoadDocument, directory: Path) 
 
 
 def _path_of(iri: str, directory: Path) -> Path:
-    """Return the file that an IRI names: `file:NAME` relative to `directory`, or `file:///PATH` below it. DataError
-    does not tell which files exist outside of `directory`.
+    """Return the file that an IRI names: `file:NAME` relative to `directory`, or `file:///PATH` below it. DataError for
+    any other file; the error does not reveal whether the file exists.
     """
     parts = urlsplit(iri)
     if parts.scheme != "file" or parts.netloc not in ("", "localhost") or parts.query or parts.fragment:

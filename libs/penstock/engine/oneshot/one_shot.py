@@ -83,9 +83,9 @@ class OneShot:
         memory_mb: int | None,
         dataset: Dataset | None = None,
     ) -> Solutions | bool | rdflib.Graph:
-        """Return the answer of a query on one snapshot. QueryError if the text is no valid one-shot query. LimitError
-        if the query exceeds `timeout_s` seconds or `memory_mb` MiB (None: the engine's limits). `dataset` replaces the
-        dataset in the text.
+        """Return the answer of a query on one snapshot. QueryError if the text is not a valid one-shot query.
+        LimitError if the query exceeds `timeout_s` seconds or `memory_mb` MiB (None: the engine's limits). `dataset`
+        replaces the dataset in the text.
         """
         ir = query_with(_one_shot(self._texts.parse(text, base)), dataset)
         # Acquire the lease before any constant is interned, so that it also retains the constants.

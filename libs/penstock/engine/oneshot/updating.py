@@ -37,7 +37,7 @@ _TRIPLES = Bgp((Triple(_S, _P, _O),))
 
 
 def data_change(dictionary: native.Dictionary, update: Update) -> GraphChange:
-    """Return the change that an update makes which consists of data, as ids of `dictionary`."""
+    """Return the change that an update makes, as ids of `dictionary`. The update must consist of data."""
     return GraphChange.joined([_of_data(dictionary, operation) for operation in update.operations])
 
 
@@ -73,7 +73,7 @@ class UpdateRun:
         return self.change
 
     def _changes(self) -> list[GraphChange]:
-        """Return the changes of the operations, one after the other."""
+        """Evaluate the operations one after another, and return the change of each."""
         changes = []
         for operation in self.update.operations:
             change = self._operation(operation)

@@ -49,9 +49,9 @@ class IssuerSettings:
     """An issuer, and which of its tokens are accepted.
 
     `url`: the issuer's URL, as in the claim `iss`. `audience`: must be in the claim `aud`. `roles`: role by value of
-    the claim `role_claim`. `jwks`: file or URL of the key set; None = by discovery. `ca`: CA (PEM) of the issuer's
-    certificate; None = those of the system. `leeway_s`: tolerated difference of clocks in s. `rate`, `max_body_bytes`:
-    limits of each subject, see `Identity`.
+    the claim `role_claim`. `jwks`: file or URL of the key set; None = the URL in the issuer's discovery document. `ca`:
+    CA (PEM) of the issuer's certificate; None = the CAs of the system. `leeway_s`: tolerated difference of clocks in s.
+    `rate`, `max_body_bytes`: limits of each subject, see `Identity`.
     """
 
     url: str

@@ -45,7 +45,9 @@ class RequestRates:
             return 0.0
 
     def _drop(self, full: float) -> None:
-        """Drop the buckets that were last used before `full`; if that is none, the half that was used longest ago."""
+        """Drop the buckets that were last used before `full`. If there are none, drop the half of the buckets that has
+        not been used for the longest time.
+        """
         recent = sorted(self._levels, key=lambda name: self._levels[name][1])[len(self._levels) // 2 :]
         live = {name for name, (_, then) in self._levels.items() if then > full}
         retained = live if len(live) < _MAX_OWNERS else set(recent)

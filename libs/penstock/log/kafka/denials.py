@@ -20,8 +20,8 @@ DENIED: Final = {
 
 
 def principal(properties: Mapping[str, object]) -> str:
-    """Return the principal of a client with these librdkafka properties, as far as the client knows it. Brokers may map
-    the name of a certificate or token to another one.
+    """Return the principal of a client with these librdkafka properties. For certificates and tokens, returns a
+    description, because brokers may map their names to other principals.
     """
     if properties.get("sasl.username"):
         return f"User:{properties['sasl.username']}"

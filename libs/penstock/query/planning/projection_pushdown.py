@@ -18,8 +18,8 @@ def prune_columns(root: Spec, shown: frozenset[int]) -> Spec:
     """Return the root of a plan that yields the same rows as the plan of `root`, but only with the slots `shown`.
     Returns `root` itself if its plan has no projection at the top.
 
-    The columns that are dropped from the projection are parameters, whose values follow from the member. Existing nodes
-    are not modified.
+    The columns that are dropped from the projection are parameters. They are not needed, because a member determines
+    the values of its parameters. Existing nodes are not modified.
     """
     if root["op"] in _HANDING_ON:
         return {**root, "in": prune_columns(root["in"], shown)}
