@@ -80,8 +80,8 @@ nb::object term_tuple(const TermView& term) {
     return make_tuple(term, texts);
 }
 
-nb::list decode(const LocalTerms& terms, std::span<const TermId> ids) {
-    terms.dictionary().require(ids.data(), ids.size());
+nb::list decode(const TermTexts& terms, std::span<const TermId> ids) {
+    terms.require(ids);
     RepeatedTexts texts;
     std::string scratch;
     nb::list out;

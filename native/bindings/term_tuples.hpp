@@ -22,7 +22,7 @@ void check_term(const TermView& term);
 nanobind::object term_tuple(const TermView& term);
 
 /// A list with the tuple of each id, or None for 0. Over a partial dictionary it fetches missing terms.
-nanobind::list decode(const LocalTerms& terms, std::span<const TermId> ids);
+nanobind::list decode(const TermTexts& terms, std::span<const TermId> ids);
 
 /// A sequence of tuples whose texts are viewed in place; owns references to the Python objects. Constructed and
 /// destroyed with the GIL.

@@ -184,7 +184,9 @@ void bind_dictionary(nb::module_& m) {
 }
 
 void bind_local_terms(nb::module_& m) {
-    nb::class_<LocalTerms>(m, "LocalTerms")
+    nb::class_<TermTexts>(m, "TermTexts")
+        .def("decode", [](const TermTexts& t, const IdsIn& ids) { return decode(t, view(ids)); }, "ids"_a);
+    nb::class_<LocalTerms, TermTexts>(m, "LocalTerms")
         .def(nb::init<const Dictionary&>(), "dictionary"_a, nb::keep_alive<1, 2>())
         .def(
             "intern",
@@ -192,8 +194,6 @@ void bind_local_terms(nb::module_& m) {
                 return t.intern(term_view(kind, lexical, datatype, lang));
             },
             "kind"_a, "lexical"_a, "datatype"_a = "", "lang"_a = "")
-        .def(
-            "decode", [](const LocalTerms& t, const IdsIn& ids) { return decode(t, view(ids)); }, "ids"_a)
         .def("size", &LocalTerms::size)
         .def(
             "settle",

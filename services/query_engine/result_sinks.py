@@ -94,7 +94,7 @@ class ResultSinks:
         except TransientError:
             return True
 
-    def _error(self, record: Record, refusal: _Refusal, name: str, line: Callable[[str], str]) -> Record:
+    def _error(self, record: Record, refusal: _Refusal, name: str, line: Callable[[str], bytes]) -> Record:
         """Return an error record that replaces `record`: in the same topic, or in the cluster's results topic if that
         topic rejects all records. `line` returns the error line for a reason.
         """
@@ -104,10 +104,10 @@ class ResultSinks:
         reason = refusal.reason
         if refusal.limit is not None:
             reason = f"the answer is a record of {wire_bytes(record)} bytes; {reason}"
-            found = record._replace(value=line(reason).encode())
+            found = record._replace(value=line(reason))
             if wire_bytes(found) <= refusal.limit:
                 return found
-        return Record(self._topics.names.results, line(reason).encode(), record.key, self._partition(name))
+        return Record(self._topics.names.results, line(reason), record.key, self._partition(name))
 
     # ---- transactions
     def refuse(self, error: RecordRefusedError, pending: Sequence[Record]) -> bool:
@@ -148,7 +148,7 @@ class ResultSinks:
         self.refused += len(sink.refused)
         reasons = {_key(sink.query, time): reason for time, reason in sink.refused}
         return [
-            record._replace(value=_error_line(json.loads(record.value), reasons[record.key]).encode())
+            record._replace(value=_error_line(json.loads(record.value), reasons[record.key]))
             if record.value is not None and record.key in reasons and self._topics.takes_results(record.topic)
             else record
             for record in pending
@@ -173,18 +173,18 @@ def _key(query: str, time: int) -> bytes:
     return f"{query}@{time}".encode()
 
 
-def _error_line(line: dict[str, Any], reason: str) -> str:
+def _error_line(line: dict[str, Any], reason: str) -> bytes:
     """Return the line of an evaluation with an error in place of its answer. If the line has an error already, that
     error remains.
     """
     head = {name: line[name] for name in _HEAD}
-    return json.dumps(head | {"error": line.get("error", reason)}, ensure_ascii=False)
+    return json.dumps(head | {"error": line.get("error", reason)}, ensure_ascii=False).encode()
 
 
 def result_line(evaluation: Evaluation, query: str) -> bytes:
     """Return the JSON line of an evaluation, in UTF-8. A line of more than `MAX_LINE_BYTES` is replaced by an error."""
-    line = json_line(evaluation, query).encode()
+    line = json_line(evaluation, query)
     if len(line) <= MAX_LINE_BYTES:
         return line
     error = f"the answer has {len(line)} bytes (MAX_LINE_BYTES is {MAX_LINE_BYTES})"
-    return json_line(evaluation, query, error).encode()
+    return json_line(evaluation, query, error)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import rdflib
 
+from penstock.core import _native as native
 from penstock.engine.answers.answer_values import Solutions
 from penstock.errors import PenstockError
 from penstock.rdf.terms import BLANK, IRI, LITERAL, RDF_LANG_STRING, XSD_STRING
@@ -14,33 +15,7 @@ from penstock.rdf.terms import BLANK, IRI, LITERAL, RDF_LANG_STRING, XSD_STRING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.core._native import Ids, TermTuple
-
-
-class TermList:
-    """The terms of an answer. The id of a term is its position, counted from 1."""
-
-    def __init__(self) -> None:
-        self._terms: list[TermTuple | None] = [None]
-        self._ids: dict[TermTuple, int] = {}
-
-    def id_of(self, term: Mapping[str, str] | None) -> int:
-        """Return the id of a term in SPARQL Results JSON, 0 for None."""
-        if term is None:
-            return 0
-        found = term_tuple(term)
-        if found not in self._ids:
-            self._ids[found] = len(self._terms)
-            self._terms.append(found)
-        return self._ids[found]
-
-    def decode(self, ids: Ids) -> list[TermTuple | None]:
-        """Return the term of each id, None for 0."""
-        return [self._terms[i] for i in ids.tolist()]
-
-    def publish(self, ids: Ids) -> Ids:
-        """Return the ids unchanged. They are valid only within their answer."""
-        return ids
+    from penstock.core._native import TermTuple
 
 
 def term_tuple(term: Mapping[str, str]) -> TermTuple:
@@ -61,8 +36,12 @@ def term_tuple(term: Mapping[str, str]) -> TermTuple:
 
 def solutions(variables: Sequence[str], bindings: Sequence[Mapping[str, Mapping[str, str]]]) -> Solutions:
     """Return the answer of a SELECT, given its variables and the `bindings` of SPARQL Results JSON."""
-    terms = TermList()
-    columns = [np.array([terms.id_of(row.get(name)) for row in bindings], np.uint64) for name in variables]
+    terms = native.TextTerms()
+
+    def id_of(term: Mapping[str, str] | None) -> int:
+        return 0 if term is None else terms.id_of(*term_tuple(term))
+
+    columns = [np.array([id_of(row.get(name)) for row in bindings], np.uint64) for name in variables]
     return Solutions(variables, columns, len(bindings), terms)
 
 

@@ -54,10 +54,41 @@ def check_term(kind: int, lexical: str, datatype: str = "", lang: str = "") -> N
 
 class Lease: ...  # released when garbage-collected
 
-class LocalTerms:
+class TermTexts:
+    """The texts of term ids."""
+    def decode(self, ids: Ids) -> list[TermTuple | None]: ...  # None for 0
+
+class TextTerms(TermTexts):
+    """Terms that arrived as text, numbered from 1. Blank nodes may have any label."""
+    def __init__(self) -> None: ...
+    def id_of(self, kind: int, lexical: str, datatype: str = "", lang: str = "") -> int: ...  # equal for equal terms
+    def publish(self, ids: Ids) -> Ids: ...  # unchanged: the ids are valid only within their answer
+
+# Answers as text. `format`: json, xml, csv, tsv or ntriples. `columns`: one per variable. `repeats`: for each column, the
+# number of successive rows that have a value; after the last value follows the first one again. () = whole columns.
+# DataError if the format cannot represent a term.
+def answer_text(
+    format: str, variables: Sequence[str], columns: Sequence[Ids], repeats: Sequence[int], rows: int, terms: TermTexts
+) -> str: ...
+
+class AnswerText:
+    """The same in parts."""
+    def __init__(
+        self, format: str, variables: Sequence[str], columns: Sequence[Ids], repeats: Sequence[int], rows: int, terms: TermTexts
+    ) -> None: ...
+    def read(self, bytes: int) -> bytes: ...  # rows of at least so many bytes; b"" after the end
+
+# Lines of evaluations (docs/kafka.md). `head`: the start of a JSON object, up to before the answer.
+def solutions_line(
+    head: str, variables: Sequence[str], columns: Sequence[Ids], repeats: Sequence[int], rows: int, terms: TermTexts
+) -> bytes: ...
+def triples_line(
+    head: str, variables: Sequence[str], columns: Sequence[Ids], repeats: Sequence[int], rows: int, terms: TermTexts
+) -> bytes: ...
+
+class LocalTerms(TermTexts):
     def __init__(self, dictionary: Dictionary) -> None: ...
     def intern(self, kind: int, lexical: str, datatype: str = "", lang: str = "") -> int: ...
-    def decode(self, ids: Ids) -> list[TermTuple | None]: ...  # None for 0; any id, local or not
     def size(self) -> int: ...
     def settle(self, ids: Ids) -> Ids: ...   # local ids -> the source's ids, with a partial dictionary
     def publish(self, ids: Ids) -> Ids: ...  # local ids -> dictionary ids (local blank nodes become fresh ones)

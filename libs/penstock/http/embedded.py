@@ -355,6 +355,6 @@ def _refused(refused: LateEvent | DeadLetter) -> dict[str, Any]:
     return fields | {"reason": refused.reason, "data": base64.b64encode(refused.data).decode()}
 
 
-def _stream(messages: AsyncIterator[str]) -> Response:
+def _stream(messages: AsyncIterator[bytes]) -> Response:
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return StreamingResponse(messages, media_type="text/event-stream", headers=headers)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from email.parser import BytesParser
 from email.policy import HTTP
-from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 from uuid import uuid4
 
@@ -18,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from penstock.core import _native as native
-from penstock.engine.answers.result_formats import to_ntriples
+from penstock.engine.answers.answer_values import Triples
 from penstock.errors import DataError
 from penstock.http.error_responses import body_of, errors_as_json
 from penstock.http.protocol_requests import FORM, ProtocolOperation, endpoint, media_type
@@ -26,14 +25,13 @@ from penstock.http.sparql import GRAPHS, preferred, response_of
 from penstock.query.catalogue import STORED_GRAPH
 from penstock.rdf.formats import Format
 from penstock.rdf.parsing import parse
-from penstock.rdf.terms import BLANK, check_iri
+from penstock.rdf.terms import check_iri
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from starlette.requests import Request
 
-    from penstock.core._native import Ids, TermTuple
     from penstock.http.sparql import Answer, Ask
 
     Endpoint = Callable[[Request], Awaitable[Response]]
@@ -232,15 +230,6 @@ def _ntriples(documents: Iterable[tuple[bytes, Format]], base: str) -> bytes:
         quads = parse(dictionary, data, syntax, base)
         if quads.graphs.any():
             raise DataError("the document of a graph has named graphs; POST /data stores such documents")
-        decode = partial(_terms, native.LocalTerms(dictionary))
-        texts.append(to_ntriples(zip(*map(decode, (quads.subjects, quads.predicates, quads.objects)), strict=True)))
+        columns = (quads.subjects, quads.predicates, quads.objects)
+        texts.append(Triples(columns, len(quads.subjects), native.LocalTerms(dictionary)).to_ntriples())
     return "".join(texts).encode()
-
-
-def _terms(terms: native.LocalTerms, ids: Ids) -> list[TermTuple | None]:
-    """Return terms by ids. The label of a blank node is its id, because labels of different documents are unrelated."""
-    found = terms.decode(ids)
-    return [
-        (BLANK, f"b{number}", "", "") if term is not None and term[0] == BLANK else term
-        for number, term in zip(ids.tolist(), found, strict=True)
-    ]

@@ -32,7 +32,7 @@ RETAINED_ROWS = 1_000_000
 """Maximum number of rows of the retained evaluations. The last evaluation is always retained."""
 _HEARTBEAT_S = 15.0  # proxies close idle connections
 _DISCOVERY_S = 1.0  # interval at which a listener to all feeds checks for new feeds
-_HEARTBEAT = ": heartbeat\n\n"
+_HEARTBEAT = b": heartbeat\n\n"
 
 
 class Feed:
@@ -155,7 +155,7 @@ class Feeds:
             feed.close()
 
 
-async def events(feed: Feed, after: int | None = None) -> AsyncIterator[str]:
+async def events(feed: Feed, after: int | None = None) -> AsyncIterator[bytes]:
     """Yield server-sent events: retained evaluations with a time after `after` (ms), then each new one.
 
     The id of an event is the evaluation's time.
@@ -168,11 +168,11 @@ async def events(feed: Feed, after: int | None = None) -> AsyncIterator[str]:
             ended = feed.ended  # read before the evaluations, so that none before the end is missed
             fresh, dropped, position = feed.since(position)
             if dropped:
-                yield f"event: lost\ndata: {dropped}\n\n"
+                yield b"event: lost\ndata: %d\n\n" % dropped
             for evaluation in fresh:
-                yield f"id: {evaluation.time}\n{await _data_lines(evaluation)}"
+                yield b"id: %d\n%b" % (evaluation.time, await _data_lines(evaluation))
             if ended:
-                yield "event: end\ndata: the query has stopped\n\n"
+                yield b"event: end\ndata: the query has stopped\n\n"
             if ended or feed.closed:
                 return
             if not await waker.wait(_HEARTBEAT_S):
@@ -181,7 +181,7 @@ async def events(feed: Feed, after: int | None = None) -> AsyncIterator[str]:
         feed.remove_listener(waker)
 
 
-async def all_events(feeds: Feeds) -> AsyncIterator[str]:
+async def all_events(feeds: Feeds) -> AsyncIterator[bytes]:
     """Yield the last evaluation of each query, then all new ones, including those of later queries.
 
     Browsers open at most six connections to a server, so a page cannot open one for each query.
@@ -214,5 +214,5 @@ def _rows(evaluation: Evaluation) -> int:
     return 1 if isinstance(answer, bool) else len(answer)
 
 
-async def _data_lines(evaluation: Evaluation) -> str:
-    return f"data: {await run_in_threadpool(json_line, evaluation)}\n\n"
+async def _data_lines(evaluation: Evaluation) -> bytes:
+    return b"data: %b\n\n" % await run_in_threadpool(json_line, evaluation)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from penstock.engine.answers.answer_values import Solutions
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
+    from penstock.engine.answers.answer_values import TextFormat
     from penstock.engine.limits import Limits
     from penstock.engine.oneshot.one_shot import OneShot
     from penstock.http.protocol_requests import ProtocolOperation
@@ -31,12 +33,13 @@ if TYPE_CHECKING:
     Answer: TypeAlias = Solutions | bool | rdflib.Graph
 
 _JSON, _XML = "application/sparql-results+json", "application/sparql-results+xml"
-_SOLUTIONS = {
-    _JSON: Solutions.to_json,
-    _XML: Solutions.to_xml,
-    "text/csv": Solutions.to_csv,
-    "text/tab-separated-values": Solutions.to_tsv,
-    "application/json": Solutions.to_json,
+_PART_BYTES = 1 << 18  # size of the parts of a large answer
+_SOLUTIONS: dict[str, TextFormat] = {
+    _JSON: "json",
+    _XML: "xml",
+    "text/csv": "csv",
+    "text/tab-separated-values": "tsv",
+    "application/json": "json",
 }
 _BOOLEANS = {_JSON: boolean_json, _XML: boolean_xml, "application/json": boolean_json}
 GRAPHS = {
@@ -116,16 +119,20 @@ def _least(name: str, text: str | None, limit: float) -> float:
 def response_of(answer: Answer, accept: str, headers: Mapping[str, str] | None = None) -> Response:
     """Return an answer in the format that a client prefers."""
     content: str | bytes
+    given = None if headers is None else dict(headers)
     if isinstance(answer, bool):
         media = preferred(accept, list(_BOOLEANS))
         content = _BOOLEANS[media](answer)
     elif isinstance(answer, Solutions):
         media = preferred(accept, list(_SOLUTIONS))
-        content = _SOLUTIONS[media](answer)
+        parts = answer.parts(_SOLUTIONS[media], _PART_BYTES)
+        content = next(parts)
+        if len(content) >= _PART_BYTES:  # the text of a large answer never exists as a whole
+            return StreamingResponse(chain([content], parts), media_type=media, headers=given)
     else:
         media = preferred(accept, list(GRAPHS))
         content = answer.serialize(format=GRAPHS[media])
-    return Response(content, media_type=media, headers=None if headers is None else dict(headers))
+    return Response(content, media_type=media, headers=given)
 
 
 def preferred(accept: str, offered: Sequence[str]) -> str:

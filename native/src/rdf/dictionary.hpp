@@ -10,6 +10,7 @@
 
 #include "rdf/inline_literal.hpp"
 #include "rdf/term.hpp"
+#include "rdf/term_texts.hpp"
 
 namespace penstock {
 
@@ -140,19 +141,20 @@ private:
 /// Terms that one evaluation computes and that are neither inline nor in the dictionary. intern() first searches the
 /// dictionary (without creating entries), so equal terms always get equal ids. Not thread-safe. Lives as long as the
 /// answer that uses it.
-class LocalTerms {
+class LocalTerms final : public TermTexts {
 public:
     explicit LocalTerms(const Dictionary& dictionary);
-    ~LocalTerms();
+    ~LocalTerms() override;
     TermId intern(const TermView& term);
     TermId fresh_blank();  // a blank node of this evaluation only (kind Blank, Tag::Local)
     /// The text of any id, local or not.
-    TermView view(TermId id, std::string& scratch) const;
+    TermView view(TermId id, std::string& scratch) const override;
+    void require(std::span<const TermId> ids) const override;
 
     // Over a partial dictionary a computed term may have an id that only the source knows. Before local ids are
     // compared with others by equality, settle() replaces them by such ids. Each term is requested once, and the result
     // is final for this object: ids that the source assigns later occur in no data visible to the evaluation.
-    bool partial() const { return dictionary().partial(); }
+    bool partial() const override { return dictionary().partial(); }
     void settle(TermId* ids, std::size_t n);
     /// Declares that the source does not contain the term of a private id, which represents the term from now on. For a
     /// constant that was searched for before the evaluation's snapshot was taken.

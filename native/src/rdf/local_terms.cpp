@@ -42,6 +42,10 @@ TermView LocalTerms::view(TermId id, std::string& scratch) const {
     return {Kind::Blank, scratch, {}, {}};
 }
 
+void LocalTerms::require(std::span<const TermId> ids) const {
+    if (partial()) impl_->dictionary.require(ids.data(), ids.size());
+}
+
 TermId LocalTerms::publish(TermId id, Dictionary& dictionary) {
     if (tag_of(id) != Tag::Local) return id;
     if (const TermId settled = impl_->settled_id(id); settled != id) return settled;

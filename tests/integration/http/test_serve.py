@@ -59,10 +59,34 @@ def heard(feed, count, after=None):
 
 
 def data_of(message):
-    return json.loads(next(line[6:] for line in message.splitlines() if line.startswith("data: ")))
+    return json.loads(next(line[6:] for line in message.splitlines() if line.startswith(b"data: ")))
 
 
 class TestSparql:
+    @pytest.mark.parametrize(
+        "accept", ["application/sparql-results+json", "text/csv", "application/sparql-results+xml"]
+    )
+    def test_a_large_answer_comes_in_parts(self, engine, http, accept):
+        engine.load(
+            "".join(f'<http://x/{i}> <http://x/p> "value {i}" .\n' for i in range(20_000)).encode(), format="nt"
+        )
+        text = "SELECT ?s ?o { ?s ?p ?o }"
+        answer = http.get("/sparql", params={"query": text}, headers={"accept": accept})
+        assert "content-length" not in answer.headers
+        assert answer.headers["content-type"].startswith(accept)
+        form = {"json": "to_json", "csv": "to_csv", "xml": "to_xml"}[accept[-4:].strip("/+")]
+        assert answer.text == getattr(engine.query(text), form)()
+        small = http.get("/sparql", params={"query": text + " LIMIT 3"}, headers={"accept": accept})
+        assert int(small.headers["content-length"]) == len(small.content)
+
+    def test_a_large_answer_that_xml_cannot_contain_is_an_error(self, engine, http):
+        rows = [f'<http://x/{i:06}> <http://x/p> "value {i}" .\n' for i in range(9_000)]
+        engine.load("".join([*rows, '<http://x/z> <http://x/p> "a \\u0001 character" .\n']).encode(), format="nt")
+        params = {"query": "SELECT ?s ?o { ?s ?p ?o } ORDER BY ?s"}
+        answer = http.get("/sparql", params=params, headers={"accept": "application/sparql-results+xml"})
+        assert answer.status_code == 400
+        assert "U+0001" in answer.text
+
     def test_every_way_of_asking(self, engine, http):
         engine.load(b"<http://x/a> <http://x/p> 1 .", format="turtle")
         text = "SELECT ?o { ?s ?p ?o }"
@@ -415,7 +439,7 @@ class TestFeeds:
 
         first, lost, *rest = asyncio.run(listen())
         assert data_of(first)["time"] == 1000
-        assert lost == "event: lost\ndata: 3\n\n"
+        assert lost == b"event: lost\ndata: 3\n\n"
         assert [data_of(m)["time"] for m in rest] == [5000, 6000]
 
     def test_retained_evaluations_are_bounded_by_rows_too(self, engine):
@@ -454,7 +478,7 @@ class TestFeeds:
         engine.advance(STREAM, 1000)
         query.stop()
         feed.end()
-        assert [m.startswith("event: end") for m in heard(feed, 2)] == [False, True]
+        assert [m.startswith(b"event: end") for m in heard(feed, 2)] == [False, True]
 
     def test_a_server_that_stops_ends_the_streams_of_queries_that_go_on(self, engine):
         feeds = Feeds([self.register(engine)])

@@ -23,7 +23,7 @@ def test_an_evaluation_is_one_line_to_every_reader(form):
         engine.push("urn:x:s", f"<urn:x:b> <urn:x:p> {literal} .\n<urn:x:a> <urn:x:p> {literal} .", timestamp=1)
         engine.advance("urn:x:s", 1_000)
         (evaluation,) = query.poll()
-    line = json_line(evaluation)
+    line = json_line(evaluation).decode()
     assert line.splitlines() == [line]
     record = json.loads(line)
     if "graph" in record:

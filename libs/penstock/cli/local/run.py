@@ -190,7 +190,7 @@ class Printer:
     def show(self, evaluation: Evaluation) -> None:
         """Write one evaluation."""
         if self._output is RunFormat.jsonl:
-            sys.stdout.write(json_line(evaluation) + "\n")
+            sys.stdout.write(json_line(evaluation).decode() + "\n")
             sys.stdout.flush()
             return
         title = f"{evaluation.query} @ {clock(evaluation.time)}: {size(evaluation)}"

@@ -6,13 +6,13 @@ An answer contains columns of term ids. It decodes them when its terms are first
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
 import rdflib
 
-from penstock.engine.answers import result_formats as formats
+from penstock.core import _native as native
 from penstock.engine.answers.pairs import Pairs
 from penstock.rdf.id_layout import TAG_LOCAL, TAG_SHIFT
 from penstock.rdf.terms import BLANK, IRI, from_tuple
@@ -30,18 +30,11 @@ if TYPE_CHECKING:
 _FEW = 128  # maximum number of ids in a small answer
 
 T = TypeVar("T")
-
-
-class Decoder(Protocol):
-    """Decodes the term ids of an evaluation (native `LocalTerms`)."""
-
-    def decode(self, ids: Ids) -> list[TermTuple | None]:
-        """Return the term of each id, None for 0."""
-
-    def publish(self, ids: Ids) -> Ids:
-        """Replace the ids of computed terms by dictionary ids, which are also valid outside of the evaluation, and
-        return all ids. Each computed blank node becomes a new node of the dictionary.
-        """
+TextFormat: TypeAlias = Literal["json", "xml", "csv", "tsv"]
+Decoder: TypeAlias = native.LocalTerms | native.TextTerms
+"""Decodes the term ids of an answer. `publish` replaces the ids of computed terms by dictionary ids, which are valid
+outside of the evaluation too. Each computed blank node becomes a new node of the dictionary.
+"""
 
 
 class Answer:
@@ -75,6 +68,12 @@ class Answer:
         """Expand columns with one value per held id to whole columns, with one value per row."""
         return tuple(held) if self._pairs is None else self._pairs.expand(held)
 
+    def _columns_to_write(self) -> tuple[Sequence[Ids], Sequence[int]]:
+        """Return a column per variable, and for each value of a column the number of successive rows that have it. No
+        numbers: whole columns.
+        """
+        return (self._held, ()) if self._pairs is None else (self._pairs.columns, self._pairs.repeats)
+
     def _zipped(self, held: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]]:
         """Yield the rows of the columns that `_whole` would return."""
         if self._pairs is not None:
@@ -105,10 +104,6 @@ class Answer:
                 for places in self._decoded[1]
             ]
         )
-
-    def tuples(self) -> Iterator[tuple[TermTuple | None, ...]]:
-        """Yield each row as a tuple of terms (see `TermTuple`), None for an unbound variable."""
-        return self._by_row(self._decoded[0])
 
     @cached_property
     def _terms(self) -> list[RdflibTerm | None]:
@@ -159,21 +154,39 @@ class Solutions(Answer):
 
     def to_json(self) -> str:
         """Return the answer as a SPARQL Results JSON document."""
-        return formats.to_json(self.variables, self.tuples())
+        return native.answer_text("json", *self.written())
 
     def to_xml(self) -> str:
         """Return the answer as a SPARQL Results XML document. DataError if a term contains a character that XML 1.0
         does not allow.
         """
-        return formats.to_xml(self.variables, self.tuples())
+        return native.answer_text("xml", *self.written())
 
     def to_csv(self) -> str:
         """Return the answer as SPARQL Results CSV, which contains no types."""
-        return formats.to_csv(self.variables, self.tuples())
+        return native.answer_text("csv", *self.written())
 
     def to_tsv(self) -> str:
         """Return the answer as SPARQL Results TSV."""
-        return formats.to_tsv(self.variables, self.tuples())
+        return native.answer_text("tsv", *self.written())
+
+    def parts(self, text_format: TextFormat, part_bytes: int) -> Iterator[bytes]:
+        """Yield the answer in UTF-8, in parts of at least `part_bytes` bytes, so that the text never exists as a whole.
+        DataError, before the first part, if the format cannot represent a term.
+        """
+        if text_format == "xml":
+            check = native.AnswerText(text_format, *self.written())
+            while check.read(part_bytes):
+                pass
+        text = native.AnswerText(text_format, *self.written())
+        while part := text.read(part_bytes):
+            yield part
+
+    def written(self) -> tuple[Sequence[str], Sequence[Ids], Sequence[int], int, native.TermTexts]:
+        """Return what the native module needs in order to write the answer: variables, columns, repeats, number of
+        rows and terms.
+        """
+        return (self.variables, *self._columns_to_write(), self._rows, self._decoder)
 
     def to_arrow(self) -> pa.Table:
         """Return an Arrow table with one column per variable: struct(type, value, datatype, lang), null if unbound.
@@ -201,9 +214,14 @@ class Triples(Answer):
 
     def to_ntriples(self) -> str:
         """Return the triples as an N-Triples document."""
-        return formats.to_ntriples(self.tuples())
+        return native.answer_text("ntriples", *self.written())
+
+    def written(self) -> tuple[Sequence[str], Sequence[Ids], Sequence[int], int, native.TermTexts]:
+        """Return what the native module needs in order to write the triples (see `Solutions.written`)."""
+        return (_TRIPLE, *self._columns_to_write(), self._rows, self._decoder)
 
 
+_TRIPLE = ("s", "p", "o")
 _ARROW_TERM = pa.struct(
     [("type", pa.string()), ("value", pa.string()), ("datatype", pa.string()), ("lang", pa.string())]
 )

@@ -48,6 +48,16 @@ class Pairs:
         """The columns of all parts, concatenated."""
         return tuple(chain.from_iterable(self.parts))
 
+    @property
+    def columns(self) -> tuple[Ids, ...]:
+        """The column of each variable, with one value per row of its part."""
+        return tuple(self.parts[part][column] for part, column in self.places)
+
+    @property
+    def repeats(self) -> tuple[int, ...]:
+        """For each variable, the number of successive rows that have the same row of its part."""
+        return tuple(prod(self.counts[part + 1 :]) for part, _ in self.places)
+
     def expand(self, held: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
         """Return one whole column per variable. `held`: columns of values that correspond to those of the property
         `held`.

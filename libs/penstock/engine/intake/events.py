@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 import numpy as np
 
 from penstock.core import _native as native
-from penstock.engine.answers.result_formats import to_ntriples
+from penstock.engine.answers.answer_values import Triples
 from penstock.engine.intake.event_triples import triples_to_tuples
 from penstock.engine.limits import MAX_TIME_MS
 from penstock.errors import DataError, PenstockError
@@ -92,7 +92,9 @@ def original_bytes(data: EventData) -> bytes:
         flat = triples_to_tuples(data)
     except DataError:
         return repr(data).encode()
-    return to_ntriples(zip(flat[::3], flat[1::3], flat[2::3], strict=True)).encode()
+    terms = native.TextTerms()
+    ids = np.array([terms.id_of(*term) for term in flat], np.uint64)
+    return Triples([ids[::3], ids[1::3], ids[2::3]], len(ids) // 3, terms).to_ntriples().encode()
 
 
 class EventParser:

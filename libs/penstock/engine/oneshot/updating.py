@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.core import _native as native
-from penstock.engine.answers.result_formats import ntriples_term
 from penstock.engine.intake.graph_change import NO_QUADS, GraphChange, joined
 from penstock.engine.intake.graph_loading import quads_of
 from penstock.engine.oneshot.failed_frames import clear_locals
@@ -95,9 +94,8 @@ class UpdateRun:
     def _nquads(self, quads: Columns) -> bytes | None:
         if any((column >> TAG_SHIFT == TAG_BLANK).any() for column in quads):
             return None
-        decoder = native.LocalTerms(self.core.dictionary)
-        texts = [["" if t is None else ntriples_term(t) for t in decoder.decode(column)] for column in quads]
-        data = "".join(f"{s} {p} {o} {g} .\n" for s, p, o, g in zip(*texts, strict=True)).encode()
+        terms = native.LocalTerms(self.core.dictionary)
+        data = native.answer_text("ntriples", ("s", "p", "o", "g"), quads, (), len(quads[0]), terms).encode()
         try:
             parse(native.Dictionary(), data, "nquads", None)
         except DataError:

@@ -1,0 +1,142 @@
+// Answers as text: see _native.pyi.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "answers/result_writer.hpp"
+#include "answers/text_terms.hpp"
+#include "arrays.hpp"
+#include "errors.hpp"
+#include "term_tuples.hpp"
+#include "unlocked.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kFewCells = 256;  // are written before another thread could take over the GIL
+
+ResultFormat format_named(std::string_view name) {
+    if (name == "json") return ResultFormat::Json;
+    if (name == "xml") return ResultFormat::Xml;
+    if (name == "csv") return ResultFormat::Csv;
+    if (name == "tsv") return ResultFormat::Tsv;
+    if (name == "ntriples") return ResultFormat::NTriples;
+    throw nb::value_error("no format of answers has this name");
+}
+
+/// The rows of an answer whose columns belong to Python.
+class AnswerIn {
+public:
+    AnswerIn(std::vector<std::string> variables, std::vector<IdsIn> columns, const std::vector<std::size_t>& repeats,
+             std::size_t rows)
+        : held_(std::move(columns)), rows_{std::move(variables), {}, rows} {
+        if (held_.size() != rows_.variables.size() || (!repeats.empty() && repeats.size() != held_.size()))
+            throw nb::value_error("an answer has one column for each variable");
+        for (std::size_t i = 0; i < held_.size(); ++i) {
+            const std::size_t repeat = repeats.empty() ? 1 : repeats[i];
+            const bool whole = repeats.empty() ? held_[i].size() == rows : held_[i].size() > 0 && repeat > 0;
+            if (rows > 0 && !whole) throw nb::value_error("the columns of an answer have one value for each row");
+            rows_.columns.push_back({view(held_[i]), repeat});
+        }
+    }
+    const SolutionRows& rows() const { return rows_; }
+    bool few() const { return rows_.rows * rows_.columns.size() <= kFewCells; }
+    /// Calls write() without the GIL, if that takes some time.
+    template <class Write>
+    auto unlocked(Write write) const {
+        if (few()) return write();
+        const Unlocked released;
+        return write();
+    }
+
+private:
+    std::vector<IdsIn> held_;
+    SolutionRows rows_;
+};
+
+nb::bytes bytes_of(const TextBuffer& text) { return nb::bytes(text.text().data(), text.size()); }
+
+nb::object str_of(const TextBuffer& text) {
+    PyObject* const made = PyUnicode_DecodeUTF8(text.text().data(), static_cast<Py_ssize_t>(text.size()), nullptr);
+    if (made == nullptr) nb::raise_python_error();
+    return nb::steal(made);
+}
+
+nb::object answer_text(std::string_view format, std::vector<std::string> variables, std::vector<IdsIn> columns,
+                       const std::vector<std::size_t>& repeats, std::size_t rows, const TermTexts& terms) {
+    const AnswerIn answer(std::move(variables), std::move(columns), repeats, rows);
+    require_terms(answer.rows(), terms);
+    const auto writer = ResultWriter::of(format_named(format), answer.rows(), terms);
+    TextBuffer text;
+    answer.unlocked([&] { return writer->write(text, SIZE_MAX); });
+    return str_of(text);
+}
+
+/// A document that is read in parts.
+class AnswerText {
+public:
+    AnswerText(std::string_view format, std::vector<std::string> variables, std::vector<IdsIn> columns,
+               const std::vector<std::size_t>& repeats, std::size_t rows, nb::object terms)
+        : terms_(std::move(terms)), answer_(std::move(variables), std::move(columns), repeats, rows) {
+        const auto& texts = nb::cast<const TermTexts&>(terms_);
+        require_terms(answer_.rows(), texts);
+        writer_ = ResultWriter::of(format_named(format), answer_.rows(), texts);
+    }
+    nb::bytes read(std::size_t bytes) {
+        text_.clear();
+        if (more_) more_ = answer_.unlocked([&] { return writer_->write(text_, bytes); });
+        return bytes_of(text_);
+    }
+
+private:
+    nb::object terms_;
+    AnswerIn answer_;
+    std::unique_ptr<ResultWriter> writer_;
+    TextBuffer text_;
+    bool more_ = true;
+};
+
+template <void (*append)(TextBuffer&, std::string_view, SolutionRows, const TermTexts&)>
+nb::bytes line(std::string_view head, std::vector<std::string> variables, std::vector<IdsIn> columns,
+               const std::vector<std::size_t>& repeats, std::size_t rows, const TermTexts& terms) {
+    const AnswerIn answer(std::move(variables), std::move(columns), repeats, rows);
+    require_terms(answer.rows(), terms);
+    TextBuffer text;
+    answer.unlocked([&] { append(text, head, answer.rows(), terms); });
+    return bytes_of(text);
+}
+
+}  // namespace
+}  // namespace penstock
+
+void bind_answers(nb::module_& m) {
+    using namespace penstock;
+    m.def("answer_text", &answer_text, "format"_a, "variables"_a, "columns"_a, "repeats"_a, "rows"_a, "terms"_a);
+    nb::class_<AnswerText>(m, "AnswerText")
+        .def(nb::init<std::string_view, std::vector<std::string>, std::vector<IdsIn>, std::vector<std::size_t>,
+                      std::size_t, nb::object>(),
+             "format"_a, "variables"_a, "columns"_a, "repeats"_a, "rows"_a, "terms"_a)
+        .def("read", &AnswerText::read, "bytes"_a);
+    m.def("solutions_line", &line<append_solutions_line>, "head"_a, "variables"_a, "columns"_a, "repeats"_a, "rows"_a,
+          "terms"_a);
+    m.def("triples_line", &line<append_triples_line>, "head"_a, "variables"_a, "columns"_a, "repeats"_a, "rows"_a,
+          "terms"_a);
+    nb::class_<TextTerms, TermTexts>(m, "TextTerms")
+        .def(nb::init<>())
+        .def(
+            "id_of",
+            [](TextTerms& t, int kind, std::string_view lexical, std::string_view datatype, std::string_view lang) {
+                return t.id_of(term_view(kind, lexical, datatype, lang));
+            },
+            "kind"_a, "lexical"_a, "datatype"_a = "", "lang"_a = "")
+        .def("publish", [](const TextTerms&, nb::object ids) { return ids; }, "ids"_a);
+}

@@ -1,0 +1,71 @@
+#include "answers/result_writer.hpp"
+
+#include "answers/json_syntax.hpp"
+#include "answers/result_syntax.hpp"
+#include "answers/text_syntax.hpp"
+#include "answers/xml_syntax.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+
+/// The lines of a text, without their line feeds, in the order of their bytes, which is that of their code points.
+std::vector<std::string_view> sorted_lines(std::string_view text) {
+    std::vector<std::string_view> lines;
+    while (!text.empty()) {
+        const std::size_t end = text.find('\n');
+        lines.push_back(text.substr(0, end));
+        text.remove_prefix(end + 1);
+    }
+    std::sort(lines.begin(), lines.end());
+    return lines;
+}
+
+}  // namespace
+
+std::unique_ptr<ResultWriter> ResultWriter::of(ResultFormat format, SolutionRows rows, const TermTexts& terms) {
+    switch (format) {
+        case ResultFormat::Json:
+            return std::make_unique<SyntaxWriter<JsonSyntax<JsonEscapes>>>(std::move(rows), terms);
+        case ResultFormat::Xml:
+            return std::make_unique<SyntaxWriter<XmlSyntax>>(std::move(rows), terms);
+        case ResultFormat::Csv:
+            return std::make_unique<SyntaxWriter<CsvSyntax>>(std::move(rows), terms);
+        case ResultFormat::Tsv:
+            return std::make_unique<SyntaxWriter<TsvSyntax>>(std::move(rows), terms);
+        default:
+            return std::make_unique<SyntaxWriter<NTriplesSyntax>>(std::move(rows), terms);
+    }
+}
+
+void require_terms(const SolutionRows& rows, const TermTexts& terms) {
+    if (!terms.partial()) return;
+    std::vector<TermId> ids;
+    for (const SolutionColumn& column : rows.columns) ids.insert(ids.end(), column.values.begin(), column.values.end());
+    terms.require(ids);
+}
+
+void append_solutions_line(TextBuffer& out, std::string_view head, SolutionRows rows, const TermTexts& terms) {
+    const std::vector<std::string> variables = rows.variables;
+    SyntaxWriter<JsonSyntax<JsonLineEscapes>> writer(std::move(rows), terms);
+    out.append(head);
+    out.append(", ");
+    writer.syntax().open(out, variables);
+    writer.write_rows(out, kAll);
+    writer.syntax().end(out);
+}
+
+void append_triples_line(TextBuffer& out, std::string_view head, SolutionRows rows, const TermTexts& terms) {
+    TextBuffer triples;
+    SyntaxWriter<NTriplesSyntax>(std::move(rows), terms).write_rows(triples, kAll);
+    out.append(head);
+    out.append(R"(, "graph": ")");
+    for (const std::string_view line : sorted_lines(triples.text())) {
+        append_escaped<JsonLineEscapes>(out, line);
+        out.append("\\n");
+    }
+    out.append("\"}");
+}
+
+}  // namespace penstock
