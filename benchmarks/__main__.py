@@ -23,6 +23,7 @@ ALL = (
     "macro.window_growth",
     "macro.two_threads",
     "macro.lubm",
+    "macro.lubm_json",
     "macro.citybench",
     "macro.memory",
     "macro.kafka_ingest",
