@@ -64,9 +64,7 @@ def _sparq(data: Path) -> Answering:
     return answer
 
 
-def _row(
-    engine: penstock.Engine, peers: dict[str, Answering], text: str, what: str, *, small: bool, tiny: bool
-) -> Row:
+def _row(engine: penstock.Engine, peers: dict[str, Answering], text: str, what: str, *, small: bool, tiny: bool) -> Row:
     def answer() -> str:
         return engine.query(text).to_json()  # type: ignore[union-attr]
 
