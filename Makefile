@@ -81,6 +81,7 @@ test-tsan: $(VENV)/.dev ## Native tests that meet threads, under TSan
 	PYTHON=$(PY) $(NATIVE) tsan
 
 test-long: setup $(VENV)/.dev test-tsan test-long-spark ## Thousands of random cases, fuzzing, minutes of torn-read checks
+	PENSTOCK_LONG=1 PYTHON=$(PY) $(NATIVE) test 'store_(compaction|replace)'
 	$(PY) -m pytest -m "long and not spark"
 	tools/fuzz.sh
 

@@ -24,6 +24,7 @@ ALL = (
     "macro.two_threads",
     "macro.lubm",
     "macro.lubm_json",
+    "macro.updates",
     "macro.citybench",
     "macro.memory",
     "macro.kafka_ingest",

@@ -259,7 +259,8 @@ TEST_P(StoreRemoval, ShowsEachViewTheLastOperationOnEachEdgeThatItSees) {
 INSTANTIATE_TEST_SUITE_P(Sizes, StoreRemoval,
                          testing::Values(Case{1, 6, 2, 60, 8, 0}, Case{1, 6, 2, 60, 8, 2}, Case{3, 6, 2, 60, 8, 3},
                                          Case{1, 40, 5, 60, 60, 2}, Case{3, 40, 60, 40, 200, 2},
-                                         Case{3, 200, 2, 25, 3000, 2}));
+                                         Case{3, 200, 2, 25, 3000, 2}, Case{1, 300, 2, 80, 150, 0},
+                                         Case{1, 300, 3, 80, 150, 2}));
 
 TEST(StoreRemovals, AnOlderViewStillSeesWhatWasRemoved) {
     Fixture f;

@@ -40,6 +40,8 @@ public:
 
     /// Valid until the next call. Words of the running commit are not included.
     const ChangedList& find(layout::Offset entry);
+    /// Must precede the reuse of the entry's memory, and follow a rewriting of the list.
+    void forget(layout::Offset entry) { long_.erase(entry); }
     std::size_t bytes() const;
 
 private:

@@ -16,13 +16,12 @@ namespace penstock {
 
 namespace {
 
-// Version 4 may contain removal words; what has none is as in version 3, which is read too.
-constexpr std::string_view kMagic = "PENSTOCK-STORE-4", kOlderMagic = "PENSTOCK-STORE-3";
+constexpr std::string_view kMagic = "PENSTOCK-STORE-5";
 constexpr const char* kManifest = "manifest";
 constexpr std::uint64_t kMaxCopied = std::uint64_t{256} << 20;  // more changed bytes are written, not copied
 
 ByteReader manifest_reader(const std::string& bytes, const std::string& directory) {
-    return {bytes, bytes.starts_with(kOlderMagic) ? kOlderMagic : kMagic, "store " + directory};
+    return {bytes, kMagic, "store " + directory};
 }
 
 std::string random_name() {
@@ -183,9 +182,10 @@ std::unique_ptr<StoreCapture> Store::capture(const std::string& directory, const
     for (std::size_t i = 0; i < impl_->shards.size(); ++i) {
         const Shard& shard = *impl_->shards[i];
         SavedRegion since = goes_on ? known.regions[i] : SavedRegion{};
-        Changes changes(since, shard.region().content());
+        std::vector<Span> unused = shard.unused_spans();
+        Changes changes(since, shard.region().content(), unused);
         capture->changed += changes.bytes();
-        capture->shards.push_back({shard.header().shard, std::move(changes), std::move(since), shard.unused_spans()});
+        capture->shards.push_back({shard.header().shard, std::move(changes), std::move(since), std::move(unused)});
     }
     if (capture->changed <= kMaxCopied)
         for (auto& shard : capture->shards) shard.changes.copy();
@@ -193,6 +193,7 @@ std::unique_ptr<StoreCapture> Store::capture(const std::string& directory, const
         for (const auto& shard : capture->shards) capture->write_part(shard);
     put_labels(capture->outside, impl_->labels);
     put_history(capture->outside, impl_->history);
+    for (const auto& shard : impl_->shards) put_garbage(capture->outside, shard->garbage());
     return std::unique_ptr<StoreCapture>(new StoreCapture(std::move(capture)));
 }
 
@@ -232,6 +233,7 @@ std::unique_ptr<Store> Store::open(const std::string& saved, const std::string& 
     ByteReader outside(rest, "", "store " + saved);
     get_labels(outside, impl->labels);
     get_history(outside, shards, impl->history);
+    for (const auto& shard : impl->shards) shard->restore_garbage(get_garbage(outside, shard->header().used));
     outside.finish();
     for (const auto& shard : impl->shards)
         if (shard->header().published != impl->history.latest())

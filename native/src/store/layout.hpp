@@ -59,6 +59,18 @@ constexpr std::uint32_t length_of(std::uint64_t state) { return static_cast<std:
 
 constexpr bool is_extent(TermId head) { return tag_of(head) == Tag::Extent; }
 constexpr TermId extent_head(Offset extent) { return make_id(Tag::Extent, extent); }
+constexpr Offset extent_of(TermId head) { return head & (kMaxRegionBytes - 1); }
+
+/// A list that was rewritten without its removed values has such a head. Before its first extent is the state that the
+/// list had, and the number of its values then. A reader that meets that state with this head reads just those
+/// (lookup::settled_length). All extents of the rewritten list are full, or the list was empty.
+struct Rewritten {
+    std::uint64_t state;
+    std::uint64_t length;
+};
+inline constexpr TermId kRewritten = std::uint64_t{1} << 59;
+constexpr bool is_rewritten(TermId head) { return is_extent(head) && (head & kRewritten) != 0; }
+constexpr TermId rewritten_head(Offset extent) { return extent_head(extent) | kRewritten; }
 
 /// A piece of a list, followed by `capacity` values. Its first `sorted` values ascend (in base extents of bulk loads:
 /// all of them). `next` [word] is set before the entry's state publishes any value beyond this extent.

@@ -85,6 +85,11 @@ public:
         return hint.entry() == entry && hint.length() == length ? &hint : nullptr;
     }
     ListHint& put(const ListHint& hint);
+    void forget(layout::Offset entry) {
+        if (places_.empty()) return;
+        ListHint& hint = places_[place_of(entry)];
+        if (hint.entry() == entry) hint = {entry, 0, {0, 0}};
+    }
     void clear() {
         places_.clear();
         used_ = 0;

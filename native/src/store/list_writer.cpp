@@ -232,6 +232,12 @@ void ListWriter::abandon() {
     keep();
 }
 
+void ListWriter::forget(Offset offset) {
+    hints_.forget(offset);
+    if (const auto found = long_numbers_.find(offset); found != long_numbers_.end())
+        long_lists_[found->second - 1] = {};
+}
+
 std::size_t ListWriter::bytes() const {
     constexpr std::size_t kNode = sizeof(Offset) + sizeof(std::size_t) + 2 * sizeof(void*);
     std::size_t bytes = hints_.bytes() + long_lists_.capacity() * sizeof(LongList) + long_numbers_.size() * kNode;

@@ -55,6 +55,9 @@ public:
     /// words if the list `has_removals` from now on. LimitError if the list would reach 2^32 words.
     void append(layout::Offset entry, std::span<const TermId> values, Snapshot snapshot, bool has_removals);
 
+    /// Must precede the reuse of the entry's memory, and any change of the list that is not by append().
+    void forget(layout::Offset entry);
+
     /// keep() ends a published commit. abandon() ends one that rolls back, and discards the hints made by it.
     void keep() {
         hinted_ = false;

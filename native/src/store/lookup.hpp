@@ -129,7 +129,18 @@ void for_each_extent(const Memory& memory, ExtentAt place, std::uint32_t length,
         place.offset = layout::load_acquire(extent->next);  // the extent's header; the state published its values
     }
 }
-inline ExtentAt first_extent(TermId head) { return {payload_of(head), 0}; }
+inline ExtentAt first_extent(TermId head) { return {layout::extent_of(head), 0}; }
+
+inline constexpr std::uint32_t kAbsent = 0xFFFFFFFFu;
+
+/// The length of a list of which a reader has loaded this state, and then this head, while the list was rewritten: that
+/// of the new extent, which has all values that the list had. kAbsent unless the head is newer than the state.
+template <class Memory>
+std::uint32_t settled_length(const Memory& memory, std::uint64_t state, TermId head) {
+    if (!layout::is_rewritten(head)) return kAbsent;
+    const auto& rewritten = memory.template at<layout::Rewritten>(layout::extent_of(head) - sizeof(layout::Rewritten));
+    return rewritten.state == state ? static_cast<std::uint32_t>(rewritten.length) : kAbsent;
+}
 
 /// Calls visit(values, n) for the pieces of positions [begin, end) of a list. The caller has loaded the list's state
 /// before its head.
@@ -166,7 +177,6 @@ void for_each_removal(const Memory& memory, TermId head, std::uint32_t begin, st
     });
 }
 
-inline constexpr std::uint32_t kAbsent = 0xFFFFFFFFu;
 inline constexpr std::uint32_t kScanned = 64;   // unsorted values up to this number are scanned linearly
 inline constexpr std::uint32_t kBisected = 12;  // the same for sorted values
 

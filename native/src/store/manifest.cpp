@@ -95,6 +95,31 @@ void get_history(ByteReader& in, std::size_t shards, CommitHistory& history) {
     history.restore(latest, holds, std::move(records));
 }
 
+void put_garbage(ByteWriter& out, const std::vector<Garbage>& lists) {
+    out.put<std::uint64_t>(lists.size());
+    for (const Garbage& list : lists) {
+        out.put(list.entry);
+        out.put(list.vertex);
+        out.put(list.label);
+        out.put(static_cast<std::uint32_t>(list.dir) | std::uint32_t{list.many} << 1);
+    }
+}
+
+std::vector<Garbage> get_garbage(ByteReader& in, std::uint64_t size) {
+    std::vector<Garbage> lists(in.get_count(sizeof(Garbage::entry)));
+    for (Garbage& list : lists) {
+        list.entry = in.get<layout::Offset>();
+        list.vertex = in.get<TermId>();
+        list.label = in.get<Label>();
+        const auto bits = in.get<std::uint32_t>();
+        list.dir = (bits & 1) == 0 ? Dir::Out : Dir::In;
+        list.many = (bits & 2) != 0;
+        if (list.entry < layout::kHeaderBytes || list.entry + sizeof(layout::Entry) > size)
+            throw StorageError("the saved store has a list out of bounds");
+    }
+    return lists;
+}
+
 void put_spans(ByteWriter& out, const std::vector<Span>& spans) {
     out.put<std::uint64_t>(spans.size());
     for (const Span& span : spans) {

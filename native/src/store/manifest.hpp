@@ -1,5 +1,5 @@
 // The contents of a saved store's manifest besides file names: labels, the commits that bounds on streams may still
-// exclude, and unused memory. The `get_` functions throw StorageError.
+// exclude, unused memory, and lists that wait to be rewritten. The `get_` functions throw StorageError.
 #pragma once
 
 #include <vector>
@@ -8,6 +8,7 @@
 #include "store/history.hpp"
 #include "store/labels.hpp"
 #include "store/region.hpp"
+#include "store/shard.hpp"
 
 namespace penstock {
 
@@ -16,6 +17,9 @@ void get_labels(ByteReader& in, LabelTable& labels);
 
 void put_history(ByteWriter& out, const CommitHistory& history);
 void get_history(ByteReader& in, std::size_t shards, CommitHistory& history);
+
+void put_garbage(ByteWriter& out, const std::vector<Garbage>& lists);
+std::vector<Garbage> get_garbage(ByteReader& in, std::uint64_t size);  // in a region of `size` bytes
 
 void put_spans(ByteWriter& out, const std::vector<Span>& spans);
 std::vector<Span> get_spans(ByteReader& in, std::uint64_t size);  // in a region of `size` bytes

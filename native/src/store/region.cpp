@@ -28,6 +28,7 @@ constexpr std::uint64_t kSegment = std::uint64_t{1} << 20;
 // long. Small commits do not use them, because allocating a large page can take long (docs/adr/0013).
 constexpr std::uint64_t kLargePage = std::uint64_t{2} << 20;
 constexpr std::uint64_t kBlockAlign = 128;
+constexpr std::uint64_t kMinMerged = std::uint64_t{64} << 10;
 constexpr std::uint64_t kMinRemainder = 128;  // of a recycled span: smaller rests are not tracked
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t align) { return (value + align - 1) / align * align; }
@@ -53,6 +54,7 @@ Region::Region(Region&& other) noexcept
       arena_(other.arena_),
       free_(std::move(other.free_)),
       free_bytes_(other.free_bytes_),
+      small_(std::move(other.small_)),
       tracked_(std::move(other.tracked_)) {}
 
 namespace {
@@ -139,12 +141,13 @@ Region Region::load(SavedRegion& saved, std::uint64_t root, const std::string& d
     region.grown_ = mapped;
     region.take_pages(0, mapped);
     region.grown_ = 0;
-    read_parts(saved, root, directory, region.base_);
+    read_parts(saved, root, directory, region.base_, unused);
     const Header& header = region.header();
     if (header.magic != layout::kMagic || header.version != layout::kVersion || header.used != saved.bytes)
         throw StorageError("no region of this version was saved in " + directory);
     region.begin_epoch(mapped);
-    for (const Span& span : unused) region.free(span);
+    for (const Span& span : unused) region.free_bytes_ += span.end - span.begin;
+    region.keep_free(unused);
     return region;
 }
 
@@ -216,7 +219,9 @@ void Region::recycle() {
 
 bool Region::refill_arena(std::uint64_t bytes, std::uint64_t align) {
     const auto fits = [&](const Span& span) { return round_up(span.begin, align) + bytes <= span.end; };
-    const auto found = std::find_if(free_.begin(), free_.end(), fits);
+    auto found = free_.end();  // the smallest: large spans stay for large requests
+    for (auto span = free_.begin(); span != free_.end(); ++span)
+        if (fits(*span) && (found == free_.end() || span->end - span->begin < found->end - found->begin)) found = span;
     if (found == free_.end()) return false;
     const Span old = std::exchange(arena_, *found);
     free_.erase(found);
@@ -228,7 +233,9 @@ bool Region::refill_arena(std::uint64_t bytes, std::uint64_t align) {
 
 Offset Region::take(std::uint64_t bytes, std::uint64_t align) {
     if (free_bytes_ < bytes) return bump(bytes, align);
-    if (round_up(arena_.begin, align) + bytes > arena_.end && !refill_arena(bytes, align)) return bump(bytes, align);
+    const auto fits = [&] { return round_up(arena_.begin, align) + bytes <= arena_.end; };
+    if (!fits() && !refill_arena(bytes, align) && !(merge_small() && refill_arena(bytes, align)))
+        return bump(bytes, align);
     const Offset begin = round_up(arena_.begin, align);
     free_bytes_ -= begin + bytes - arena_.begin;  // an alignment gap is lost: under 128 bytes per table
     arena_.begin = begin + bytes;
@@ -237,7 +244,11 @@ Offset Region::take(std::uint64_t bytes, std::uint64_t align) {
 
 Offset Region::allocate(std::uint64_t bytes) {
     bytes = round_up(bytes, 8);
-    const Offset begin = take(bytes, 8);
+    Offset begin = small_.bytes() == 0 ? 0 : small_.take(bytes);
+    if (begin != 0)
+        free_bytes_ -= bytes;
+    else
+        begin = take(bytes, 8);
     if (!tracked_.empty() && tracked_.back().end == begin)
         tracked_.back().end = begin + bytes;
     else
@@ -273,8 +284,39 @@ void Region::free(Span span) {
         free_.insert(next, span);
 }
 
+void Region::reuse(Span span) {
+    const std::uint64_t bytes = span.end - span.begin;
+    if (bytes > FreeBlocks::kMost) return free(span);
+    recycle();
+    small_.put(span);
+    free_bytes_ += bytes;
+    freed_small_ += bytes;
+}
+
+/// Called before the region grows: adjacent small blocks become larger spans. It visits all of them, and therefore does
+/// nothing unless blocks of a good part of the region have become free since the last time.
+bool Region::merge_small() {
+    if (freed_small_ < kMinMerged || freed_small_ < header().used / 32) return false;
+    freed_small_ = 0;
+    keep_free(small_.take_all());
+    return true;
+}
+
+/// Makes free_ and small_ of what is in free_ and the given spans, and merges adjacent ones.
+void Region::keep_free(std::vector<Span> spans) {
+    spans.insert(spans.end(), free_.begin(), free_.end());
+    free_.clear();
+    for (const Span& span : merged(std::move(spans))) {
+        if (span.end - span.begin > FreeBlocks::kMost)
+            free_.push_back(span);
+        else
+            small_.put(span);
+    }
+}
+
 std::vector<Span> Region::free_spans() const {
     std::vector<Span> spans = free_;
+    small_.append_to(spans);
     if (arena_.end > arena_.begin) spans.push_back(arena_);
     return spans;
 }

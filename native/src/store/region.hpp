@@ -9,16 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "store/free_blocks.hpp"
 #include "store/layout.hpp"
 #include "store/saved_region.hpp"
 
 namespace penstock {
-
-/// A half-open range of a region's bytes.
-struct Span {
-    layout::Offset begin = 0;
-    layout::Offset end = 0;
-};
 
 /// The path of a region's file in a directory. Empty if `directory` is empty: the region is anonymous memory.
 std::string region_file(const std::string& directory, const std::string& name);
@@ -65,6 +60,9 @@ public:
     layout::Offset allocate_block(std::uint64_t bytes);
     /// Frees memory that no reader of this process can reach any longer.
     void free(Span span);
+    /// As free(). Small blocks are kept by size, so that the memory of short lists, which come and go, is found at
+    /// once.
+    void reuse(Span span);
 
     std::uint64_t used_bytes() const { return header().used - free_bytes_; }
     /// All unused spans below header().used.
@@ -84,18 +82,22 @@ private:
     layout::Offset take(std::uint64_t bytes, std::uint64_t align);
     layout::Offset bump(std::uint64_t bytes, std::uint64_t align);
     void recycle();
+    bool merge_small();
+    void keep_free(std::vector<Span> spans);
     bool refill_arena(std::uint64_t bytes, std::uint64_t align);
 
     std::string path_;
     std::uint64_t reserve_bytes_;
     int fd_ = -1;  // -1 without a file
     char* base_ = nullptr;
-    bool live_ = false;             // the header is complete
-    Span arena_;                    // a recycled span; small requests are allocated from it
-    std::vector<Span> free_;        // other free spans, by address
-    std::uint64_t free_bytes_ = 0;  // in arena_ and free_
-    std::vector<Span> tracked_;     // allocations of the running commit
-    std::uint64_t grown_ = 0;       // bytes by which the running commit grew the region
+    bool live_ = false;              // the header is complete
+    Span arena_;                     // a recycled span; small requests are allocated from it
+    std::vector<Span> free_;         // other free spans, by address
+    std::uint64_t free_bytes_ = 0;   // in arena_, free_ and small_
+    FreeBlocks small_;               // free blocks of reuse()
+    std::uint64_t freed_small_ = 0;  // bytes given to small_ since merge_small()
+    std::vector<Span> tracked_;      // allocations of the running commit
+    std::uint64_t grown_ = 0;        // bytes by which the running commit grew the region
 };
 
 }  // namespace penstock

@@ -1,7 +1,7 @@
 // The saved form of a region, and the changes since (ADR 39). It is a chain of parts. Each part is a file of spans of
-// the region's bytes; a later part overrides earlier ones, and the first part covers all bytes. Changed blocks are
-// found by comparing checksums. Writers therefore need not mark what they change, and no change can be missed
-// (docs/adr/0039 gives the cost).
+// the region's bytes; a later part overrides earlier ones, and all parts together cover all blocks that have used
+// bytes. Changed blocks are found by comparing checksums. Writers therefore need not mark what they change, and no
+// change can be missed (docs/adr/0039 gives the cost).
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "store/free_blocks.hpp"
+
 namespace penstock {
 
 inline constexpr std::size_t kSavedBlock = 1024;
+inline constexpr std::uint64_t kUnusedBlock = 0;  // instead of its checksum: the block is not saved
 
 struct SavedPart {
     std::string name;  // of the file
@@ -25,18 +28,21 @@ struct SavedRegion {
     std::vector<SavedPart> parts;
 
     std::uint64_t root() const;  // checksum of the whole
-    /// Whether a new first part is cheaper to read than the chain: too many parts, or more bytes than one new part.
+    /// Bytes of the blocks that have used bytes.
+    std::uint64_t used_bytes() const;
+    /// Whether one new part should replace the chain: too many parts, or many more bytes than the new part would have.
     bool long_chain() const;
 };
 
-/// The checksums of the blocks of `content`.
-std::vector<std::uint64_t> block_sums(std::string_view content);
+/// The checksums of the blocks of `content`; kUnusedBlock for those within unused spans, which ascend and do not touch.
+std::vector<std::uint64_t> block_sums(std::string_view content, const std::vector<Span>& unused);
 
 /// The changes of a region since it was saved: spans, and after copy() a copy of their bytes, so that the region may
 /// change again.
 class Changes {
 public:
-    Changes(const SavedRegion& since, std::string_view content);
+    /// `unused` as in block_sums().
+    Changes(const SavedRegion& since, std::string_view content, const std::vector<Span>& unused);
 
     std::uint64_t bytes() const { return bytes_; }
     /// Copies the bytes. Without it the region must not change before write().
@@ -56,9 +62,11 @@ private:
     std::vector<char> copy_;
 };
 
-/// Assembles the chain in `memory`, which has the region's size, and stores its block checksums in `saved`.
-/// StorageError names the damaged file, or states that the parts do not make what was saved.
-void read_parts(SavedRegion& saved, std::uint64_t root, const std::string& directory, char* memory);
+/// Assembles the chain in `memory`, which has the region's size, and stores its block checksums in `saved`. The content
+/// of unused blocks is undefined. StorageError names the damaged file, or states that the parts do not make what was
+/// saved.
+void read_parts(SavedRegion& saved, std::uint64_t root, const std::string& directory, char* memory,
+                const std::vector<Span>& unused);
 
 /// Merges the chain into one new part `name` and verifies the checksums on the way. StorageError.
 SavedPart merge_parts(const SavedRegion& saved, const std::string& directory, const std::string& name);

@@ -68,6 +68,7 @@ Offset Shard::make_label_row(Label label) {
 void Shard::begin(Snapshot snapshot, CommitSource source) {
     snapshot_ = snapshot;
     source_ = source;
+    shorten();  // before its entries may be reused
     table_.collect(history_.oldest_reader());
     logs_.release_before(history_.floor());
 }
@@ -237,8 +238,7 @@ void Shard::reassert(Dir dir, const Keyed& end) {
 // Adds the vertices that got a label for the first time to the lists of their labels. The vertices ascend, and a
 // counting sort by label preserves that order.
 void Shard::append_index(Dir dir) {
-    if (!changed_labels_[static_cast<int>(dir)].empty() || !turns_[static_cast<int>(dir)].empty())
-        return change_index(dir);
+    if (has_removals_) return change_index(dir);
     auto& items = index_[static_cast<int>(dir)];
     std::vector<Label> labels;
     for (const IndexItem& item : items) {
@@ -308,10 +308,13 @@ void Shard::publish() {
     region_.keep();
     lists_.keep();
     logs_.keep();
+    if (header().commits == 0)  // otherwise lists are not rewritten
+        for (const Garbage& list : new_garbage_) queue(list);
     forget_commit();
 }
 
 void Shard::forget_commit() {
+    new_garbage_.clear();
     slots_.clear();
     appends_.clear();
     reassertions_.clear();
@@ -354,7 +357,7 @@ std::vector<Span> Shard::unused_spans() const {
     std::vector<Span> spans = region_.free_spans();
     for (Span span : table_.retired()) spans.push_back(span);
     for (Span span : logs_.spans()) spans.push_back(span);
-    return spans;
+    return merged(std::move(spans));
 }
 
 }  // namespace penstock

@@ -1,9 +1,12 @@
 // One shard of the stored graph: look-ups in its region for readers of this process, and the writer of its commits.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "store/changed_lists.hpp"
@@ -24,6 +27,16 @@ struct Keyed {
     TermId vertex;
     Label label;
     TermId value;
+};
+
+/// A list that has removed values. `vertex` is kUnbound for the index list of the label. `many`: so many that memory
+/// counts; the others are rewritten because look-ups in them are slow.
+struct Garbage {
+    layout::Offset entry;
+    TermId vertex;
+    Label label;
+    Dir dir;
+    bool many;
 };
 
 /// Receives the ends of a commit that are not what the lists say already. Members may be nullptr: all ends are changes.
@@ -67,8 +80,10 @@ public:
     void set_vts(std::uint32_t stream, std::int64_t batch);
     void retire() { region_.retire(); }
     std::uint64_t used_bytes() const { return region_.used_bytes(); }
-    std::size_t index_bytes() const { return lists_.bytes() + changed_.bytes(); }
-    /// The parts of the region's used bytes that the next incarnation may reuse.
+    std::size_t index_bytes() const;
+    std::vector<Garbage> garbage() const;  // lists that wait to be rewritten
+    void restore_garbage(std::span<const Garbage> lists);
+    /// The parts of the region's used bytes that the next incarnation may reuse, ascending. They do not touch.
     std::vector<Span> unused_spans() const;
 
 private:
@@ -95,6 +110,9 @@ private:
     void publish_log(const AppendLog& log) { logs_.add(snapshot_, source_, log); }
     void skip_log() { logs_.release_before(history_.floor()); }
     void publish();
+    /// Called between commits: rewrites lists that have many removed values, and frees what was only theirs. Not
+    /// possible where readers in other processes use the logs, because they may combine an old list with a new state.
+    void compact();
     void abandon();
     void forget_commit();
 
@@ -139,8 +157,22 @@ private:
     void append_list(layout::Offset entry, std::span<const TermId> values);
     void append_index(Dir dir);
     void count_removals();
+    void queue_if_worth(Garbage list, std::uint64_t length, std::uint64_t values);
+    void queue(const Garbage& list);
+    bool may_rewrite(layout::Offset entry) const;
+    bool compact_first(std::deque<layout::Offset>& lists);
+    std::vector<TermId> sorted_values_of(TermId head, std::uint32_t length) const;
+    void rewrite(const Garbage& list);
+    layout::Offset write_extents(std::span<const TermId> values, std::uint64_t old_state);
+    void shorten();
+    void retire_extents(TermId head, std::uint32_t length);
+    bool is_dead(const layout::Slot& slot) const;
+    void drop_dead(std::size_t part);
+    void retire_record(layout::Offset record);
     void change_index(Dir dir);
-    void change_index_of(Label label, Dir dir, std::span<const IndexItem> items, std::span<const IndexTurn> turns);
+    void collect_index_words(layout::Offset entry, std::span<const IndexItem> items, std::span<const IndexTurn> turns);
+    void change_index_of(Label label, Dir dir, std::span<const IndexItem> items, std::span<const IndexTurn> turns,
+                         bool marks);
     layout::Offset make_label_row(Label label);
 
     Region region_;
@@ -150,10 +182,24 @@ private:
     ListWriter lists_;
     ChangedLists changed_;
     RemovalCounts removal_counts_;
+    bool has_removals_ = false;  // some commit has removed edges, or was to remove some
     TableWriter table_;
     LogRing logs_;
 
+    // Lists to rewrite
+    std::unordered_map<layout::Offset, Garbage> garbage_;         // by entry
+    std::deque<layout::Offset> many_, few_;                       // their entries, and of lists that were rewritten
+    std::array<std::uint64_t, layout::Table::kParts> emptied_{};  // lists since the part was last rebuilt
+    struct Short {
+        layout::Offset entry;
+        Snapshot since;
+    };
+    std::deque<Short> short_;                                   // rewritten lists with at most one value
+    std::unordered_map<layout::Offset, Snapshot> short_since_;  // what holds of these, by entry
+    std::uint64_t budget_ = 0;                                  // words that may be rewritten now
+
     // The running commit
+    std::vector<Garbage> new_garbage_;
     Snapshot snapshot_ = 0;
     CommitSource source_;
     std::vector<TermId> values_;

@@ -57,6 +57,7 @@ void Shard::count_removals() {
                                      [&](TermId word, std::uint32_t) { removals += Removal::restores(word) ? 0 : 1; });
             removal_counts_.reserve(label);
             removal_counts_.set(label, dir, removals);
+            has_removals_ = true;
         }
 }
 
@@ -137,7 +138,10 @@ void Shard::change_list(Dir dir, Offset entry, std::span<const Keyed> added, std
         edges.removed += fewer;
     }
     const std::uint32_t after = before + more - fewer;
+    queue_if_worth({entry, end.vertex, end.label, dir, false},
+                   layout::length_of(region_.at<Entry>(entry).state) + values_.size(), after);
     if ((before == 0) != (after == 0)) turns_[static_cast<int>(dir)].push_back({end.label, end.vertex, before == 0});
+    if (fewer > 0) has_removals_ = true;
     if (fewer > 0) changed_labels_[static_cast<int>(dir)].push_back(end.label);
 }
 
@@ -146,10 +150,15 @@ void Shard::change_index(Dir dir) {
     auto& items = index_[static_cast<int>(dir)];
     auto& turns = turns_[static_cast<int>(dir)];
     auto& labels = changed_labels_[static_cast<int>(dir)];
-    for (const IndexItem& item : items) labels.push_back(item.label);
+    const auto sort_labels = [&] {
+        std::sort(labels.begin(), labels.end());
+        labels.erase(std::unique(labels.begin(), labels.end()), labels.end());
+    };
     for (const IndexTurn& turn : turns) labels.push_back(turn.label);
-    std::sort(labels.begin(), labels.end());
-    labels.erase(std::unique(labels.begin(), labels.end()), labels.end());
+    sort_labels();
+    const std::vector<Label> marked = labels;
+    for (const IndexItem& item : items) labels.push_back(item.label);
+    sort_labels();
     // Stable: the vertices of a label ascend.
     const auto by_label = [](const auto& a, const auto& b) { return a.label < b.label; };
     std::stable_sort(items.begin(), items.end(), by_label);
@@ -160,30 +169,48 @@ void Shard::change_index(Dir dir) {
         const auto of_label = [&](const auto& item) { return item.label == label; };
         const auto new_here = take_while(items_left, of_label);
         const auto turns_here = take_while(turns_left, of_label);
-        change_index_of(label, dir, new_here, turns_here);
+        change_index_of(label, dir, new_here, turns_here, std::binary_search(marked.begin(), marked.end(), label));
     }
     items.clear();
 }
 
-/// Marks the index list of a label from which edges were removed, even if no vertex was: to a view that excludes other
-/// commits, it may still show a vertex without visible edges (StoreView::vertices).
-void Shard::change_index_of(Label label, Dir dir, std::span<const IndexItem> items, std::span<const IndexTurn> turns) {
-    removal_counts_.reserve(label);
+/// Words that add a vertex to the index list of a label, or remove it. A vertex whose record was dropped, or whose
+/// label is new, may still be in the list, removed; one without edges is not there if the list was rewritten since.
+void Shard::collect_index_words(Offset entry, std::span<const IndexItem> items, std::span<const IndexTurn> turns) {
+    const bool marked = layout::has_removals(region_.at<Entry>(entry).state);
+    const auto add = [&](TermId vertex, bool restores) {
+        const std::uint32_t position = marked || !restores ? lists_.find(entry, vertex) : kAbsent;
+        index_values_.push_back(position == kAbsent ? vertex : Removal::make(position, restores));
+    };
+    index_values_.clear();
+    for (const IndexItem& item : items) add(item.vertex, true);
+    for (const IndexTurn& turn : turns) add(turn.vertex, turn.restores);
+    std::sort(index_values_.begin(), index_values_.end());
+}
+
+/// Marks the index list of a label from which edges were removed (`marks`), even if no vertex was: to a view that
+/// excludes other commits, it may still show a vertex without visible edges (StoreView::vertices).
+void Shard::change_index_of(Label label, Dir dir, std::span<const IndexItem> items, std::span<const IndexTurn> turns,
+                            bool marks) {
     const Offset entry =
         make_label_row(label) + offsetof(LabelRow, vertices) + static_cast<std::size_t>(dir) * sizeof(Entry);
-    index_values_.clear();
-    for (const IndexItem& item : items) index_values_.push_back(item.vertex);
-    for (const IndexTurn& turn : turns)
-        index_values_.push_back(Removal::make(lists_.find(entry, turn.vertex), turn.restores));
-    std::sort(index_values_.begin(), index_values_.end());
+    collect_index_words(entry, items, turns);
     const std::uint64_t state = region_.at<Entry>(entry).state;
-    if (!index_values_.empty()) lists_.append(entry, index_values_, snapshot_, true);
-    if (index_values_.empty() && layout::has_removals(state)) return;
-    const std::uint32_t length = layout::length_of(state);
-    if (index_values_.empty())
+    if (!marks && !layout::has_removals(state)) return append_list(entry, index_values_);
+    removal_counts_.reserve(label);
+    const std::uint32_t length = layout::length_of(state), more = static_cast<std::uint32_t>(index_values_.size());
+    if (more > 0) {
+        std::uint64_t values = vertex_count(label, dir) + items.size();
+        for (const IndexTurn& turn : turns) values = turn.restores ? values + 1 : values - 1;
+        queue_if_worth({entry, kUnbound, label, dir, false}, length + more, values);
+        lists_.append(entry, index_values_, snapshot_, true);
+    } else if (!layout::has_removals(state)) {
         publication_.store(region_.at<Entry>(entry).state,
                            layout::make_state(snapshot_, length) | layout::kHasRemovals);
-    appends_.push_back({entry, length, static_cast<std::uint32_t>(index_values_.size()), layout::last_of(state)});
+    } else {
+        return;
+    }
+    appends_.push_back({entry, length, more, layout::last_of(state)});
 }
 
 }  // namespace penstock

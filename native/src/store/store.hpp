@@ -72,7 +72,8 @@ public:
     Snapshot latest() const;
 
     /// Removes edges and adds others, as one snapshot. An edge that is in both is added. Readers of older snapshots
-    /// continue to see what was removed. The memory of removed edges is not reclaimed yet.
+    /// continue to see what was removed. Its memory is reclaimed once no reader needs it, unless the store publishes
+    /// append logs (ADR 72).
     Changed change(std::span<const Edge> removed, std::span<const Edge> added, CommitSource source);
 
     /// A commit whose number the caller chooses: latest() + 1, used even if nothing in it is new or belongs to a local

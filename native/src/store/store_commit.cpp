@@ -39,6 +39,7 @@ void StoreCommit::publish(bool logs_in_regions) {
     };
     if (!history_.can_be_excluded(source_) && history_.publish_unlogged(snapshot_, store_words)) {
         for (const auto& shard : shards_) shard->skip_log();
+        if (!logs_in_regions) compact();
         return;
     }
     auto record = std::make_unique<CommitRecord>(CommitRecord{snapshot_, source_, {}});
@@ -49,6 +50,11 @@ void StoreCommit::publish(bool logs_in_regions) {
     history_.add(std::move(record));
     store_words();
     history_.publish(snapshot_, source_);
+    if (!logs_in_regions) compact();
+}
+
+void StoreCommit::compact() const {
+    for (const auto& shard : shards_) shard->compact();
 }
 
 }  // namespace penstock

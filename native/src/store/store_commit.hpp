@@ -40,6 +40,8 @@ public:
     void publish(bool logs_in_regions);
 
 private:
+    void compact() const;
+
     std::span<const std::unique_ptr<Shard>> shards_;
     CommitHistory& history_;
     Snapshot snapshot_;

@@ -42,8 +42,16 @@ StoreView::List StoreView::load(const Shard& shard, Offset offset) const {
     // State before head: see layout::Entry.
     const std::uint64_t state = layout::load_acquire(entry.state);
     const TermId head = layout::load_acquire(entry.head);
-    const bool whole = layout::whole_before(state, visibility_.first_excluded);
-    return {&shard, offset, head, state, layout::length_of(state), whole};
+    if (layout::whole_before(state, visibility_.first_excluded))
+        return {&shard, offset, head, state, layout::length_of(state), true};
+    return load_changed(shard, offset, state, head);
+}
+
+/// A list that is not whole, unless it is being rewritten.
+StoreView::List StoreView::load_changed(const Shard& shard, Offset offset, std::uint64_t state, TermId head) const {
+    const std::uint32_t settled = lookup::settled_length(shard.region(), state, head);
+    if (settled != lookup::kAbsent) return {&shard, offset, head, state, settled, true};
+    return {&shard, offset, head, state, layout::length_of(state), false};
 }
 
 void StoreView::find_records(std::span<const TermId> keys, Dir dir, Offset* records) const {
@@ -68,7 +76,7 @@ void StoreView::find_lists(std::span<const TermId> keys, Label label, Dir dir, L
         const Shard& shard = shard_for(keys[i]);
         const Offset entry = records[i] == 0 ? 0 : shard.find_entry(records[i], keys[i], label, dir);
         lists[i] = load(shard, entry);
-        if (layout::is_extent(lists[i].head)) prefetch_extent(shard, payload_of(lists[i].head), lists[i].length);
+        if (layout::is_extent(lists[i].head)) prefetch_extent(shard, layout::extent_of(lists[i].head), lists[i].length);
     }
 }
 
@@ -200,7 +208,7 @@ bool StoreView::list_contains(const List& list, TermId value) const {
 /// The values of a list that is one sorted array; empty for other lists.
 std::span<const TermId> StoreView::sorted_values(const List& list) const {
     if (!list.whole || !layout::is_extent(list.head)) return {};
-    const auto& first = list.shard->region().at<layout::ListExtent>(payload_of(list.head));
+    const auto& first = list.shard->region().at<layout::ListExtent>(layout::extent_of(list.head));
     return {first.values(), first.sorted < list.length ? 0 : list.length};
 }
 
@@ -274,7 +282,7 @@ bool StoreView::quickly_searched(const List& list) const {
     constexpr std::uint32_t kBisectedInCache = 4096;
     if (list.length <= lookup::kScanned) return true;
     if (list.length > kBisectedInCache) return false;
-    const auto& first = list.shard->region().at<layout::ListExtent>(payload_of(list.head));
+    const auto& first = list.shard->region().at<layout::ListExtent>(layout::extent_of(list.head));
     return list.length - std::min(first.sorted, list.length) <= lookup::kScanned;
 }
 
@@ -363,7 +371,7 @@ bool StoreView::has_edges(Label label) const {
         const Offset row = shard == nullptr ? 0 : shard->label_row(label);
         if (row == 0) return false;
         const List index = load(*shard, index_entry(row, Dir::Out));
-        if (index.whole || visibility_.excluded.empty()) return visible(index);
+        if (visibility_.excluded.empty() || (index.whole && !layout::has_removals(index.state))) return visible(index);
         append_vertices(*shard, label, Dir::Out, subjects);
         return !subjects.empty();
     });

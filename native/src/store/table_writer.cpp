@@ -133,12 +133,13 @@ std::uint64_t TableWriter::hash_of(const Slot& slot) const {
 }
 
 // Chain by chain: buckets of both generations are in hash order, so both are traversed sequentially.
-bool TableWriter::copy(Offset from, Offset to) {
+bool TableWriter::copy(Offset from, Offset to, const std::function<bool(const Slot&)>& dead) {
     const std::uint64_t buckets = region_.at<Table>(from).buckets;
     for (std::uint64_t i = 0; i < buckets; ++i)
         for (Offset at = Table::bucket_at(from, i); at != 0; at = region_.at<Bucket>(at).overflow)
             for (const Slot& slot : region_.at<Bucket>(at).slots) {
                 if (slot.key == 0) continue;  // free, or claimed by the running commit
+                if (dead && dead(slot)) continue;
                 Slot* copy = claim_slot(to, hash_of(slot));
                 if (copy == nullptr) return false;
                 *copy = slot;
@@ -146,24 +147,30 @@ bool TableWriter::copy(Offset from, Offset to) {
     return true;
 }
 
-void TableWriter::grow(std::size_t part, std::uint64_t slots, Snapshot snapshot) {
+void TableWriter::replace(std::size_t part, std::uint64_t slots, Snapshot since,
+                          const std::function<bool(const Slot&)>& dead) {
     const Offset old = current(part);
-    Offset larger = make_table(slots);
-    while (!copy(old, larger)) {
-        region_.free(block_of(larger));
+    Offset made = make_table(slots);
+    while (!copy(old, made, dead)) {
+        region_.free(block_of(made));
         slots += slots / 4 + kFirstSlots;
-        larger = make_table(slots);
+        made = make_table(slots);
     }
-    layout::store_release(region_.header().tables[part], word_of(larger));  // publishes the copied slots
-    retire(block_of(old), snapshot);
+    layout::store_release(region_.header().tables[part], word_of(made));  // publishes the copied slots
+    retire(block_of(old), since);
+}
+
+void TableWriter::grow(std::size_t part, std::uint64_t slots, Snapshot snapshot) { replace(part, slots, snapshot, {}); }
+
+void TableWriter::drop(std::size_t part, const std::function<bool(const Slot&)>& dead, Snapshot since) {
+    std::uint64_t left = 0;
+    for_each_slot(part, [&](const Slot& slot) { left += dead(slot) ? 0 : 1; });
+    replace(part, left + left / 8 + kFirstSlots, since, dead);
 }
 
 void TableWriter::collect(Snapshot oldest_reader) {
-    std::erase_if(retired_, [&](const Retired& old) {
-        if (old.since > oldest_reader) return false;
-        region_.free(old.block);
-        return true;
-    });
+    for (; !retired_.empty() && retired_.front().since <= oldest_reader; retired_.pop_front())
+        region_.reuse(retired_.front().block);
 }
 
 std::vector<Span> TableWriter::retired() const {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -33,9 +35,23 @@ public:
 
     /// Frees generations that no reader at `oldest_reader` or later can use.
     void collect(Snapshot oldest_reader);
-    /// Queues a generation (or another block) for collect().
+    /// Queues a generation (or another block) for collect(). No earlier block may have a later `since`.
     void retire(Span block, Snapshot since) { retired_.push_back({block, since}); }
     std::vector<Span> retired() const;
+    /// Replaces a part's generation by one without the slots for which dead(slot) is true. LimitError.
+    void drop(std::size_t part, const std::function<bool(const layout::Slot&)>& dead, Snapshot since);
+    /// Visits the published slots of a part.
+    template <class Visit>
+    void for_each_slot(std::size_t part, Visit visit) const {
+        const layout::Offset table = current(part);
+        const std::uint64_t buckets = region_.at<layout::Table>(table).buckets;
+        for (std::uint64_t i = 0; i < buckets; ++i)
+            for (layout::Offset at = layout::Table::bucket_at(table, i); at != 0;
+                 at = region_.at<layout::Bucket>(at).overflow)
+                for (const layout::Slot& slot : region_.at<layout::Bucket>(at).slots)
+                    if (slot.key != 0) visit(slot);
+    }
+    std::uint64_t slots(std::size_t part) const { return header_of(part).slots; }
 
 private:
     struct Retired {
@@ -49,7 +65,9 @@ private:
     void claim_again(Slots slots, std::size_t part, Snapshot snapshot);
     layout::Offset make_table(std::uint64_t slots);
     void grow(std::size_t part, std::uint64_t slots, Snapshot snapshot);
-    bool copy(layout::Offset from, layout::Offset to);
+    bool copy(layout::Offset from, layout::Offset to, const std::function<bool(const layout::Slot&)>& dead);
+    void replace(std::size_t part, std::uint64_t slots, Snapshot since,
+                 const std::function<bool(const layout::Slot&)>& dead);
     std::uint64_t hash_of(const layout::Slot& slot) const;
     layout::Offset current(std::size_t part) const { return layout::Table::offset_of(region_.header().tables[part]); }
     std::uint64_t word_of(layout::Offset table) const {
@@ -59,7 +77,7 @@ private:
     Span block_of(layout::Offset table) const;
 
     Region& region_;
-    std::vector<Retired> retired_;
+    std::deque<Retired> retired_;  // `since` ascends
 };
 
 }  // namespace penstock
