@@ -1,5 +1,5 @@
-"""The coordinator's requests over HTTP. A standby instance sends them on to the active instance; it responds 503 if it
-knows none.
+"""The coordinator's requests over HTTP. A standby instance forwards them to the active instance. It responds with 503
+if it knows no active instance.
 
 - PUT, GET, DELETE /streams/NAME: JSON with `iri` and settings. POST /streams: several, by name
 - PUT, GET, DELETE /queries/NAME: the query's text; ?base=, ?topic=, ?max_catch_up=; ?wait= maximum seconds to wait for

@@ -50,7 +50,7 @@ MAX_NAME_BYTES = 1_024
 
 class Beginning(NamedTuple):
     """Where a newly declared stream begins: the version of its predicate filter, and the end offsets of its topics by
-    partition. They are not zero if the stream's IRI or topics were used before (see `StreamDeclaration`).
+    partition. The offsets are not zero if the stream's IRI or topics were used before (see `StreamDeclaration`).
     """
 
     filter_version: int = 0

@@ -1,8 +1,8 @@
 """Assignment of buckets to engines and of shards to stores: pure functions of the previous placement and the last
 heartbeats.
 
-An engine gets buckets once it is near the end of the log, or if no engine is. A shard that another store still serves
-moves only when its new store has brought it up to date (ADR 58).
+An engine gets buckets once it is near the end of the log. If no engine is near the end, all engines get buckets. A
+shard that another store still serves moves only when its new store has brought it up to date (ADR 58).
 """
 
 from __future__ import annotations

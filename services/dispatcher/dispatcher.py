@@ -342,7 +342,7 @@ class Dispatcher:
             reader.close()
 
     def close(self) -> None:
-        """Close the log clients. The next instance reads tuples again whose batches are not written."""
+        """Close the log clients. The next instance reads the tuples of unwritten batches again."""
         self._writer.close()
         self._reader.close()
         self._declared.close()

@@ -1,4 +1,4 @@
-"""Which operations on which Kafka resources each service and kind of user needs, and no others.
+"""Defines the least permissions of each service and kind of user: operations on Kafka resources.
 
 Kafka grants Describe together with Read, Write, Alter and Delete. An ACL therefore contains Describe only if it
 contains none of these operations. If the brokers deny an operation that a service needs, the service reports this when
@@ -110,7 +110,7 @@ def required_acls(principal: Principal, cluster: Cluster) -> list[Acl]:
 
 
 def used_topics(principal: Principal, topics: ClusterTopics) -> list[Topic]:
-    """Return the topics of every cluster that a principal uses."""
+    """Return the topics that a principal uses and that exist in every cluster."""
     own = [acl for acl in required_acls(principal, Cluster(topics.names.prefix)) if acl.kind == "topic"]
     return [topic for topic in topics.all() if any(acl.covers(topic.name) for acl in own)]
 

@@ -151,8 +151,8 @@ class Client:
 
     @property
     def queries(self) -> dict[str, ClusterQuery]:
-        """The standing queries, by name. This client also receives the evaluations of other clients' queries, from now
-        on.
+        """The standing queries, by name, including those of other clients. From this access on, this client receives
+        the evaluations of all of them.
         """
         reply = json.loads(self._coordinator("GET", "/queries"))
         for name, record in reply.items():

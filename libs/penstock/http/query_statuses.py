@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 def routes(status: Callable[[str], QueryStatus | None]) -> list[BaseRoute]:
-    """Return the route /queries/NAME/status. `status` runs in worker threads; None: no such query here."""
+    """Return the route /queries/NAME/status. `status` runs in worker threads. It returns None if the query is not
+    evaluated here.
+    """
 
     async def found(request: Request) -> Response:
         name = request.path_params["name"]

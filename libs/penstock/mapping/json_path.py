@@ -1,4 +1,4 @@
-"""JSONPath (RFC 9535): the part that needs no search and no filter. Names, indexes and wildcards."""
+"""A part of JSONPath (RFC 9535): names, indexes and wildcards, without search and filters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PLAIN = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def parse_path(text: str) -> Path:
-    """Return the steps of a path. A text that does not begin with `$` is a path below `$`, as in R2RML-era mappings.
+    """Return the steps of a path. A text that does not begin with `$` is a path below `$`, as in older mappings.
     DataError if the path is invalid or has search (`..`), filters or slices.
     """
     steps: list[str | int | None] = []

@@ -42,10 +42,10 @@ class MappedEvent(NamedTuple):
 class StreamMapping:
     """A compiled mapping. `settings`: as in the declaration of a stream.
 
-    rml: an RML mapping in Turtle; or context: a JSON-LD context for JSON messages without one. format: of the messages,
-    "json" (default), "ndjson" or "csv". base: the IRI for relative IRIs. events: JSONPath of the events of a message;
-    by default, a JSON message is one event. Each line of NDJSON and each row of CSV is an event. time: the rule for
-    event times, see `EventTimes`.
+    rml: an RML mapping in Turtle; or context: a JSON-LD context for JSON messages without one. format: the format of
+    the messages, "json" (default), "ndjson" or "csv". base: the IRI for relative IRIs. events: JSONPath of the events
+    of a message; by default, a JSON message is one event. Each line of NDJSON and each row of CSV is an event. time:
+    the rule for event times, see `EventTimes`.
 
     DataError, with the name of the setting, if a setting is invalid.
     """

@@ -61,8 +61,8 @@ def connect(
     "rdma" falls back to TCP, with a warning; "shm" and "tcp" do not fall back. `rdma_device`: "" selects the first
     usable device. DataPlaneError if the process is unreachable or rejects the secret.
 
-    `tls`: None without TLS. With it, the process must present a certificate for `host`. "auto" then never selects RDMA,
-    which does not encrypt, and "rdma" is an error, unless `rdma_unencrypted` is set.
+    `tls`: None without TLS. With TLS, the process must present a certificate for `host`. RDMA does not encrypt, so it
+    is then permitted only if `rdma_unencrypted` is set: otherwise "auto" does not select it, and "rdma" is an error.
     """
     rdma = permits_rdma(transport, tls, rdma_unencrypted=rdma_unencrypted)
     return _Reach(node, host, port, secret, limits, rdma_device, tls).open(transport, rdma=rdma)

@@ -1,6 +1,7 @@
 """The control connection between a query engine and a store. A message has some fields, and perhaps columns.
 
-With certificates, the connection uses TLS 1.3, and both sides present theirs first (ADR 74).
+If the processes have certificates, the connection uses TLS 1.3, and both sides first present their certificates (ADR
+74).
 
 A frame consists of the length of a JSON object (u32), the object, and the columns that it lists. Before the first
 message, both sides prove that they hold the same secret: each returns the HMAC of the other's random challenge.
@@ -86,7 +87,8 @@ class ControlError(DataPlaneError):
 
 class Connection:
     """One authenticated connection. Only one thread at a time may use it. `calling`: whether this side has opened the
-    connection. `handshake_s`: maximum duration of the handshake in s, with that of TLS if `stream` has TLS.
+    connection. `handshake_s`: maximum duration of the handshake in s, including the handshake of TLS if `stream` has
+    TLS.
     """
 
     def __init__(

@@ -44,7 +44,8 @@ class Server:
     read stable regions over RDMA, if there is a device (`rdma_device`, or the first usable one). StorageError if the
     address is not available.
 
-    `tls`: None without TLS. With it, "auto" offers no RDMA, which does not encrypt, unless `rdma_unencrypted` is set.
+    `tls`: None without TLS. With TLS, "auto" offers RDMA only if `rdma_unencrypted` is set, because RDMA does not
+    encrypt.
     """
 
     def __init__(

@@ -58,9 +58,11 @@ class PeerTls:
         self.identity = native.TlsIdentity(str(certificates.ca), str(certificates.certificate), str(certificates.key))
 
     def accepted(self, stream: socket.socket) -> ssl.SSLSocket:
-        """Return an accepted connection as one with TLS, before its handshake. The client needs a certificate."""
+        """Wrap an accepted connection in TLS. The handshake takes place later; in it, the client must present a
+        certificate.
+        """
         return self._server.get().wrap_socket(stream, server_side=True, do_handshake_on_connect=False)
 
     def opened(self, stream: socket.socket, host: str) -> ssl.SSLSocket:
-        """Return an opened connection as one with TLS, before its handshake. The server's certificate names `host`."""
+        """Wrap an opened connection in TLS. The handshake takes place later; the server's certificate must name `host`."""
         return self._client.get().wrap_socket(stream, server_hostname=host, do_handshake_on_connect=False)

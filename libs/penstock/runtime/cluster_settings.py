@@ -108,7 +108,7 @@ class ClientSettings(PeerSettings):
 
 
 def peer_tls(certificates: PeerCertificates | None) -> PeerTls | None:
-    """Return TLS between stores and query engines; None without certificates. SettingsError if it is impossible."""
+    """Return TLS between stores and query engines; None without certificates. SettingsError if TLS cannot be used."""
     try:
         return None if certificates is None else PeerTls(certificates)
     except (StorageError, DataPlaneError) as error:

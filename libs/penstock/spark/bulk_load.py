@@ -53,12 +53,11 @@ class LoadSettings:
     """The files of a load, and its target.
 
     files: paths, globs, folders. format: the format of all files; None = by file name. graph: IRI of the graph for
-    statements that name none.
-    max_bad: number of bad lines that are skipped; one more fails the load. shards: of the target store. split_bytes:
-    size of splits that are read in parallel. edges_per_bin, terms_per_task: bound a task's memory.
-    dictionaries: addresses of the target cluster's dictionary service, which assigns the ids; none = the target is an
-    engine, whose terms are in `KnownTerms`. certificates: for these dictionaries; the files must exist where Spark's
-    tasks run.
+    statements that name none. max_bad: number of bad lines that are skipped; one more fails the load. shards: number of
+    shards of the target. split_bytes: size of splits that are read in parallel. edges_per_bin, terms_per_task: bound a
+    task's memory. dictionaries: addresses of the target cluster's dictionary service, which assigns the ids; none = the
+    target is an engine, whose terms are in `KnownTerms`. certificates: for these dictionaries; the files must exist
+    where Spark's tasks run.
     """
 
     files: tuple[str, ...]

@@ -26,7 +26,7 @@ _ROUNDS: Final = 8  # of a handshake in memory; TLS 1.3 needs three
 
 @dataclass(frozen=True, slots=True)
 class PeerCertificates:
-    """Files in PEM: the CA of the peers' certificates, the own certificate chain, and its key."""
+    """Files in PEM: the CA of the peers' certificates, and the certificate chain and key of this process."""
 
     ca: Path
     certificate: Path
@@ -55,7 +55,9 @@ class PeerCertificates:
         return Certificates(self.certificate, self.key, self.ca)
 
     def server_context(self, protocols: Sequence[str] = ()) -> ssl.SSLContext:
-        """Return a context of servers, for TLS 1.3. `protocols`: for ALPN. StorageError if a file cannot be used."""
+        """Return a TLS 1.3 context for servers. `protocols`: the protocols for ALPN. StorageError if a file cannot be
+        used.
+        """
         self.check(serves=True)
         made = self.served.context()
         made.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -64,7 +66,7 @@ class PeerCertificates:
         return made
 
     def client_context(self) -> ssl.SSLContext:
-        """Return a context of clients, for TLS 1.3 and servers with a certificate for their host name. StorageError if
+        """Return a TLS 1.3 context for clients. Servers must present a certificate for their host name. StorageError if
         a file cannot be used.
         """
         self.check(serves=False)

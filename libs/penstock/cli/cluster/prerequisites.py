@@ -28,7 +28,7 @@ class PrerequisiteError(PenstockError):
 
 
 class Port(NamedTuple):
-    """A port that a service listens on, and the option that changes it."""
+    """A port on which a service listens, and the option that changes it."""
 
     number: int
     user: str

@@ -1,1 +1,1 @@
-"""Commands of the embedded engine: `demo`, `run`, `load`, `query`, `explain`, `serve` and `token`."""
+"""Commands of the embedded engine: `demo`, `run`, `load`, `query`, `update`, `explain`, `serve`, `map` and `token`."""

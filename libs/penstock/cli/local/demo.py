@@ -142,7 +142,7 @@ class PlainScreen:
         pass
 
     def show(self, stem: str, evaluation: Evaluation) -> None:
-        """Print an evaluation; for a query's first one, also its purpose."""
+        """Print an evaluation. Before the first evaluation of a query, print the purpose of the query."""
         self.evaluations += 1
         if stem not in self._seen:
             self._seen.add(stem)

@@ -68,7 +68,7 @@ class Declaration:
 
     @property
     def compiled_mapping(self) -> StreamMapping | None:
-        """The mapping as it runs; None if there is none."""
+        """The compiled mapping; None if the declaration has no mapping."""
         return None if self.mapping is None else compiled(self.mapping)
 
     def as_json(self) -> dict[str, Any]:

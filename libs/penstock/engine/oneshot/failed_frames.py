@@ -1,4 +1,4 @@
-"""Errors that retain nothing of the execution that raised them."""
+"""Makes an error release the local variables of the execution that raised it."""
 
 from __future__ import annotations
 

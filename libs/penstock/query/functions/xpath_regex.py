@@ -53,7 +53,7 @@ _WHITE = frozenset(" \t\n\r")
 
 
 class PatternError(ValueError):
-    """A text is no XPath regular expression, or its flags are invalid (err:FORX0001, FORX0002)."""
+    """A text is not an XPath regular expression, or its flags are invalid (err:FORX0001, FORX0002)."""
 
 
 def _literal(char: str) -> str:
