@@ -64,5 +64,5 @@ class PeerTls:
         return self._server.get().wrap_socket(stream, server_side=True, do_handshake_on_connect=False)
 
     def opened(self, stream: socket.socket, host: str) -> ssl.SSLSocket:
-        """Wrap an opened connection in TLS. The handshake takes place later; the server's certificate must name `host`."""
+        """Wrap an opened connection in TLS. In the later handshake, the server's certificate must name `host`."""
         return self._client.get().wrap_socket(stream, server_hostname=host, do_handshake_on_connect=False)
