@@ -97,6 +97,25 @@ WITH_SIDES = (
     + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } OPTIONAL { WINDOW <urn:w> { ?s <urn:q> ?x } } "
     + "FILTER EXISTS { WINDOW <urn:w> { ?s <urn:p> ?y FILTER (?y != ?o) } } }",
 )
+WITH_VALUES = (
+    "SELECT (MIN(?o) AS ?n) (MAX(?o) AS ?m) " + ONE + "WHERE { ?s <urn:p> ?o }",
+    "SELECT ?s (MIN(?o) AS ?n) (MAX(?o) AS ?m) (SAMPLE(?o) AS ?x) " + ONE + "WHERE { ?s <urn:p> ?o } GROUP BY ?s",
+    "SELECT ?s (MAX(?o) AS ?m) (COUNT(*) AS ?n) " + ONE + "WHERE { ?s <urn:p> ?o FILTER (isNumeric(?o)) } GROUP BY ?s",
+    "SELECT ?s (MAX(?o * 2) AS ?m) (SAMPLE(?o / 2) AS ?n) " + ONE + "WHERE { ?s <urn:p> ?o } GROUP BY ?s",
+    "SELECT (COUNT(DISTINCT ?s) AS ?n) (COUNT(DISTINCT ?o) AS ?m) " + ONE + "WHERE { ?s <urn:p> ?o }",
+    "SELECT ?p (COUNT(DISTINCT ?s) AS ?n) (SUM(DISTINCT ?o) AS ?m) " + ONE + "WHERE { ?s ?p ?o } GROUP BY ?p",
+    "SELECT ?s (AVG(DISTINCT ?o + 1) AS ?m) (MIN(DISTINCT ?o) AS ?n) " + ONE + "WHERE { ?s <urn:p> ?o } GROUP BY ?s",
+    "SELECT ?s (GROUP_CONCAT(?o) AS ?m) (GROUP_CONCAT(DISTINCT ?o; separator='|') AS ?n) "
+    + ONE
+    + "WHERE { ?s <urn:p> ?o } GROUP BY ?s",
+    "SELECT (COUNT(DISTINCT ?y) AS ?n) (MAX(?x) AS ?m) "
+    + BESIDE
+    + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } ?s <urn:r> ?x OPTIONAL { ?x <urn:r> ?y } }",
+    "SELECT (MAX(CONCAT('a long computed text ', STR(?o))) AS ?m) (COUNT(DISTINCT STRLEN(STR(?o))) AS ?n) "
+    + ONE
+    + "WHERE { ?s <urn:p> ?o }",
+    "SELECT ?s (MAX(?o) AS ?m) " + TWO + f"WHERE {{ {BOTH} }} GROUP BY ?s HAVING (COUNT(DISTINCT ?x) > 1)",
+)
 VALUES = (
     "1",
     "2",
@@ -167,7 +186,12 @@ def _usual_choice() -> Iterator[None]:
 def _difference(seed: int) -> str | None:
     random_ = random.Random(seed)
     absorb_into = random_.choice((None, "urn:g"))
-    texts = random_.sample(QUERIES, 2) + random_.sample(OVER_STORED, 2) + random_.sample(WITH_SIDES, 3)
+    texts = (
+        random_.sample(QUERIES, 2)
+        + random_.sample(OVER_STORED, 2)
+        + random_.sample(WITH_SIDES, 2)
+        + random_.sample(WITH_VALUES, 3)
+    )
     with penstock.Engine() as updated, penstock.Engine() as fresh:
         engines = {updated: 0, fresh: NEVER}
         queries: dict[penstock.Engine, list[penstock.Query]] = {}

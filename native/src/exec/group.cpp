@@ -38,7 +38,7 @@ private:
             aggregates_.push_back(Aggregate::compile(item));
             schema_.add(compiler.slot(item.at("out")), true);
             if (auto* removable = dynamic_cast<RemovableAggregate*>(aggregates_.back().get());
-                removable != nullptr && removable->removable())
+                removable != nullptr && removable->removable([this](Slot slot) { return input_.computes(slot); }))
                 removables_.push_back(removable);
         }
         for (std::size_t i = 0; i < keys_.size(); ++i)
@@ -80,6 +80,7 @@ private:
         is_changed_.clear();
         if (implicit_) add_seed_groups();
         for (auto& aggregate : aggregates_) aggregate->reset(groups_->size());
+        for (auto* aggregate : removables_) aggregate->track(tracks_);
     }
 
     void produce(Run& run, Sink& out) override {
@@ -95,13 +96,17 @@ private:
         is_changed_.assign(groups_->size(), 0);
         changed_.clear();
         input_.run_changes(*run_, *this, sign_);
-        if (lasting_) return;
-        // Keys are terms of this run only: a new evaluation, without state.
+        if (lasting()) return;
+        // Keys or values are terms of this run only: a new evaluation, without state.
         updates_ = tracks_ = false;
         groups_.emplace();
         state_->release(run_->budget());
         start_over();
         in_->run(*run_, *this);
+    }
+
+    bool lasting() const {
+        return lasting_ && std::ranges::all_of(removables_, [](const auto* aggregate) { return aggregate->lasting(); });
     }
 
     void add_seed_groups() {
@@ -173,7 +178,7 @@ private:
         }
         const bool complete = push_groups();
         if (!updates_) input_.evaluated(*run_);
-        if (tracks_ && complete && lasting_ && 2 * empty_ <= groups_->size() && !exceeds_budget()) {
+        if (tracks_ && complete && lasting() && 2 * empty_ <= groups_->size() && !exceeds_budget()) {
             input_.keep(*run_);
             retained_ = true;
             return;

@@ -9,13 +9,9 @@
 #include "exec/changed_source.hpp"
 #include "exec/delta_plan.hpp"
 #include "exec/operator.hpp"
+#include "expr/removable.hpp"
 
 namespace penstock::exec {
-
-/// Whether a term has this id in every run: it is unbound or inline.
-inline bool is_lasting(TermId id) {
-    return id == kUnbound || (tag_of(id) >= Tag::Integer && tag_of(id) <= Tag::String);
-}
 
 /// A maintained operator calls, in each run, first can_update(). If that returns true, it calls run_changes(), else it
 /// evaluates its whole input and, if wants_state(), may keep its state. If its state holds the run's answer at the end,

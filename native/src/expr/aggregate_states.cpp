@@ -61,12 +61,7 @@ void ExtremeState<sign>::add(const Value& value, Frame& frame) {
         return;
     }
     if (!best_.error()) {
-        // Computed texts of the last chunk are freed; those of a term can be decoded again.
-        if (!best_.numeric()) frame.decode(best_.id, best_);
-        const bool integers = value.type == ValueType::Integer && best_.type == ValueType::Integer;
-        int order =
-            integers ? (value.number > best_.number) - (value.number < best_.number) : value_order(value, best_);
-        order *= sign;
+        int order = compare(value, frame);
         if (order > 0) return;
         if (order == 0) {
             Value candidate = value;
@@ -77,6 +72,21 @@ void ExtremeState<sign>::add(const Value& value, Frame& frame) {
     }
     best_ = value;
     best_.id = frame.intern(value);
+}
+
+/// Negative if the value comes before the best one.
+template <int sign>
+int ExtremeState<sign>::compare(const Value& value, Frame& frame) {
+    // Computed texts of the last chunk are freed; those of a term can be decoded again.
+    if (!best_.numeric()) frame.decode(best_.id, best_);
+    const bool integers = value.type == ValueType::Integer && best_.type == ValueType::Integer;
+    return sign *
+           (integers ? (value.number > best_.number) - (value.number < best_.number) : value_order(value, best_));
+}
+
+template <int sign>
+bool ExtremeState<sign>::depends_on(const Value& value, Frame& frame) {
+    return best_.error() || compare(value, frame) <= 0;
 }
 
 template <int sign>

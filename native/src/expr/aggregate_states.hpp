@@ -59,10 +59,13 @@ template <int sign>
 class ExtremeState {
 public:
     void add(const Value& value, Frame& frame);
+    /// Whether the result may change if all rows with the value leave.
+    bool depends_on(const Value& value, Frame& frame);
     Value result(Frame&, const AggregateOptions&) const;
     std::size_t bytes() const { return 0; }
 
 private:
+    int compare(const Value& value, Frame& frame);
     Value best_;
     bool error_ = false;
 };
@@ -75,6 +78,7 @@ public:
     void add(const Value& value, Frame& frame) {
         if (!value.error()) least_.add(value, frame);
     }
+    bool depends_on(const Value& value, Frame& frame) { return least_.depends_on(value, frame); }
     Value result(Frame& frame, const AggregateOptions& options) const { return least_.result(frame, options); }
     std::size_t bytes() const { return 0; }
 
@@ -85,7 +89,9 @@ private:
 /// Texts of IRIs and literals, joined in the order of ORDER BY. An error or a blank node makes the result an error.
 class GroupConcatState {
 public:
+    static constexpr bool kRepeats = true;  // equal values count
     void add(const Value& value, Frame& frame);
+    bool depends_on(const Value&, Frame&) { return true; }
     Value result(Frame& frame, const AggregateOptions& options) const;
     std::size_t bytes() const { return terms_.capacity() * sizeof(TermId); }
 

@@ -1,16 +1,27 @@
 // Aggregates from which rows can be removed.
 #pragma once
 
+#include <functional>
+
 #include "expr/expression.hpp"
 
 namespace penstock {
 
+/// Whether a term has this id in every run: it is unbound or inline.
+inline bool is_lasting(TermId id) {
+    return id == kUnbound || (tag_of(id) >= Tag::Integer && tag_of(id) <= Tag::String);
+}
+
 /// An aggregate whose state can remain from run to run (ADR 78).
 class RemovableAggregate : public Aggregate {
 public:
-    /// Whether rows can be removed: the state holds what remains after a removal, and the values of the expression do
-    /// not depend on the run.
-    virtual bool removable() const = 0;
+    /// Whether rows can be removed: the values of the expression do not depend on the run. `computes`: whether the
+    /// values of a slot are computed.
+    virtual bool removable(const std::function<bool(Slot)>& computes) = 0;
+    /// Whether rows may be removed from the state that follows. Call after reset().
+    virtual void track(bool /*tracks*/) {}
+    /// Whether the values so far have the same ids in every run. If not, the state is lost.
+    virtual bool lasting() const { return true; }
     /// Removes rows that were added, in this run or in an earlier one, or that will be added in this run.
     virtual void remove(const Table& rows, std::span<const std::uint32_t> group_of, ExprContext& context) = 0;
     /// Charges the state of an earlier run to the budget of this one.
