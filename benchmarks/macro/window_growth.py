@@ -36,6 +36,11 @@ QUERIES = {
     "COUNT, AVG by 1,000 groups": "SELECT ?o (COUNT(*) AS ?n) (AVG(?o) AS ?m) "
     + _ONE
     + "{ ?s <urn:p> ?o } GROUP BY ?o",
+    "MIN, MAX": "SELECT (MIN(?o) AS ?n) (MAX(?o) AS ?m) " + _ONE + "{ ?s <urn:p> ?o }",
+    "AVG, MAX by 50,000 groups": "SELECT ?s (AVG(?o) AS ?n) (MAX(?o) AS ?m) "
+    + _ONE
+    + "{ ?s <urn:p> ?o } GROUP BY ?s HAVING (COUNT(*) > 100)",
+    "COUNT(DISTINCT) by 1,000 groups": "SELECT ?o (COUNT(DISTINCT ?s) AS ?n) " + _ONE + "{ ?s <urn:p> ?o } GROUP BY ?o",
     "DISTINCT (1,000 rows)": "SELECT DISTINCT ?o " + _ONE + "{ ?s <urn:p> ?o }",
     "FILTER (0.1 %), COUNT": "SELECT (COUNT(*) AS ?n) " + _ONE + "{ ?s <urn:p> ?o FILTER (?o = 7) }",
     "join of two windows, COUNT": "SELECT (COUNT(*) AS ?n) "
