@@ -41,8 +41,9 @@ public:
     };
     /// Null if this source cannot retain its content.
     virtual std::shared_ptr<Retained> retain() const = 0;
-    /// Sets the edges of the labels (ascending) that were added and removed since `before`, a retained content of the
-    /// same graph. Returns false if they are unknown, or if more than `limit` edges have to be compared.
+    /// Sets the edges that were added and removed since `before`, a retained content of the same graph, for the labels
+    /// in `labels` (ascending). Returns false if these edges are unknown, or if more than `limit` edges have to be
+    /// compared.
     virtual bool changes_since(const Source& before, std::span<const Label> labels, std::size_t limit,
                                EdgeChanges& out) const = 0;
 };

@@ -32,16 +32,17 @@ public:
     Moved receive(std::span<std::byte> bytes, std::size_t& moved) {
         return tls_ ? tls_->receive(bytes, moved) : receive_some(socket_.get(), bytes, moved);
     }
-    /// Fills `first`, then perhaps `second`.
+    /// Fills `first`, and then `second` if more bytes are available.
     Moved receive(std::span<std::byte> first, std::span<std::byte> second, std::size_t& moved) {
         return tls_ ? tls_->receive(first, moved) : receive_some(socket_.get(), first, second, moved);
     }
-    /// Whether bytes that send() has taken wait for the socket; the next send() sends them first.
+    /// Whether bytes that send() has accepted are not sent yet, because the socket was full. The next send() sends them
+    /// first.
     bool has_unsent() const { return tls_ && tls_->has_unsent(); }
-    /// Why TLS has ended the connection; empty if it has not.
+    /// The reason why TLS has ended the connection; empty if it has not.
     std::string failure() const { return tls_ ? tls_->failure() : std::string(); }
 
-    // With a deadline. Error(Disconnected), Error(Refused) or Error(TimedOut).
+    // These functions wait until the deadline. Error(Disconnected), Error(Refused) or Error(TimedOut).
     void shake_hands(Clock::time_point deadline);
     void send_all(std::span<const std::byte> bytes, Clock::time_point deadline);
     void receive_all(std::span<std::byte> bytes, Clock::time_point deadline);

@@ -195,7 +195,8 @@ void TcpServer::Loop::end(Connection& connection) {
     connection.progress = Clock::now();
 }
 
-/// If TLS has ended the connection, the alert with the reason needs time to arrive, as a Failure does.
+/// If TLS has ended the connection, the socket stays open for some time, so that the alert with the reason arrives. The
+/// same is done for a Failure.
 bool TcpServer::Loop::explain(Connection& connection) {
     if (connection.channel.failure().empty()) return false;
     failures_.fetch_add(1, std::memory_order_relaxed);

@@ -17,7 +17,7 @@
 namespace penstock::dataplane {
 
 struct ServerLimits {
-    // Each takes at most about 320 KiB, with TLS 640 KiB. Further ones are refused.
+    // Maximum number of connections; further ones are refused. A connection takes about 320 KiB, with TLS 640 KiB.
     std::size_t connections = 256;
     std::chrono::milliseconds handshake{5000};  // of TLS and of the secret, together
     // An engine that does not receive its answers for this time is disconnected.

@@ -18,11 +18,11 @@ namespace {
 
 constexpr std::size_t kRecord = std::size_t{16} << 10;
 constexpr std::size_t kOverhead = 64;  // more than a record's header, tag and padding
-// What one system call moves: larger buffers cost more, because they leave the cache of the processor.
+// The bytes that one system call moves. Larger buffers cost more, because they do not fit into the processor's cache.
 constexpr std::size_t kInput = std::size_t{64} << 10;
 constexpr std::size_t kOutput = std::size_t{64} << 10;
 
-// AES-128-GCM first: with the processor's instructions it is the fastest, and both sides have the same order.
+// AES-128-GCM is first, because with the processor's instructions it is the fastest. Both sides use this order.
 constexpr const char* kSuites = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_256_GCM_SHA384";
 
 Moved moved_if(std::size_t moved, Moved otherwise) { return moved > 0 ? Moved::Some : otherwise; }
@@ -73,7 +73,8 @@ void TlsStream::connect(const std::string& host) {
     }
 }
 
-/// OpenSSL reads a record's header and its body separately: the buffer saves a system call for each.
+/// OpenSSL reads a record's header and its body separately. Because of the buffer, each read needs no system call of
+/// its own.
 int TlsStream::read_bytes(bio_st* bio, char* into, std::size_t length, std::size_t* got) {
     const OpenSsl& openssl = OpenSsl::load();
     auto& self = *static_cast<TlsStream*>(openssl.bio_get_data(bio));
@@ -93,7 +94,7 @@ int TlsStream::read_bytes(bio_st* bio, char* into, std::size_t length, std::size
     return 1;
 }
 
-/// Takes all: send() limits what is in the buffer.
+/// Accepts all bytes, because send() limits the size of the buffer.
 int TlsStream::write_bytes(bio_st* bio, const char* from, std::size_t length, std::size_t* taken) {
     auto& self = *static_cast<TlsStream*>(OpenSsl::load().bio_get_data(bio));
     const auto bytes = std::as_bytes(std::span(from, length));
@@ -191,7 +192,8 @@ TlsIdentity::TlsIdentity(TlsFiles files, std::uint64_t records_per_key)
 
 TlsIdentity::~TlsIdentity() = default;
 
-/// Changes with the own files. Another CA needs a restart.
+/// Numbers that change if the certificate or key of this process changes. The file of the CA is not included, because a
+/// change of the CA needs a restart.
 TlsIdentity::Stamp TlsIdentity::stamp() const {
     Stamp stamp{};
     std::size_t at = 0;
@@ -235,7 +237,7 @@ std::shared_ptr<ssl_ctx_st> TlsIdentity::context() {
         context_ = load();
         stamp_ = now;
     } catch (const StorageError&) {
-        // The files are being replaced: the next connection looks again.
+        // The files are being replaced. The next connection examines them again.
     }
     return context_;
 }

@@ -20,7 +20,7 @@ namespace penstock::dataplane {
 
 struct OpenSsl;
 
-/// Files in PEM: the CA of the peers' certificates, the own certificate chain, and its key.
+/// Files in PEM: the CA of the peers' certificates, and the certificate chain and key of this process.
 struct TlsFiles {
     std::string ca, certificate, key;
 };
@@ -29,7 +29,7 @@ struct TlsFiles {
 /// during the first calls of receive(). Not thread-safe.
 class TlsStream {
 public:
-    /// A key protects at most 2^24.5 records (RFC 8446 §5.5), and most of ours are full.
+    /// A key is renewed after this number of records. RFC 8446 (§5.5) permits 2^24.5 full records.
     static constexpr std::uint64_t kRecordsPerKey = std::uint64_t{1} << 23;
 
     TlsStream(const OpenSsl& openssl, ssl_ctx_st* context, int socket, std::uint64_t records_per_key);
@@ -41,7 +41,7 @@ public:
     /// `host`: the name or IP address that the node's certificate must have.
     void connect(const std::string& host);
 
-    /// Performs the next steps of the handshake. Some: it is complete.
+    /// Performs the next steps of the handshake. Returns Some when the handshake is complete.
     Moved handshake();
     /// Encrypts and sends a prefix of `bytes`. Some of it may remain in the stream (`has_unsent`).
     Moved send(std::span<const std::byte> bytes, std::size_t& moved);
@@ -49,7 +49,7 @@ public:
     /// Sends what remains in the stream.
     Moved flush();
     bool has_unsent() const { return out_begin_ < out_.size(); }
-    /// Why the stream has ended; empty if the peer has closed the connection, or the stream goes on.
+    /// The reason why the stream has ended. Empty if it has not ended, or if the peer has closed the connection.
     const std::string& failure() const { return failure_; }
 
 private:
@@ -71,8 +71,8 @@ private:
     std::string failure_;
 };
 
-/// The certificates of this process, for both roles. If the files have changed, new connections use the new ones, or,
-/// while these are invalid, the old ones. Thread-safe.
+/// The certificates of this process, as server and as client. If the files have changed, new connections use the new
+/// certificates. While the new files are invalid, they use the old certificates. Thread-safe.
 class TlsIdentity {
 public:
     /// Error(Refused) if there is no OpenSSL; StorageError if a file cannot be used.

@@ -19,7 +19,8 @@ struct Library {
     }
 };
 
-/// A handle of libssl finds the functions of libcrypto too, because libssl depends on it. Never unloaded.
+/// A handle of libssl also finds the functions of libcrypto, because libssl depends on it. The library is never
+/// unloaded.
 Library open_library() {
     for (const char* name : {"libssl.so.3", "libssl.so.1.1"})
         if (void* handle = ::dlopen(name, RTLD_NOW | RTLD_LOCAL)) return {handle};

@@ -16,8 +16,8 @@
 
 namespace penstock {
 
-/// Records commits only while an operator retains a view. It holds the retained views: it releases those that are older
-/// than the recorded commits, and all of them when the store ends. Thread-safe.
+/// Records commits only while an operator retains a view. It owns the retained views. It releases a view that is older
+/// than the recorded commits, and all views when the store ends. Thread-safe.
 class ChangeLog {
 public:
     ChangeLog() = default;
@@ -25,7 +25,7 @@ public:
     ChangeLog(const ChangeLog&) = delete;
     ChangeLog& operator=(const ChangeLog&) = delete;
 
-    /// Called before the commit is published. The edges need not differ from what is stored.
+    /// Called before the commit is published. An edge may be one whose addition or removal changes nothing.
     void add(Snapshot commit, std::span<const Edge> added, std::span<const Edge> removed = {});
     /// Called before a commit is published whose edges are not known.
     void add_unknown(Snapshot commit);

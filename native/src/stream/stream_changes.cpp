@@ -128,7 +128,7 @@ void Stream::Impl::close_changes(std::int64_t batch, const OpenBatch& removed) {
     gone.erase_open(batch);
 }
 
-/// The last operation on a triple decides.
+/// Only the last operation on each triple takes effect.
 void Stream::Impl::absorb_changes(std::int64_t batch, const OpenBatch& added, const OpenBatch& removed) {
     std::vector<Operation> operations;
     operations.reserve(added.size() + removed.size());
