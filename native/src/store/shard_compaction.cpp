@@ -19,8 +19,8 @@ using layout::Slot;
 
 namespace {
 
-constexpr std::uint64_t kBudget = 8192;  // words rewritten after each commit, at least
-constexpr std::uint64_t kPerWord = 16;   // and for each word that it appended to a list with removals
+constexpr std::uint64_t kBudget = 32768;  // words rewritten after each commit, at least
+constexpr std::uint64_t kPerWord = 16;    // and for each word that it appended to a list with removals
 constexpr std::uint64_t kMaxBudget = 1u << 22;
 constexpr std::uint64_t kShort = 4096;     // words of a list that is rewritten for any garbage
 constexpr std::size_t kLooks = 64;         // lists looked at after each commit, at least
