@@ -24,6 +24,7 @@ from penstock.wire import (
     QueryStop,
     ShardBatch,
     ShardInsertion,
+    ShardRemoval,
     StreamDeclaration,
     StreamDrop,
     StreamEnd,
@@ -231,7 +232,7 @@ class Reference:
                     self._gaps.stop(name)
                     self._derived.stop(name)
                 self._handles.pop(name).stop()
-            case ShardInsertion(part=part, parts=parts) if part + 1 == parts:
+            case ShardInsertion(part=part, parts=parts) | ShardRemoval(part=part, parts=parts) if part + 1 == parts:
                 if isinstance(demand, Load):
                     self._engine.load(demand.data.encode(), graph=demand.graph, format="nt")
                 else:

@@ -17,11 +17,13 @@ from penstock.replication.status_topic import MAX_REPORTED_GAPS
 from penstock.wire import Tuples, decode
 from property import cases
 from property.bodies import LINKS, VALUE
+from property.changing import make_changing
 from property.script import Advance, Declare, Load, Push, PushMany, Register, Stop, TooFarAhead, Update
 from simulation.cluster import Cluster
 from simulation.leaps import LIMITS, Clocks, Gaps
 from simulation.producers import FAR, GARBAGE, Producers
 from simulation.reference import Reference, content, solutions
+from simulation.updating import Updating
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +53,8 @@ class Outcome:
     left: int = 0
     leaps: int = 0
     gaps: int = 0
+    updates: int = 0  # with patterns
+    conflicts: int = 0
 
     @property
     def good(self) -> bool:
@@ -74,15 +78,16 @@ def run(
     forks: bool = False,
     leaps: bool = False,
     leaves: bool = False,
+    updates: bool = False,
     **services: type,
 ) -> Outcome:
     """Play a seed. `discards`: adaptors discard what no query wants (ADR 45). `stores`: engines read the stored graph in
     stores (ADR 37); `forks`: by fork-join, wherever they can. `drops`: streams are dropped and declared again, in other
     ways. `leaps`: the producers' clocks leap, often by more than engines catch up, and derived streams end. `leaves`:
-    engines and stores end in order, and come back. `services` replaces classes of services by others (simulation/planted.py).
+    engines and stores end in order, and come back. `updates`: many updates, most of which remove. `services` replaces classes of services by others (simulation/planted.py).
     """
     rng = random.Random(f"leaps {seed}") if leaps else None
-    case = cases.make(seed)
+    case = make_changing(seed) if updates else cases.make(seed)
     most = None if rng is None else rng.choice(LIMITS)
     modes = {"discards": discards, "stores": stores or forks, "forking": forks, "leaving": leaves}
     cluster = Cluster(seed, max_catch_up=most, **modes, **services)
@@ -112,6 +117,7 @@ class Driver:
         counts = any(
             isinstance(op, Register) and ("[TRIPLES" in op.text or "[ELEMENTS" in op.text) for op in case.operations
         )
+        self.updating = Updating(cluster)
         self.producers = Producers(
             cluster.log,
             cluster.topics.names,
@@ -153,9 +159,9 @@ class Driver:
             case Load(data, graph):
                 self.catch_up()
                 ask(lambda c: c.load(data.encode(), "nt", graph))
-            case Update(text):
+            case Update():
                 self.catch_up()
-                ask(lambda c: c.update(text))
+                self.updating.execute(operation)
             case Register(name, _, _):
                 self.register(operation, name)
             case Stop(name) if name in self.standing:
@@ -240,6 +246,8 @@ class Driver:
             left=cluster.left,
             leaps=0 if self.clocks is None else self.clocks.leaps,
             gaps=0 if gaps is None else len(gaps.all()),
+            updates=self.updating.evaluations,
+            conflicts=self.updating.conflicts,
         )
 
     def tuples(self) -> dict[str, list[tuple[int, int, Tuples]]]:

@@ -1,5 +1,5 @@
 """Seeds by number: `PYTHONPATH=libs:tests python -m simulation.seed [--discards] [--stores] [--forks]
-[--drops] [--leaps] 0-99`.
+[--drops] [--leaps] [--updates] 0-99`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from simulation.running import run
 
 
 def main() -> int:
-    bad, evaluations, leaps, gaps = [], 0, 0, 0
+    bad, evaluations, leaps, gaps, updates, conflicts = [], 0, 0, 0, 0, 0
     began = time.process_time()
-    modes = {name: f"--{name}" in sys.argv for name in ("discards", "stores", "forks", "drops", "leaps")}
+    modes = {name: f"--{name}" in sys.argv for name in ("discards", "stores", "forks", "drops", "leaps", "updates")}
     for given in sys.argv[1:]:
         if given.startswith("--"):
             continue
@@ -30,13 +30,15 @@ def main() -> int:
             evaluations += outcome.evaluations
             leaps += outcome.leaps
             gaps += outcome.gaps
+            updates += outcome.updates
+            conflicts += outcome.conflicts
             if not outcome.good:
                 print(seed, str(outcome)[:700])
                 bad.append(seed)
             elif len(span) == 1:
                 print(seed, outcome)
     print(
-        f"{len(bad)} bad: {bad[:20]}; {evaluations} evaluations, {leaps} leaps, {gaps} gaps in {time.process_time() - began:.1f} s"
+        f"{len(bad)} bad: {bad[:20]}; {evaluations} evaluations, {leaps} leaps, {gaps} gaps, {updates} updates with patterns, {conflicts} conflicts in {time.process_time() - began:.1f} s"
     )
     return min(len(bad), 1)
 

@@ -63,6 +63,10 @@ def _shards_with(effect: Callable[[], None]) -> type[ShardStore]:
             effect()
             super().apply(*given)
 
+        def change(self, *given: Any) -> None:
+            effect()
+            super().change(*given)
+
         def close(self, *given: Any) -> None:
             effect()
             super().close(*given)

@@ -9,6 +9,7 @@ import pytest
 
 from penstock.engine.windows.trigger import GridTrigger
 from penstock.errors import PenstockError
+from penstock.services.coordinator.insertion import Insertion
 from simulation.planted import (
     EarlyEngine,
     ForgetfulAdaptor,
@@ -125,6 +126,31 @@ def test_every_result_is_committed_exactly_once_where_processes_end_in_order_for
     hold(range(first, first + 100), leaving)
 
 
+def updating(seed):
+    """Modes of a seed with updates that add and remove, by data and by patterns, and with changes that conflict."""
+    drops, forks = seed % 5 == 4, seed % 7 == 5
+    return {"updates": True, "stores": seed % 2 == 1, "drops": drops, "discards": seed % 3 == 1, "forks": forks}
+
+
+@pytest.mark.parametrize("first", range(0, 60, 15))
+def test_every_result_is_committed_exactly_once_while_updates_remove(first):
+    outcomes = hold(range(first, first + 15), updating)
+    assert sum(outcome.updates for outcome in outcomes) > 100
+    assert sum(outcome.conflicts for outcome in outcomes) > 10
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("first", range(100, 10_100, 500))
+def test_every_result_is_committed_exactly_once_while_updates_remove_for_ten_thousand_seeds(first):
+    hold(range(first, first + 500), updating)
+
+
+def test_a_large_effect_is_one_snapshot_also_if_processes_end_between_its_parts(monkeypatch):
+    monkeypatch.setattr("penstock.services.coordinator.insertion_writer._PART_ROWS", 2)
+    hold(range(10_100, 10_112), updating)
+
+
 def test_results_that_are_too_long_say_so_exactly_once(monkeypatch):
     monkeypatch.setattr("penstock.services.query_engine.result_sinks.MAX_LINE_BYTES", 300)
     hold(range(1, 9), filtering)
@@ -223,6 +249,20 @@ def test_a_coordinator_that_waits_for_no_adaptor_is_found(monkeypatch):
     """What adaptors have cut to fewer predicates than a new query wants must not count as seen by it (ADR 45)."""
     monkeypatch.setattr("penstock.services.coordinator.active_state.KnownVersions", HastyVersions)
     assert any(_fails(seed, {"discards": True}) for seed in range(50, 70))
+
+
+def test_a_coordinator_that_stores_the_effect_of_an_earlier_snapshot_is_found(monkeypatch):
+    monkeypatch.setattr(
+        "simulation.updating.Insertion.of_effect", lambda e: Insertion(e.added, e.graphs, 0, None, e.removed)
+    )
+    assert any(_fails(seed, {"updates": True}) for seed in range(5))
+
+
+def test_a_replica_that_removes_nothing_is_found(monkeypatch):
+    monkeypatch.setattr(
+        "penstock.engine.runtime.Runtime.change", lambda self, _, *added: self.insert(*added[0], *added[1:])
+    )
+    assert any(_fails(seed, {"updates": True}) for seed in range(5))
 
 
 def test_an_engine_that_takes_over_and_does_not_know_the_gaps_is_found(monkeypatch):
