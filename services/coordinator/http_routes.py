@@ -16,6 +16,7 @@ if it knows no active instance.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from dataclasses import asdict
 from functools import partial
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from penstock.http.graph_store import Addition
     from penstock.replication.status_topic import Standing
     from penstock.services.coordinator.coordinator import Coordinator
-    from penstock.wire import QueryRegistration
+    from penstock.wire import QueryRegistration, StreamDeclaration
 
 T = TypeVar("T")
 WAIT_S = 2.0
@@ -129,18 +130,18 @@ class _Handler:
     # ---- streams
     async def streams(self, _: Request) -> Response:
         found = await self._do(lambda c: c.streams)
-        return JSONResponse({iri: asdict(record) for iri, record in found.items()})
+        return JSONResponse({iri: _stream_document(record) for iri, record in found.items()})
 
     async def declare(self, request: Request) -> Response:
         requested = declarations_of_json(await body_of(request))
         made = await self._do(lambda c: c.declare_all(requested))
-        return JSONResponse({record.name: asdict(record) for record in made})
+        return JSONResponse({record.name: _stream_document(record) for record in made})
 
     async def stream(self, request: Request) -> Response:
         name = request.path_params["name"]
         if request.method == "PUT":
             iri, settings = declaration_of_json(await body_of(request))
-            made = asdict(await self._do(lambda c: c.declare(iri, name, **settings)))
+            made = _stream_document(await self._do(lambda c: c.declare(iri, name, **settings)))
             return JSONResponse(made | {"warnings": warnings_of(iri, settings)})
         known = (await self._do(lambda c: c.streams)).values()
         record = next((record for record in known if name in (record.name, record.iri)), None)
@@ -149,7 +150,7 @@ class _Handler:
         if request.method == "DELETE":
             await self._do(lambda c: c.drop(record.iri))
             return Response(status_code=204)
-        return JSONResponse(asdict(record))
+        return JSONResponse(_stream_document(record))
 
     # ---- queries
     async def queries(self, _: Request) -> Response:
@@ -295,6 +296,11 @@ def _seconds(text: str | None) -> float:
     if not 0 <= found <= _MAX_WAIT_S:
         raise DataError(f"wait lies between 0 and {_MAX_WAIT_S:g} seconds, not {text}")
     return found
+
+
+def _stream_document(record: StreamDeclaration) -> dict[str, Any]:
+    """Return a declaration as JSON."""
+    return asdict(record) | {"mapping": None if record.mapping is None else json.loads(record.mapping)}
 
 
 def _query_document(record: QueryRegistration, standing: Standing | None) -> dict[str, Any]:

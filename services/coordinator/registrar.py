@@ -6,6 +6,7 @@ limits and groups. One triple stands for the content of each named graph.
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -116,8 +117,8 @@ class Registrar:
         in these topics.
         """
         checked = Declaration.checked(iri, **settings)
-        if checked.mapping is not None:
-            raise DataError("a cluster has no mappings yet: declare the stream without `mapping`")
+        if checked.compiled_mapping is not None:
+            checked.compiled_mapping.check_one_event()
         known = self.streams.get(iri)
         number = self.commands + 1
         if known is not None:
@@ -369,6 +370,7 @@ def _declaration(
         checked.slice_mb,
         publisher,
         *(begin or Beginning()),
+        mapping=None if checked.mapping is None else json.dumps(checked.mapping, sort_keys=True),
     )
 
 

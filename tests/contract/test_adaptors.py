@@ -26,6 +26,7 @@ _READ = pa.schema(
         ("partition", pa.int32()),
         ("offset", pa.int64()),
         ("time_ms", pa.int64()),
+        ("key", pa.binary()),
         ("value", pa.binary()),
         ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
     ]
@@ -57,7 +58,7 @@ def batches(records, rows_per_batch):
     ):
         for offset, record in enumerate(own):
             headers = [{"key": key, "value": value} for key, value in record.headers] or None
-            rows.append((topic, partition, offset, record.timestamp_ms, record.value, headers))
+            rows.append((topic, partition, offset, record.timestamp_ms, record.key, record.value, headers))
     for first in range(0, len(rows), rows_per_batch):
         columns = zip(*rows[first : first + rows_per_batch], strict=True)
         arrays = [pa.array(list(column), field.type) for column, field in zip(columns, _READ, strict=True)]

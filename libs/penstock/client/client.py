@@ -261,11 +261,14 @@ class Client:
         self,
         stream: str,
         data: EventData,
-        timestamp: int,
+        timestamp: int | None = None,
         format: str = "nt",  # noqa: A002 - a public name
     ) -> None:
         """Produce one event: RDF text in `format` (a name or media type), or rdflib triples. `timestamp`: its time in
         ms. The event is durable when the call returns.
+
+        With `format` "json" or "csv", it is a message for the stream's mapping. `timestamp` is then the time of the
+        message; None: that of its Kafka record.
 
         The adaptor validates the event; an invalid one goes to the dead-letter topic.
         """
@@ -274,7 +277,7 @@ class Client:
     def push_events(
         self,
         stream: str,
-        events: Iterable[tuple[int, EventData]],
+        events: Iterable[tuple[int | None, EventData]],
         format: str = "nt",  # noqa: A002 - a public name
     ) -> None:
         """Produce events in order, each as (timestamp, data); see `push`. They are durable when the call returns.
@@ -356,9 +359,12 @@ class Client:
         self.close()
 
     # ---- inside
-    def _check_unit(self, stream: str, events: Iterable[tuple[int, EventData]]) -> None:
+    def _check_unit(self, stream: str, events: Iterable[tuple[int | None, EventData]]) -> None:
         """Warn once per stream about timestamps that may be in seconds."""
-        if stream not in self._units and (reply := unit_warning(stream, (at for at, _ in events))) is not None:
+        if (
+            stream not in self._units
+            and (reply := unit_warning(stream, (at for at, _ in events if at is not None))) is not None
+        ):
             self._units.add(stream)
             warnings.warn(reply, TimestampUnitWarning, stacklevel=4)
 

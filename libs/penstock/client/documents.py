@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.engine.intake.events import checked_time, original_bytes
 from penstock.errors import DataError
 from penstock.log import Record
+from penstock.mapping.stream_mapping import mapped_media_type
 from penstock.rdf.bulk_files import Source
 from penstock.rdf.formats import Format
 from penstock.rdf.patches import format_in_cluster
@@ -36,8 +37,13 @@ def document_of(
     return unpacked, found.format, found.base
 
 
-def event_of(topic: str, time_ms: int, data: EventData, syntax: str) -> Record:
-    """Return the Kafka record of an event (docs/kafka.md). DataError if its time or format is invalid."""
+def event_of(topic: str, time_ms: int | None, data: EventData, syntax: str) -> Record:
+    """Return the Kafka record of an event, or of a message for a stream's mapping (docs/kafka.md). DataError if its
+    time or format is invalid. `time_ms` None: the record's own timestamp, for messages that are mapped only.
+    """
+    if isinstance(data, str | bytes) and (media_type := mapped_media_type(syntax)) is not None:
+        own = () if time_ms is None else (("timestamp", str(checked_time(time_ms)).encode()),)
+        return Record(topic, original_bytes(data), headers=(("content-type", media_type.encode()), *own))
     media = (format_in_cluster(syntax) if isinstance(data, str | bytes) else Format.N_TRIPLES).media_type
     stamp = str(checked_time(time_ms)).encode()
     value = original_bytes(data if isinstance(data, str | bytes) else list(data))

@@ -19,6 +19,7 @@ from penstock.ingest.event_message import Event, read_event
 from penstock.ingest.predicate_filter import PredicateFilter
 from penstock.ingest.refused_records import DeadLetter, dead_letter_record
 from penstock.log import Partition, Record
+from penstock.mapping.stream_mapping import compiled_text
 from penstock.quarantine.place import Place
 from penstock.rdf.terms import MAX_TERM_BYTES
 from penstock.term_ids.outgoing_terms import OutgoingTerms
@@ -118,9 +119,10 @@ class EventAdapter:
 
     def _read(self, stream: StreamDeclaration, messages: Sequence[Message]) -> tuple[list[Event], list[Record]]:
         events, dead = [], []
+        mapping = None if stream.mapping is None else compiled_text(stream.mapping)
         for message in messages:
             try:
-                events.append(read_event(message))
+                events.append(read_event(message, mapping, self._max_bytes))
             except DataError as error:
                 dead.append(self._copy(stream, message, str(error)))
         return events, dead
@@ -132,12 +134,12 @@ class EventAdapter:
         advance_ms = run[-1].advance_ms
         if advance_ms is not None:
             run = ()
-        good, bad = parser.parse([(event.time_ms, event.data) for event in run], run[0].syntax if run else "nt")
+        good, bad = parser.parse([(event.time_ms, event.text) for event in run], run[0].syntax if run else "nt")
         dead = [self._letter(stream, source, run[each.place], each.reason) for each in bad]
         unusable = {each.place for each in bad}
         usable = [event for i, event in enumerate(run) if i not in unusable]
         offsets = np.array([event.offset for event in usable], np.int64)
-        if any(len(event.data) > MAX_TERM_BYTES for event in usable):
+        if any(len(event.text) > MAX_TERM_BYTES for event in usable):
             usable, good, letters = self._without_oversized(stream, source, usable, good)
             dead += letters
             offsets = np.array([event.offset for event in usable], np.int64)
@@ -163,7 +165,7 @@ class EventAdapter:
         assert good.counts is not None, "parsed events have counts"
         ends = np.cumsum(good.counts)
         stays, dead = np.ones(len(usable), bool), []
-        for i in (i for i, event in enumerate(usable) if len(event.data) > MAX_TERM_BYTES):
+        for i in (i for i, event in enumerate(usable) if len(event.text) > MAX_TERM_BYTES):
             rows = slice(int(ends[i] - good.counts[i]), int(ends[i]))
             reason = self._terms.oversized(np.unique(np.concatenate([good.s[rows], good.p[rows], good.o[rows]])))
             if reason is not None:

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.engine.limits import MAX_TIME_MS
 from penstock.errors import DataError
+from penstock.mapping.message_records import SourceMessage
+from penstock.mapping.stream_mapping import mapped_format
 from penstock.rdf.formats import Format
 from penstock.rdf.patches import format_in_cluster
 
 if TYPE_CHECKING:
     from penstock.log import Message
     from penstock.log.port import Headers
+    from penstock.mapping.stream_mapping import StreamMapping
 
 CONTENT_TYPE = "content-type"
 TIMESTAMP = "timestamp"
@@ -24,7 +27,9 @@ with times at or before it are late.
 
 
 class Event(NamedTuple):  # a NamedTuple, because there is one per event: creation takes half the time of a dataclass
-    """The event of a message. `advance_ms`: for a heartbeat, its time; otherwise None."""
+    """The event of a message. `advance_ms`: for a heartbeat, its time; otherwise None. `triples`: what the stream's
+    mapping makes of the message, as N-Triples; None if the message is RDF.
+    """
 
     offset: int
     time_ms: int
@@ -32,6 +37,12 @@ class Event(NamedTuple):  # a NamedTuple, because there is one per event: creati
     data: bytes
     advance_ms: int | None = None
     headers: Headers = ()
+    triples: bytes | None = None
+
+    @property
+    def text(self) -> bytes:
+        """The RDF text of the event in the format `syntax`: its triples if the message was mapped, otherwise `data`."""
+        return self.data if self.triples is None else self.triples
 
     @property
     def bytes(self) -> int:
@@ -42,8 +53,11 @@ class Event(NamedTuple):  # a NamedTuple, because there is one per event: creati
         return size
 
 
-def read_event(message: Message) -> Event:
-    """Return the event or heartbeat in a message. DataError if a header is invalid, or if an event has no value."""
+def read_event(message: Message, mapping: StreamMapping | None = None, max_bytes: int = 64 << 20) -> Event:
+    """Return the event or heartbeat in a message. `mapping`: of the stream; it maps no message that is larger than
+    `max_bytes`. DataError if a header is invalid, if an
+    event has no value, or if it cannot be mapped.
+    """
     headers = {name.lower(): value for name, value in message.headers}
     beat = headers.get(HEARTBEAT)
     if beat is not None:
@@ -56,6 +70,13 @@ def read_event(message: Message) -> Event:
     stamp = headers.get(TIMESTAMP)
     time_ms = message.timestamp_ms if stamp is None else _time(TIMESTAMP, stamp)
     content_type = headers.get(CONTENT_TYPE)
+    if mapping is not None:
+        named = None if content_type is None else content_type.decode("utf-8", "replace")
+        if mapped_format(mapping, named) is not None:
+            if len(message.value) > max_bytes:
+                raise DataError(f"an event of {len(message.value)} bytes (max_event_bytes is {max_bytes})")
+            made = mapping.event(SourceMessage(message.value, time_ms, message.key, headers))
+            return Event(message.offset, made.time_ms, "nt", message.value, None, message.headers, made.triples)
     syntax = _N_TRIPLES if content_type is None else format_in_cluster(content_type.decode("utf-8", "replace")).value
     return Event(message.offset, time_ms, syntax, message.value, None, message.headers)
 

@@ -77,11 +77,27 @@ class StreamMapping:
         else:
             self._triples = ContextMapping(settings["context"], base, limits).triples
 
+    def check_one_event(self) -> None:
+        """Raise DataError if the declaration itself says that a message may have several events. A cluster counts
+        events by the offsets of their messages, so each message of its streams is one event.
+        """
+        if self.format == "ndjson" or self._events:
+            raise DataError("mapping: in a cluster a message is one event: `events` and NDJSON are not supported")
+
+    def event(self, message: SourceMessage) -> MappedEvent:
+        """Return the only event of a message. DataError if it has several; otherwise as `events`."""
+        found = self.events(message)
+        if len(found) != 1:
+            raise DataError(f"the message has {len(found)} events; in a cluster it must have exactly one")
+        return found[0]
+
     def events(self, message: SourceMessage) -> list[MappedEvent]:
         """Return the events of a message. DataError, with the path, term map or limit, if one of them fails; the
         message is then rejected as a whole.
         """
         records = self._records(message.value)
+        if not records:
+            raise DataError("the message has no event")
         share = len(message.value) // max(1, len(records)) + 1
         made = []
         for number, record in enumerate(records):
@@ -145,6 +161,12 @@ def is_mapped_format(name: str) -> bool:
     return name in FORMATS or name in MEDIA_TYPES
 
 
+def mapped_media_type(name: str) -> str | None:
+    """Return the media type of a format of messages that mappings read; None if it is none of them."""
+    name = name.partition(";")[0].strip().lower()
+    return next((media for media, known in MEDIA_TYPES.items() if name in (media, known)), None)
+
+
 def mapped_format(mapping: StreamMapping | None, format: str | None) -> str | None:  # noqa: A002 - as in the API
     """Return the format of messages as the stream's mapping reads them. `format`: the format that the caller gives, or
     None. Returns None if messages with this format are RDF. DataError if the mapping reads another format than this
@@ -160,14 +182,15 @@ def mapped_format(mapping: StreamMapping | None, format: str | None) -> str | No
 
 
 @lru_cache(maxsize=256)
-def _compiled(text: str) -> StreamMapping:
+def compiled_text(text: str) -> StreamMapping:
+    """Return the compiled mapping of a declaration, given as JSON, from a cache. DataError if it is invalid."""
     return StreamMapping(json.loads(text))
 
 
 def compiled(settings: dict[str, Any]) -> StreamMapping:
     """Return the compiled mapping of a declaration, from a cache. DataError if it is invalid."""
     try:
-        return _compiled(json.dumps(settings, sort_keys=True))
+        return compiled_text(json.dumps(settings, sort_keys=True))
     except (TypeError, RecursionError) as error:
         raise DataError(f"mapping: its settings are JSON values: {error}") from error
     except ValueError as error:

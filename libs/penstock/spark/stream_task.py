@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.term_ids.peer_certificates import PeerCertificates
     from penstock.wire import StreamDeclaration, StreamPredicates
 
-READ = ("topic", "partition", "offset", "time_ms", "value", "headers")
+READ = ("topic", "partition", "offset", "time_ms", "key", "value", "headers")
 """Input columns of a task: a message's fields, `time_ms` with the log's own timestamp, `headers` as a list of (key,
 value).
 """
@@ -98,12 +98,12 @@ def _counts(adapting: EventAdapter) -> NDArray[np.int64]:
 
 def messages_of(batch: Any) -> list[Message]:
     """Return a batch's rows as messages."""
-    topics, partitions, offsets, times, values = (batch.column(name).to_pylist() for name in READ[:-1])
+    topics, partitions, offsets, times, keys, values = (batch.column(name).to_pylist() for name in READ[:-1])
     headers = _headers(batch.column(READ[-1]))
     return [
-        Message(topic, partition, offset, time_ms, None, value, own)
-        for topic, partition, offset, time_ms, value, own in zip(
-            topics, partitions, offsets, times, values, headers, strict=True
+        Message(topic, partition, offset, time_ms, key, value, own)
+        for topic, partition, offset, time_ms, key, value, own in zip(
+            topics, partitions, offsets, times, keys, values, headers, strict=True
         )
     ]
 

@@ -142,7 +142,7 @@ class DictionaryEntry:
 @dataclass(frozen=True, slots=True)
 class StreamDeclaration:
     """Declares a stream. `events_before`, `tuples_before`: by partition, the end offsets of its topics when it was
-    declared.
+    declared. `mapping`: the setting as JSON with sorted names.
     """
 
     number: int
@@ -161,6 +161,7 @@ class StreamDeclaration:
     filter_version: int = 0
     events_before: tuple[int, ...] = ()
     tuples_before: tuple[int, ...] = ()
+    mapping: str | None = None
 
     @property
     def may_discard(self) -> bool:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from penstock import Client
+from penstock import Client, DataError
 from penstock.log import START, MemoryLog, Partition, Topic, TransientError
 from penstock.log.faults import NoFaults, Point
 from penstock.log.topics import TopicNames
@@ -34,6 +34,19 @@ def test_a_client_without_the_cluster_extra_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     with pytest.raises(ModuleNotFoundError, match=r"needs `pip install 'penstock\[cluster\]'`"):
         Client("localhost:9092")
+
+
+def test_messages_for_a_mapping_have_its_media_type_and_perhaps_no_time():
+    log = MemoryLog()
+    log.create([Topic(EVENTS)])
+    client = Client(log=log)
+    client.push("s", '{"a": 1}', format="json")
+    client.push("s", "a\n1\n", 1_700_000_000_000, format="text/csv")
+    first, second = log.reader({Partition(EVENTS): START}).poll()
+    assert dict(first.headers) == {"content-type": b"application/json"}
+    assert dict(second.headers) == {"content-type": b"text/csv", "timestamp": b"1700000000000"}
+    with pytest.raises(DataError, match="timestamp"):
+        client.push("s", LINE)
 
 
 @pytest.mark.parametrize("durable", range(3))

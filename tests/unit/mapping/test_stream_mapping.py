@@ -48,7 +48,8 @@ def test_events_are_the_values_at_a_path_and_each_has_its_time():
         (1000, f'<urn:s:1> <urn:e:v> "2"^^<{integer}> .\n'),
         (2500, f'<urn:s:2> <urn:e:v> "true"^^<{boolean}> .\n'),
     ]
-    assert mapped(settings, b'{"list": []}') == []
+    with pytest.raises(DataError, match="no event"):
+        mapped(settings, b'{"list": []}')
 
 
 def test_each_line_of_ndjson_and_each_row_of_csv_is_an_event():

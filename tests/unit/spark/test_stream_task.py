@@ -43,6 +43,7 @@ def batch():
         pa.array([0] * n, pa.int32()),
         pa.array(range(n), pa.int64()),
         pa.array([1_000] * n, pa.int64()),
+        pa.nulls(n, pa.binary()),
         pa.array(values, pa.binary()),
         pa.array(headers, pairs),
     ]

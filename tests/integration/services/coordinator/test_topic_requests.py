@@ -54,6 +54,26 @@ def test_records_declare_and_register(cluster):
     assert cluster.coordinator.standing("q").point_ms == 100_000
 
 
+def test_a_declaration_contains_the_mapping_of_messages(cluster):
+    mapping = {"context": {"@vocab": "urn:", "id": "@id", "at": None}, "time": {"path": "$.at", "unit": "ms"}}
+    cluster.send(cluster.topics.names.queries, "q", COUNT)
+    topic = cluster.topics.names.streams
+    cluster.send(topic, "s", json.dumps({"iri": IRI, "batch_ms": 500, "mapping": mapping}))
+    for name, wrong in (("several", {"events": "$[*]"}), ("lines", {"format": "ndjson"}), ("neither", {"context": 5})):
+        cluster.send(topic, name, json.dumps({"iri": f"urn:{name}", "mapping": mapping | wrong}))
+    cluster.run()
+    assert json.loads(cluster.coordinator.streams[IRI].mapping) == mapping
+    assert "in a cluster a message is one event" in statuses(cluster)["refused stream several"]["message"]
+    assert "in a cluster a message is one event" in statuses(cluster)["refused stream lines"]["message"]
+    assert "a context is an object" in statuses(cluster)["refused stream neither"]["message"]
+    cluster.push("s", 1, '{"id": "urn:a", "p": "b", "at": 100200}')
+    cluster.advance("s", 101_000)
+    cluster.run()
+    (line,) = cluster.results()
+    assert line["time"] == 101_000
+    assert "1" in json.dumps(line)
+
+
 def test_a_registration_names_its_max_catch_up_or_gets_the_coordinators(cluster):
     cluster.send(cluster.topics.names.streams, "s", json.dumps({"iri": IRI}))
     cluster.send(cluster.topics.names.queries, "own", COUNT.replace("q AS", "own AS"), max_catch_up="25")
@@ -144,7 +164,7 @@ def test_what_is_refused_changes_nothing_and_says_where_it_is_wrong(cluster):
         {"absorb_into": 5},
         {"iri": "http://x/\ud800"},
         {"slice_mb": 1 << 70},
-        {"mapping": {"context": {}}},
+        {"mapping": {}},
     ],
 )
 def test_settings_that_make_no_sense_are_refused(cluster, wrong):

@@ -1,0 +1,181 @@
+"""A mapping makes the same events of the same messages in the plain adaptor, in Spark's tasks, in the embedded engine and
+over HTTP.
+"""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+import pyarrow as pa
+import pytest
+from starlette.testclient import TestClient
+
+import penstock
+from penstock import DataError
+from penstock.http.embedded import application
+from penstock.log import MemoryLog, Partition, Record
+from penstock.log.topics import TopicNames
+from penstock.services.adaptor.adaptor import Adaptor
+from penstock.spark import stream_task
+from penstock.spark.stream_task import READ, TaskSettings, adapt
+from penstock.wire import StreamDeclaration, encode
+from support import adaptors
+
+NAMES = TopicNames()
+IRI, NAME = "http://x/a", "a"
+PREFIXES = "@prefix rml: <http://w3id.org/rml/> . @prefix x: <http://x/> ."
+JSON = f"""{PREFIXES}
+<#r> rml:logicalSource [ rml:iterator "$" ] ; rml:subjectMap [ rml:template "http://x/s/{{$.id}}" ] ;
+  rml:predicateObjectMap [ rml:predicate x:v ; rml:objectMap [ rml:reference "$.v[*]" ] ] ,
+    [ rml:predicate x:o ; rml:objectMap [ rml:termType rml:BlankNode ] ] .
+"""
+CSV = f"""{PREFIXES}
+<#r> rml:logicalSource [ rml:referenceFormulation rml:CSV ] ; rml:subjectMap [ rml:template "http://x/s/{{id}}" ] ;
+  rml:predicateObjectMap [ rml:predicate x:v ; rml:objectMap [ rml:reference "v" ] ] .
+"""
+AT = {"path": "$.at", "unit": "ms"}
+MAPPINGS = {
+    "json": {"rml": JSON, "time": AT},
+    "context": {"context": {"@vocab": "http://x/", "id": "@id", "at": None}, "base": "http://x/s/", "time": AT},
+    "csv": {"rml": CSV, "format": "csv", "time": {"path": "at", "unit": "iso8601"}},
+    "no rule for times": {"rml": JSON},
+}
+MESSAGES: list[tuple[bytes, str | None]] = [
+    *[(json.dumps({"id": str(n), "v": ["a", n, n / 4, True], "at": 1000 + n}).encode(), None) for n in range(20)],
+    (b'{"id": "x y", "v": ["a long text that is not inline"], "at": 1050}', "application/json"),
+    (b'{"id": 1, "v": [{}], "at": 1051}', None),
+    (b'{"id": 1, "v": [1]}', None),
+    (b"{", None),
+    (b"\xff", "application/json"),
+    (b"id,v,at\n1,a,1970-01-01T00:00:02Z\n", None),
+    (b"id,v,at\n1,a,1970-01-01T00:00:02Z\n", "text/csv"),
+    (b"id,v,at\n1,a\n", None),
+    (adaptors.LINE, "application/n-triples"),
+    (adaptors.TURTLE, "text/turtle"),
+]
+
+
+@pytest.fixture(scope="module")
+def dictionary():
+    with adaptors.dictionary() as running:
+        yield running
+
+
+def declaration(mapping):
+    settings = json.dumps(mapping, sort_keys=True)
+    return StreamDeclaration(1, IRI, NAME, 100, 0, True, (), 0, 10_000, 86_400_000, mapping=settings)
+
+
+def record(number, value, content_type, **more):
+    headers = () if content_type is None else (("content-type", content_type.encode()),)
+    return Record(NAMES.events(NAME), value, headers=headers, partition=0, timestamp_ms=2000 + number, **more)
+
+
+def by_plain(dictionary, mapping, records):
+    log = MemoryLog()
+    adaptors.create(log, NAMES)
+    log.writer().append([Record(NAMES.control, encode(declaration(mapping)), b"stream:a")])
+    log.writer().append(records)
+    adaptor = Adaptor(log, NAMES, dictionary.service, NAMES.adaptor_group)
+    while adaptor.step():
+        pass
+    return adaptors.read(log, NAMES, dictionary.terms)
+
+
+def by_spark(dictionary, mapping, records, monkeypatch):
+    monkeypatch.setattr(stream_task, "_adapting", {})
+    n = len(records)
+    pairs = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    columns = [
+        pa.array([NAMES.events(NAME)] * n),
+        pa.array([0] * n, pa.int32()),
+        pa.array(range(n), pa.int64()),
+        pa.array([each.timestamp_ms for each in records], pa.int64()),
+        pa.array([each.key for each in records], pa.binary()),
+        pa.array([each.value for each in records], pa.binary()),
+        pa.array([[{"key": key, "value": value} for key, value in each.headers] for each in records], pairs),
+    ]
+    given = TaskSettings(NAMES, (dictionary.address,), {NAMES.events(NAME): declaration(mapping)}, {}, 0.0)
+    found = []
+    for batch in adapt(given, [pa.RecordBatch.from_arrays(columns, names=list(READ))]):
+        for row in batch.to_pylist():
+            headers = tuple((pair["key"], pair["value"]) for pair in row["headers"])
+            found.append(Record(row["topic"], row["value"], row["key"], row["partition"], headers))
+    return adaptors.written(found, dictionary.terms)
+
+
+def by_engine(mapping, push):
+    """Times and numbers of triples of the accepted messages, and reasons of the others, by number of the message."""
+    counts, dead = {}, {}
+    for number, (value, content_type) in enumerate(MESSAGES):
+        with penstock.Engine() as engine:
+            engine.declare_stream(IRI, timing="all", mapping=mapping)
+            reason = push(engine, value, 2000 + number, content_type)
+            if reason is None:
+                stream = engine.stats()["streams"][IRI]
+                assert stream["events"] == 1
+                counts[number] = (stream["watermark"] + 1, stream["tuples"])
+            else:
+                dead[number] = reason
+    return counts, dead
+
+
+def pushed(engine, value, time_ms, content_type):
+    try:
+        engine.push(IRI, value, time_ms, content_type)
+    except DataError as error:
+        return str(error)
+    return None
+
+
+def posted(engine, value, time_ms, content_type):
+    http = TestClient(application(engine), base_url="http://localhost")
+    headers = {} if content_type is None else {"content-type": content_type}
+    sent = http.post(f"/streams/{quote(IRI, safe='')}/events?timestamp={time_ms}", content=value, headers=headers)
+    return None if sent.status_code == 202 else sent.json()["message"]
+
+
+@pytest.mark.parametrize("kind", MAPPINGS)
+def test_every_way_in_makes_the_same_events_and_the_same_refusals(dictionary, monkeypatch, kind):
+    mapping = MAPPINGS[kind]
+    records = [record(number, *message) for number, message in enumerate(MESSAGES)]
+    plain = by_plain(dictionary, mapping, records)
+    assert by_spark(dictionary, mapping, records, monkeypatch) == plain
+    events = {
+        offset: (time, len(terms) // 3) for _, offset, time, terms in plain.events[Partition(NAMES.tuples(NAME), 0)]
+    }
+    reasons = {offset: letter[0] for (_, _, offset), letter in plain.dead.items()}
+    assert len(events) + len(reasons) == len(MESSAGES)
+    assert len(events) > (20 if kind != "csv" else 2)
+    assert [letter[1] for _, letter in sorted(plain.dead.items())] == [MESSAGES[n][0] for n in sorted(reasons)]
+    for push in (pushed, posted):
+        counts, dead = by_engine(mapping, push)
+        assert counts == events
+        assert dead == reasons
+
+
+def test_key_headers_and_timestamp_of_kafka_are_references(dictionary, monkeypatch):
+    text = JSON.replace("$.id", "@key").replace('"$.v[*]"', '"@headers.Source"').replace("x:o", "x:t")
+    mapping = {"rml": text.replace("rml:termType rml:BlankNode", 'rml:reference "@timestamp"')}
+    records = [Record(NAMES.events(NAME), b"{}", b"k 1", 0, (("source", b"web"),), 7)]
+    plain = by_plain(dictionary, mapping, records)
+    ((_, _, time, terms),) = plain.events[Partition(NAMES.tuples(NAME), 0)]
+    assert time == 7
+    assert [term[1] for term in terms] == [
+        "http://x/s/k%201",
+        "http://x/v",
+        "web",
+        "http://x/s/k%201",
+        "http://x/t",
+        "7",
+    ]
+    assert by_spark(dictionary, mapping, records, monkeypatch) == plain
+
+
+def test_a_message_with_several_events_is_a_dead_letter_in_a_cluster(dictionary):
+    rows = b"id,v,at\n1,a,1970-01-01T00:00:02Z\n2,a,1970-01-01T00:00:02Z\n"
+    plain = by_plain(dictionary, MAPPINGS["csv"], [record(0, rows, None)])
+    ((reason, *_),) = plain.dead.values()
+    assert reason == "the message has 2 events; in a cluster it must have exactly one"
+    assert plain.events == {}
