@@ -10,6 +10,7 @@
 
 #include "dataplane/tcp_plane.hpp"
 #include "dataplane/tcp_server.hpp"
+#include "dataplane_counted.hpp"
 #include "errors.hpp"
 #include "mix.hpp"
 #include "store_fixture.hpp"
@@ -127,7 +128,7 @@ TEST_F(TlsTest, ReadsOfAllSizesAreCorrectWhileKeysAreRenewed) {
     read_all(*plane, 300, 5'000);
     read_all(*plane, 30, kWords);
     EXPECT_EQ(server->counters().connections, 1u);
-    EXPECT_EQ(server->counters().reads, 15'330u);
+    EXPECT_EQ(counted(*server, 15'330), 15'330u);
 }
 
 TEST_F(TlsTest, SeveralConnectionsAreServedAtOnce) {
@@ -140,7 +141,7 @@ TEST_F(TlsTest, SeveralConnectionsAreServedAtOnce) {
             for (int k = 0; k < 5; ++k) read_all(*plane, 200, 3'000);
         });
     for (std::thread& engine : engines) engine.join();
-    EXPECT_EQ(server->counters().reads, 4'000u);
+    EXPECT_EQ(counted(*server, 4'000), 4'000u);
 }
 
 TEST_F(TlsTest, AnEngineWithoutTlsGetsNothing) {
@@ -179,7 +180,7 @@ TEST_F(TlsTest, GarbageEndsOnlyItsConnection) {
         send_some(socket.get(), garbage, moved);
         read_all(*plane, 100, 100);
     }
-    EXPECT_EQ(server->counters().reads, 600u);
+    EXPECT_EQ(counted(*server, 600), 600u);
 }
 
 TEST_F(TlsTest, FilesThatCannotBeUsedAreNamed) {
