@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from penstock.core import _native as native
-from penstock.engine.intake.graph_change import GraphChange
+from penstock.engine.intake.graph_change import GraphChange, distinct
 from penstock.engine.oneshot.failed_frames import clear_locals
 from penstock.engine.oneshot.one_shot import OneShot, Texts
 from penstock.engine.oneshot.updating import UpdateRun
@@ -74,10 +74,11 @@ class UpdateEvaluator:
         finally:
             graph.close()
         del lease
-        check_size(len(change.removed[0]) + len(change.added[0]))
-        names = np.unique(change.added[3])
+        removed, added = distinct(change.removed), distinct(change.added)
+        check_size(len(removed[0]) + len(added[0]))
+        names = np.unique(added[3])
         graphs = [term[1] for term in core.terms.service.decode(names[names != 0])]
-        return Effect(insertions, change.removed, change.added, tuple(graphs))
+        return Effect(insertions, removed, added, tuple(graphs))
 
 
 class _ClusterRun(UpdateRun):

@@ -85,6 +85,18 @@ def joined(parts: Sequence[Columns]) -> Columns:
     return s, p, o, g
 
 
+def distinct(quads: Columns) -> Columns:
+    """Return each row once, in the order of first occurrence."""
+    if len(quads[0]) < 2:
+        return quads
+    order = np.lexsort(quads)  # stable: of equal rows, the first one comes first
+    differs = np.ones(len(order), bool)
+    differs[1:] = np.any([column[order[1:]] != column[order[:-1]] for column in quads], axis=0)
+    first = np.sort(order[differs])
+    s, p, o, g = (column[first] for column in quads)
+    return s, p, o, g
+
+
 def _without(quads: Columns, others: Columns) -> Columns:
     """Return the rows of `quads` that are not in `others`."""
     if not len(quads[0]) or not len(others[0]):

@@ -128,6 +128,7 @@ def test_updates_remove_what_their_patterns_find(clusters, reads) -> None:
     update(cluster, copy_and_move)
     assert count(cluster, "GRAPH <urn:g> { ?s ?p ?o }") == 0
     assert count(cluster, "GRAPH <urn:h> { ?s ?p ?o }") == 1 + count(cluster, "?s ?p ?o") == 20_000 - 3 * 2857 - 1
+    assert update(cluster, "DELETE { <urn:5> ?p ?o } WHERE { <urn:5> ?p ?o . ?x <urn:q> ?y }") == 1, "each triple once"
     update(cluster, "CLEAR DEFAULT")
     assert [str(row["g"]) for row in asked(cluster, "SELECT DISTINCT ?g { GRAPH ?g { ?s ?p ?o } }")] == ["urn:h"]
     update(cluster, "DROP ALL ; INSERT DATA { <urn:4> <urn:p> 4 }")
