@@ -27,8 +27,8 @@ with times at or before it are late.
 
 
 class Event(NamedTuple):  # a NamedTuple, because there is one per event: creation takes half the time of a dataclass
-    """The event of a message. `advance_ms`: for a heartbeat, its time; otherwise None. `triples`: what the stream's
-    mapping makes of the message, as N-Triples; None if the message is RDF.
+    """The event of a message. `advance_ms`: for a heartbeat, its time; otherwise None. `triples`: the triples that the
+    stream's mapping makes of the message, as N-Triples; None if the message is RDF.
     """
 
     offset: int
@@ -54,9 +54,8 @@ class Event(NamedTuple):  # a NamedTuple, because there is one per event: creati
 
 
 def read_event(message: Message, mapping: StreamMapping | None = None, max_bytes: int = 64 << 20) -> Event:
-    """Return the event or heartbeat in a message. `mapping`: of the stream; it maps no message that is larger than
-    `max_bytes`. DataError if a header is invalid, if an
-    event has no value, or if it cannot be mapped.
+    """Return the event or heartbeat in a message. `mapping`: the stream's mapping. `max_bytes`: larger messages are not
+    mapped. DataError if a header is invalid, if an event has no value, or if a message cannot be mapped.
     """
     headers = {name.lower(): value for name, value in message.headers}
     beat = headers.get(HEARTBEAT)

@@ -78,8 +78,8 @@ class StreamMapping:
             self._triples = ContextMapping(settings["context"], base, limits).triples
 
     def check_one_event(self) -> None:
-        """Raise DataError if the declaration itself says that a message may have several events. A cluster counts
-        events by the offsets of their messages, so each message of its streams is one event.
+        """Raise DataError if the settings permit several events per message. A cluster identifies events by the offsets
+        of their messages, so each message of its streams must be one event.
         """
         if self.format == "ndjson" or self._events:
             raise DataError("mapping: in a cluster a message is one event: `events` and NDJSON are not supported")
