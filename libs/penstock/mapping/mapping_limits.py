@@ -30,3 +30,7 @@ class MappingLimits:
 
 
 MAPPING_LIMITS = MappingLimits()
+FILE_LIMITS = MappingLimits(
+    max_values=100_000_000, max_joined=100_000_000, expansion_mib=1 << 20, expansion_factor=1 << 10
+)
+"""The limits of files that a user maps by name: the memory of the machine comes first."""

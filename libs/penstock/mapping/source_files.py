@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import DataError
 from penstock.mapping.executor import Executor
-from penstock.mapping.mapping_limits import MAPPING_LIMITS, MappingLimits
+from penstock.mapping.mapping_limits import FILE_LIMITS, MappingLimits
 from penstock.mapping.message_records import SourceMessage, csv_rows, json_value
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.mapping.program import Program, Source
 
 
-def mapped_files(program: Program, folder: Path, limits: MappingLimits = MAPPING_LIMITS) -> bytes:
+def mapped_files(program: Program, folder: Path, limits: MappingLimits = FILE_LIMITS) -> bytes:
     """Return the triples of all files that a program names, as N-Quads. Relative names are relative to `folder`.
     DataError if a file does not exist or cannot be mapped.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 
 import pytest
@@ -51,6 +52,17 @@ def test_the_files_that_a_mapping_names_are_mapped(tmp_path, capsys):
     (tmp_path / "in.json").write_text('{"id": 1, "k": "x"}')
     assert main(["map", "--files", "--mapping", str(tmp_path / "m.ttl")]) == 0
     assert capsys.readouterr().out == '<urn:s:1> <urn:e:k> "x" .\n'
+
+
+def test_files_may_have_more_records_than_a_message(tmp_path, capsys):
+    (tmp_path / "m.ttl").write_text(RML.replace("@key", "$.k").replace('"$"', '"$[*]"'))
+    records = ",".join(json.dumps({"id": n, "k": 1}) for n in range(100_001))
+    (tmp_path / "in.json").write_text(f"[{records}]")
+    assert main(["map", "--files", "--mapping", str(tmp_path / "m.ttl")]) == 0
+    assert capsys.readouterr().out.count("\n") == 100_001
+    (tmp_path / "in.json").unlink()
+    assert main(["map", "--files", "--mapping", str(tmp_path / "m.ttl")]) == 1
+    assert "in.json: No such file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
