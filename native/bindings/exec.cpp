@@ -48,6 +48,7 @@ struct Result {
     explicit Result(const Dictionary& dictionary) : terms(dictionary) {}
     LocalTerms terms;
     Answer answer;
+    AnswerChange change;
     std::int64_t nanos = 0;
     std::int64_t cpu_nanos = 0;
 
@@ -103,7 +104,7 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
                                 const std::vector<std::pair<std::int64_t, std::int64_t>>& windows, double timeout_s,
                                 std::size_t memory_bytes, std::uint64_t random_seed, nb::object foreign,
                                 TimestampedProfile* profile, bool cpu_time, exec::Forker* forker,
-                                const std::vector<TermId>& absent) {
+                                const std::vector<TermId>& absent, std::uint64_t since) {
     auto result = std::make_unique<Result>(dictionary);
     for (const TermId id : absent) result->terms.pin(id);
     Table parameters = seed_table(plan, seed, seed_rows);
@@ -116,7 +117,8 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
     ExprContext context{result->terms, budget, now_ms, starts, ends, random_seed, {}, {}, {}};
     if (!foreign.is_none()) context.foreign = foreign_function(std::move(foreign), budget);
     const bool timed = profile != nullptr && profile->timed;
-    RunInput input{&parameters, sources, &store.labels(), &context, profile, forker};
+    result->change.from = since;
+    RunInput input{&parameters, sources, &store.labels(), &context, profile, forker, &result->change};
     {
         Unlocked released;
         const std::int64_t cpu_began = cpu_time ? thread_nanos() : 0;
@@ -272,6 +274,12 @@ void bind_exec(nb::module_& m) {
             "local", [](Result& r) -> LocalTerms& { return r.terms; }, nb::rv_policy::reference_internal)
         .def_prop_ro("nanos", [](const Result& r) { return r.nanos; })
         .def_prop_ro(
+            "id", [](const Result& r) { return r.change.id; },
+            "Identifies the answer for `since` of a later execution; 0 if its change cannot be found.")
+        .def_prop_ro(
+            "added", [](const Result& r) { return r.change.known ? std::optional(r.change.added) : std::nullopt; },
+            "If the rows are the change since `since`: how many were added; the others, after them, were removed.")
+        .def_prop_ro(
             "cpu_nanos", [](const Result& r) { return r.cpu_nanos; },
             "Processor time of the thread, the clock's own included; 0 unless execute() was asked for cpu_time.")
         .def("column", &column, "i"_a,
@@ -290,7 +298,7 @@ void bind_exec(nb::module_& m) {
     m.def("execute", &execute, "plan"_a, "store"_a, "dictionary"_a, "sources"_a, "seed"_a = nb::list(), nb::kw_only(),
           "seed_rows"_a = 1, "now_ms"_a = 0, "windows"_a = nb::list(), "timeout_s"_a = 0.0, "memory_bytes"_a = 0,
           "random_seed"_a = 0, "foreign"_a = nb::none(), "profile"_a = nb::none(), "cpu_time"_a = false,
-          "forker"_a = nb::none(), "absent"_a = std::vector<TermId>(), nb::keep_alive<0, 3>());
+          "forker"_a = nb::none(), "absent"_a = std::vector<TermId>(), "since"_a = 0, nb::keep_alive<0, 3>());
     m.def(
         "maintain_from", [](std::uint64_t rows) { return exec::Maintenance::from.exchange(rows); }, "rows"_a,
         "Sets for the process the cost of an input, in rows, from which operators keep state; returns the last one.");

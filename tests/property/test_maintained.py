@@ -97,6 +97,15 @@ WITH_SIDES = (
     + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } OPTIONAL { WINDOW <urn:w> { ?s <urn:q> ?x } } "
     + "FILTER EXISTS { WINDOW <urn:w> { ?s <urn:p> ?y FILTER (?y != ?o) } } }",
 )
+STREAMED = (
+    "SELECT ?s ?o " + ONE + "WHERE { ?s <urn:p> ?o }",
+    "SELECT ?o " + ONE + "WHERE { ?s ?p ?o }",
+    "SELECT ?s ?x " + TWO + f"WHERE {{ {BOTH} }}",
+    "SELECT ?s ?b ?t " + MERGED + "WHERE { ?s <urn:p> ?o . ?s <urn:r> ?t BIND (CONCAT(STR(?o), ' as a text') AS ?b) }",
+    "SELECT ?s ?x " + TWO + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } OPTIONAL { WINDOW <urn:w> { ?s <urn:q> ?x } } }",
+    "SELECT DISTINCT ?s " + ONE + "WHERE { ?s <urn:p> ?o }",
+    "SELECT ?s (COUNT(*) AS ?n) " + ONE + "WHERE { ?s <urn:p> ?o } GROUP BY ?s",
+)
 WITH_VALUES = (
     "SELECT (MIN(?o) AS ?n) (MAX(?o) AS ?m) " + ONE + "WHERE { ?s <urn:p> ?o }",
     "SELECT ?s (MIN(?o) AS ?n) (MAX(?o) AS ?m) (SAMPLE(?o) AS ?x) " + ONE + "WHERE { ?s <urn:p> ?o } GROUP BY ?s",
@@ -190,8 +199,12 @@ def _difference(seed: int) -> str | None:
         random_.sample(QUERIES, 2)
         + random_.sample(OVER_STORED, 2)
         + random_.sample(WITH_SIDES, 2)
-        + random_.sample(WITH_VALUES, 3)
+        + random_.sample(WITH_VALUES, 2)
     )
+    statements = [f"REGISTER QUERY q{i} AS {text}" for i, text in enumerate(texts)] + [
+        f"REGISTER {random_.choice(('ISTREAM', 'DSTREAM'))} s{i} AS {text}"
+        for i, text in enumerate(random_.sample(STREAMED, 3))
+    ]
     with penstock.Engine() as updated, penstock.Engine() as fresh:
         engines = {updated: 0, fresh: NEVER}
         queries: dict[penstock.Engine, list[penstock.Query]] = {}
@@ -200,7 +213,7 @@ def _difference(seed: int) -> str | None:
                 engine.declare_stream(stream, timing="all")
             engine.declare_stream(U, timing=(), absorb_into=absorb_into)
             engine.update("INSERT DATA { GRAPH <urn:g> { <urn:v1> <urn:r> 1 } GRAPH <urn:h> { <urn:v1> <urn:r> 1 } }")
-            queries[engine] = [engine.register(f"REGISTER QUERY q{i} AS {text}") for i, text in enumerate(texts)]
+            queries[engine] = [engine.register(statement) for statement in statements]
         events = list(_events(random_))
         for stream, text, time in events:
             fallback = random_.random() < 0.05  # in mid-run; the state is rebuilt afterwards
@@ -211,7 +224,7 @@ def _difference(seed: int) -> str | None:
                 if update is not None:
                     engine.update(update)
                 engine.advance(None, time - 1)
-            for i, asked in enumerate(texts):
+            for i, asked in enumerate(statements):
                 answers = [
                     [(e.time, Counter(map(str, e.answer))) for e in queries[engine][i].poll()] for engine in engines
                 ]

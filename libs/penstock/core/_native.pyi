@@ -341,6 +341,10 @@ class Result:
     @property
     def local(self) -> LocalTerms: ...
     @property
+    def id(self) -> int: ...  # of the answer, for `since` of a later execution; 0: its change cannot be found
+    @property
+    def added(self) -> int | None: ...  # not None: the rows are the change since `since`, first these added rows
+    @property
     def nanos(self) -> int: ...  # time spent in the core
     @property
     def cpu_nanos(self) -> int: ...  # processor time of the thread, including the clock calls; 0 unless requested
@@ -366,6 +370,7 @@ def execute(
     cpu_time: bool = False,
     forker: StepForker | None = None,          # None: all steps run locally
     absent: Sequence[int] = (),                # private ids of the plan's constants, with a partial dictionary
+    since: int = 0,                            # id of the answer whose change suffices; 0 = none
 ) -> Result: ...
 
 def maintain_from(rows: int) -> int: ...  # of the process: cost of an input, in rows, from which operators keep state;

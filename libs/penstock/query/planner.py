@@ -141,6 +141,8 @@ def _planned(
     if query.form in (Form.SELECT, Form.ASK):
         root, *roots = (prune_columns(each, shown) for each in (root, *roots))
     specs = [{"slots": context.slots, "seed": seed, "root": r, "subplans": context.subplans} for r in (root, *roots)]
+    if query.form is Form.SELECT and query.r2s is not RelationToStream.RSTREAM:
+        specs[0]["changes"] = True
     return PhysicalPlan(
         specs[0],
         query.form,

@@ -33,6 +33,14 @@ struct Profile {
     std::vector<Figure> nanos;  // the operator's own time, without its inputs
 };
 
+/// Asks for the change of an answer. Only plans with `changes` support this.
+struct AnswerChange {
+    std::uint64_t from = 0;  // the answer that the caller holds: `id` of an earlier run; 0: none
+    std::uint64_t id = 0;    // set by the run: identifies its answer; 0: its change cannot be found later
+    bool known = false;      // set by the run: its rows are the change since `from`, not the answer
+    std::size_t added = 0;   // of these rows, how many were added; the others, after them, were removed
+};
+
 struct RunInput {
     const Table* seed = nullptr;             // parameter table; never null (unit table for one-shot queries)
     std::span<const Source* const> sources;  // by the plan's source index; 0 is the stored graph
@@ -40,6 +48,7 @@ struct RunInput {
     ExprContext* expressions = nullptr;  // the executor sets its exists and timestamp
     Profile* profile = nullptr;          // filled if not null
     exec::Forker* forker = nullptr;      // not null if steps can run on nodes
+    AnswerChange* change = nullptr;      // not null if the change suffices
 };
 
 /// A compiled plan: immutable and thread-safe.

@@ -53,7 +53,18 @@ private:
 
 }  // namespace
 
-Program::Program(const Spec& plan) : compiler_(plan), root_(compiler_.root()), sub_plans_(compiler_.take_sub_plans()) {}
+Program::Program(const Spec& plan) : compiler_(plan), root_(compiler_.root()) {
+    if (plan.find("changes") != nullptr)
+        changes_ = std::make_unique<AnswerChanges>(plan.at("root"), root_->schema(), compiler_);
+    sub_plans_ = compiler_.take_sub_plans();
+}
+
+void Program::run_root(Run& run, const RunInput& input) {
+    if (!changes_ || input.change == nullptr) return root_->run(run, answer_);
+    if (changes_->update(run, *input.change, answer_)) return;
+    root_->run(run, answer_);
+    changes_->evaluated(run, *input.change);
+}
 
 Answer Program::run(const RunInput& input) {
     if (input.seed->slots != compiler_.seed().slots) throw Error("the seed's columns are not those of the plan");
@@ -90,7 +101,7 @@ Answer Program::run(const RunInput& input) {
     }
     run.budget().check();
     answer_.begin(run, root_->schema());
-    root_->run(run, answer_);
+    run_root(run, input);
     for (Operator* correlated : compiler_.correlated()) correlated->release(run);
     if (input.profile != nullptr) {
         fill(input.profile->rows, produced);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "exec/answer_changes.hpp"
 #include "exec/collected.hpp"
 #include "exec/compiler.hpp"
 #include "exec/executor.hpp"
@@ -17,12 +18,14 @@ public:
     Answer run(const RunInput& input);
 
 private:
+    void run_root(Run& run, const RunInput& input);
     void exists(Run& run, std::size_t number, const Table& rows, std::vector<std::uint8_t>& found);
     SubPlan& sub_plan(std::size_t number, const Table& rows);
     void fill(std::vector<Profile::Figure>& out, const std::vector<std::uint64_t>& values) const;
 
     Compiler compiler_;
     OperatorPtr root_;
+    std::unique_ptr<AnswerChanges> changes_;  // of plans with `changes`
     std::vector<std::unique_ptr<SubPlan>> sub_plans_;
     Collected answer_;
     LookupMemo lookup_memo_;

@@ -61,6 +61,14 @@ class Rows:
         return Rows(self.member, tuple(dictionary.settle(column) for column in self.columns), self.decoder)
 
 
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The rows that an execution has added to the answer of an earlier one, and those that it has removed from it."""
+
+    added: Rows
+    removed: Rows
+
+
 def joined(parts: Sequence[Rows]) -> Rows:
     """Return the rows of several executions together, sorted by member. They must be `published`."""
     member = np.concatenate([rows.member for rows in parts])

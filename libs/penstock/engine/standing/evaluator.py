@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.engine.answers.factors import Product
 from penstock.engine.answers.result_blocks import Block, Reading
-from penstock.engine.answers.rows import Rows, joined
+from penstock.engine.answers.rows import Changes, Rows, joined
 from penstock.engine.standing.execution import Execution
 from penstock.engine.standing.last_run import LastRun
 from penstock.engine.standing.stream_operator import Predecessor, as_stream
@@ -64,19 +64,34 @@ class Evaluator:
         elif cohort.executions % _TIMED_EVERY == 0:
             last.timed = True
         last.begin(time)
-        run = Execution(self._core, plan, sources, lambda: self._sources(cohort, time), time, bounds, last)
+        predecessor = cohort.predecessor
+        since = self._known_answer(cohort)
+        run = Execution(self._core, plan, sources, lambda: self._sources(cohort, time), time, bounds, last, since)
         rows, errors = run.members(cohort.members.seed)
         cohort.executions += 1
         last.failed = len(errors)
-        predecessor = cohort.predecessor
-        if isinstance(rows, Rows):
-            if query.r2s is not RelationToStream.RSTREAM:
-                rows, predecessor = self._difference(cohort, rows, errors)
-            if group.publishes is not None:
-                rows = rows.published()
+        if isinstance(rows, Changes):
+            assert predecessor is not None
+            changes = Changes(rows.added.published(), rows.removed.published())
+            rows = changes.added if query.r2s is RelationToStream.ISTREAM else changes.removed
+            predecessor = predecessor.followed_by(changes, run.answer_id)
+        elif isinstance(rows, Rows) and query.r2s is not RelationToStream.RSTREAM:
+            rows, predecessor = self._difference(cohort, rows, errors)
+            predecessor.answer_id = 0 if errors else run.answer_id
+        if isinstance(rows, Rows) and group.publishes is not None:
+            rows = rows.published()
         block = self._block(cohort, reading, rows, errors)
         cohort.predecessor = predecessor  # last, so that an interrupted evaluation (Ctrl-C) can be repeated
         return block
+
+    def _known_answer(self, cohort: Cohort) -> int:
+        """Return the id of the answer that the cohort's predecessor is, if its changes suffice for the cohort's stream
+        operator; else 0.
+        """
+        before = cohort.predecessor
+        if before is None or before.members is not cohort.members or self._core.dictionary.partial:
+            return 0
+        return before.answer_id
 
     def _sources(self, cohort: Cohort, time: int) -> list[native.Source]:
         """Return the sources of the plan: the view of the stored graph, then the windows (semantics.md §3). The view

@@ -11,7 +11,7 @@ import numpy as np
 
 from penstock.core import _native as native
 from penstock.engine.answers.factors import Product
-from penstock.engine.answers.rows import Rows, joined
+from penstock.engine.answers.rows import Changes, Rows, joined
 from penstock.engine.standing.last_run import profiles_of
 from penstock.errors import DataPlaneError, LimitError, PenstockError, UnavailableError
 
@@ -34,6 +34,8 @@ class Execution:
     this.
 
     `reopen` returns new sources after the failure of a store. `bounds`: the (start, end] of each window in ms.
+    `since`: the `answer_id` of an earlier execution for the same members; then `members` may return the changes of that
+    answer instead of rows.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Execution:
         time: int,
         bounds: Sequence[tuple[int | None, int]],
         last_run: LastRun,
+        since: int = 0,
     ) -> None:
         self._core = core
         self._plan = plan
@@ -55,8 +58,10 @@ class Execution:
         self._windows = [(native_start(start), end) for start, end in bounds]
         self._splits = 0
         self._last_run = last_run
+        self._since = since
+        self.answer_id = 0  # identifies the answer of this execution; 0: its changes cannot be found later
 
-    def members(self, seed: tuple[Ids, ...]) -> tuple[Rows | Product, dict[int, PenstockError]]:
+    def members(self, seed: tuple[Ids, ...]) -> tuple[Rows | Changes | Product, dict[int, PenstockError]]:
         """Execute the plan for the members of a seed. Returns the rows of the members that succeed, and the errors of
         the others by member number.
 
@@ -96,10 +101,12 @@ class Execution:
         if count == 1 or self._splits >= _MAX_SPLITS:
             return self._failed(seed, error)
         self._splits += 2
+        self._since = 0
         self._split_record()
         halves = (tuple(c[: count // 2] for c in seed), tuple(c[count // 2 :] for c in seed))
         parts = [self.members(half) for half in halves]
-        rows = joined([(rows.rows() if isinstance(rows, Product) else rows).published() for rows, _ in parts])
+        self.answer_id = 0
+        rows = joined([_all_rows(rows).published() for rows, _ in parts])
         return rows, {member: why for _, errors in parts for member, why in errors.items()}
 
     def _no_rows(self) -> Rows:
@@ -128,10 +135,13 @@ class Execution:
         self._record(profiles, len(found))
         return found
 
-    def _execute(self, seed: tuple[Ids, ...]) -> Rows:
+    def _execute(self, seed: tuple[Ids, ...]) -> Rows | Changes:
         profiles = self._profiles()
         result = self._result(self._plan.native, seed, profiles[0])
         self._record(profiles, None)
+        self.answer_id = result.id
+        if result.added is not None:
+            return self._changes(result, result.added)
         return self._rows(result, [slot for _, slot in self._plan.physical.outputs])
 
     def _profiles(self) -> list[native.Profile]:
@@ -151,6 +161,15 @@ class Execution:
         """From now on, record each successful execution as a part of the evaluation."""
         if self._last_run.parts is None:
             self._last_run.parts = []
+
+    def _changes(self, result: native.Result, added: int) -> Changes:
+        positions = {slot: i for i, slot in enumerate(result.slots)}
+        member = self._plan.physical.member
+        assert member is not None
+        columns = tuple(result.column(positions[slot]) for _, slot in self._plan.physical.outputs)
+        rows = Rows(result.column(positions[member]), columns, result.local)
+        order = np.argsort(rows.member[:added], kind="stable"), np.argsort(rows.member[added:], kind="stable")
+        return Changes(rows.take(order[0]), rows.take(order[1] + added))
 
     def _rows(self, result: native.Result, slots: Sequence[int]) -> Rows:
         """Return the columns of some slots of a result, sorted by member."""
@@ -185,7 +204,13 @@ class Execution:
             profile=profile,
             forker=self._core.forker(self._sources[0], physical),
             absent=self._core.absent([self._plan.constant_ids, *seed[1:]]) if self._core.dictionary.partial else (),
+            since=self._since,
         )
+
+
+def _all_rows(rows: Rows | Changes | Product) -> Rows:
+    assert not isinstance(rows, Changes)  # only an execution of all members returns changes
+    return rows.rows() if isinstance(rows, Product) else rows
 
 
 def native_start(start: int | None) -> int:

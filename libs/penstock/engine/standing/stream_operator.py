@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from penstock.core import _native as native
-from penstock.engine.answers.rows import Rows
+from penstock.engine.answers.rows import Changes, Rows, joined
 from penstock.query.ir import RelationToStream
 
 if TYPE_CHECKING:
@@ -16,18 +15,43 @@ if TYPE_CHECKING:
     from penstock.engine.answers.membership import Membership
 
 
-@dataclass(frozen=True, slots=True)
+_FEW_ROWS = 4096  # changes of fewer rows are not applied before they are needed
+
+
 class Predecessor:
     """The rows of a cohort at its previous instant. Their member numbers are those of `members`, the membership at that
-    instant.
+    instant. The rows do not change.
+
+    `answer_id`: identifies the execution whose answer these rows are (`Execution.answer_id`), or 0. `changes`: what
+    later executions have changed in `rows`. They are applied when the rows are read.
     """
 
-    members: Membership
-    rows: Rows
+    __slots__ = ("_changes", "_rows", "_size", "answer_id", "members")
+
+    def __init__(
+        self, members: Membership, rows: Rows, answer_id: int = 0, changes: tuple[Changes, ...] = (), size: int = 0
+    ) -> None:
+        self.members, self.answer_id = members, answer_id
+        self._rows, self._changes, self._size = rows, changes, size
+
+    @property
+    def rows(self) -> Rows:
+        """The rows, sorted by member."""
+        if self._changes:
+            self._rows, self._changes, self._size = _applied(self._rows, self._changes), (), 0
+        return self._rows
+
+    def followed_by(self, changes: Changes, answer_id: int) -> Predecessor:
+        """Return the predecessor after an execution with these changes. The changes must be `published`."""
+        size = self._size + len(changes.added.member) + len(changes.removed.member)
+        if size > max(len(self._rows.member), _FEW_ROWS):
+            return Predecessor(self.members, _applied(self._rows, (*self._changes, changes)), answer_id)
+        return Predecessor(self.members, self._rows, answer_id, (*self._changes, changes), size)
 
     def ids(self) -> tuple[Ids, ...]:
         """Return all columns of term ids, whose terms the dictionary must retain."""
-        return self.rows.columns
+        changed = [column for changes in self._changes for column in changes.added.columns]
+        return (*self._rows.columns, *changed)
 
     def renumbered(self, members: Membership) -> Rows:
         """Return the rows with the member numbers of `members`, without rows of members that are not in `members`."""
@@ -47,6 +71,16 @@ class Predecessor:
         columns = tuple(np.concatenate(pair) for pair in zip(mine.columns, theirs.columns, strict=True))
         both = Rows(np.concatenate((mine.member, theirs.member)), columns, mine.decoder or theirs.decoder)
         return Predecessor(members, both.take(np.argsort(both.member, kind="stable")))
+
+
+def _applied(rows: Rows, changes: tuple[Changes, ...]) -> Rows:
+    """Return the rows with all changes. A row that was added and later removed is in neither."""
+    larger = joined([rows, *(change.added for change in changes)])
+    removed = joined([change.removed for change in changes])
+    if len(removed.member) == 0:
+        return larger
+    left = native.multiset_difference((larger.member, *larger.columns), (removed.member, *removed.columns))
+    return larger.take(np.sort(left))
 
 
 def as_stream(operator: RelationToStream, now: Rows, before: Rows | None) -> Rows:

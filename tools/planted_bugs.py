@@ -1,0 +1,135 @@
+"""Plants bugs in the maintenance of state (ADR 78, 81), one at a time, and checks that the property test finds each.
+
+    python tools/planted_bugs.py [NAME...]
+
+Builds the native module in a copy of the tree (build/planted), about a minute for each bug.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+COPY = ROOT / "build/planted"
+EXEC, EXPR, STORE, STREAM = (f"native/src/{folder}/" for folder in ("exec", "expr", "store", "stream"))
+BUGS = {  # name -> file, what it has, what the bug has
+    "window: expired edges are not recorded": (
+        STREAM + "window_index.cpp",
+        "if (recording_) changes_.removed.push_back",
+        "if (false) changes_.removed.push_back",
+    ),
+    "join: later factors read the present content": (
+        EXEC + "delta_plan.cpp",
+        "return scan < number ? Content::Now : Content::Before;",
+        "return Content::Now;",
+    ),
+    "EXISTS, OPTIONAL: the rows before the change are not removed": (
+        EXEC + "delta_plan.cpp",
+        "term.before = with(Content::Before);",
+        "term.before = with(Content::Now);",
+    ),
+    "EXISTS, OPTIONAL: scans lead to the rows over the present content only": (
+        EXEC + "delta_plan.cpp",
+        "scan_spec(**next, Content::Either, std::move(rows))",
+        "scan_spec(**next, Content::Now, std::move(rows))",
+    ),
+    "UNION: the second input does not change": (
+        EXEC + "delta_plan.cpp",
+        "if (!chain.add_terms(slots, plan)) return {};",
+        "if (plan.terms.empty() && !chain.add_terms(slots, plan)) return {};",
+    ),
+    "merged sources: an edge that another source has is not compared": (
+        EXEC + "maintained_input.cpp",
+        "part->before->contains(subjects, label, objects, before);",
+        "if (part->source != 0) part->before->contains(subjects, label, objects, before);",
+    ),
+    "previous window: without what it lost": (
+        EXEC + "changed_source.cpp",
+        "for (const Link& link : removed_->links(keys[i], label, dir)) append(link.neighbour);",
+        "",
+    ),
+    "stored graph: removed edges are not reported": (
+        STORE + "store_changes.cpp",
+        "(now[i] != 0 ? out.added : out.removed).push_back(same[i]);",
+        "if (now[i] != 0) out.added.push_back(same[i]);",
+    ),
+    "stored graph: the edges of a commit that removes are not recorded": (
+        STORE + "store_change.cpp",
+        "changes.add(snapshot, added, removed);",
+        "changes.add(snapshot, added, {});",
+    ),
+    "GROUP BY: an empty group remains": (
+        EXEC + "group.cpp",
+        "if (rows_of_[group] != 0) full_.push_back(group);",
+        "full_.push_back(group);",
+    ),
+    "DISTINCT: a row remains while it was ever there": (
+        EXEC + "distinct.cpp",
+        "if (rows_of_[row] != 0) full_.push_back(row);",
+        "full_.push_back(row);",
+    ),
+    "SUM: a removed decimal is added": (
+        EXPR + "aggregate_states.cpp",
+        "if (sign < 0) exact.mantissa = -exact.mantissa;",
+        "",
+    ),
+    "MIN, MAX: the best value remains": (
+        EXPR + "aggregate_states.cpp",
+        "return best_.error() || compare(value, frame) <= 0;",
+        "return best_.error();",
+    ),
+    "DISTINCT aggregates: a value leaves with its first row": (
+        EXPR + "aggregate.cpp",
+        "if (!error && count != (removes ? 0 : 1)) return;",
+        "if (!error && !removes && count != 1) return;",
+    ),
+    "aggregates: a group without a removed error remains an error": (
+        EXPR + "aggregate.cpp",
+        "if (error) error_count(group) -= 1;",
+        "",
+    ),
+}
+
+
+def _run(*command: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command, cwd=COPY, env=os.environ | variables, capture_output=True, check=False)
+
+
+def _found(source: str, sound: str, planted: str) -> bool:
+    file = COPY / source
+    text = file.read_text()
+    if text.count(sound) != 1:
+        raise SystemExit(f"{source} no longer has once: {sound}")
+    file.write_text(text.replace(sound, planted))
+    try:
+        built = _run("native/build.sh", "module", PYTHON=sys.executable)
+        if built.returncode:
+            raise SystemExit(f"the module with the bug does not build:\n{built.stdout.decode()[-2000:]}")
+        test = ("tests/property/test_maintained.py", "-k", "new_ones or model", "-m", "not long", "-q", "-x", "-n", "0")
+        return _run(sys.executable, "-m", "pytest", *test, PYTHONPATH=str(COPY / "libs")).returncode == 1
+    finally:
+        file.write_text(text)
+
+
+def main() -> None:
+    """Plant each bug, or those whose names are given."""
+    for name in ("libs", "services", "schemas", "native", "tests", "examples"):
+        shutil.copytree(ROOT / name, COPY / name, symlinks=True, dirs_exist_ok=True)
+    for name in ("CMakeLists.txt", "pyproject.toml", "README.md"):
+        shutil.copy2(ROOT / name, COPY / name)
+    missed = []
+    for name in sys.argv[1:] or BUGS:
+        found = _found(*BUGS[name])
+        sys.stdout.write(f"{'found' if found else 'MISSED'}: {name}\n")
+        sys.stdout.flush()
+        missed += [] if found else [name]
+    if missed:
+        raise SystemExit(f"{len(missed)} bugs were not found")
+
+
+if __name__ == "__main__":
+    main()
