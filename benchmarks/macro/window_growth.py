@@ -55,6 +55,7 @@ QUERIES = {
     "UNION of two windows, DISTINCT (1,000 rows)": "SELECT DISTINCT ?o "
     + _TWO
     + "{ { WINDOW <urn:v> { ?s <urn:p> ?o } } UNION { WINDOW <urn:w> { ?s <urn:q> ?o } } }",
+    "ISTREAM (1,000 new rows a step)": "ISTREAM SELECT ?s ?o " + _ONE + "{ ?s <urn:p> ?o }",
     "NOT EXISTS, COUNT": "SELECT (COUNT(*) AS ?n) "
     + _TWO
     + "{ WINDOW <urn:v> { ?s <urn:p> ?o } FILTER NOT EXISTS { WINDOW <urn:w> { ?s <urn:q> ?x } } }",
@@ -86,7 +87,8 @@ def _measure(text: str, length: int) -> dict[str, tuple[float, float]]:
         for first in range(0, 50 * RATE, 10 * RATE):
             kinds = " ".join(f"<urn:v{i}> <urn:r> <urn:k{i % 100}> ." for i in range(first, first + 10 * RATE))
             engine.update(f"INSERT DATA {{ {kinds} }}")
-        query = engine.register(f"REGISTER QUERY q AS {text}")
+        kind, _, body = text.partition(" ") if text.startswith("ISTREAM") else ("QUERY", "", text)
+        query = engine.register(f"REGISTER {kind} q AS {body}")
         found: dict[str, tuple[float, float]] = {}
         second, answers = 0, []
         for kind, start in (("updated", None), ("fresh", _NEVER)):
