@@ -113,8 +113,10 @@ class KnownVersions:
         self._states: dict[str, DispatcherState] = {}
 
     def cut_until(self, stream: StreamDeclaration, version: int) -> int | None:
-        """Return the end, in ms, of the last open batch from whose events a filter version before `version` may have
-        removed tuples. NEVER if there is no such batch. None while records that passed such a version may still arrive.
+        """Return the end in ms of the last open batch with events that an older filter may have restricted. A filter is
+        older if its version is less than `version`.
+
+        NEVER: no open batch has such events. None: records that an older filter has restricted may still arrive.
         """
         if version == 0:
             return NEVER

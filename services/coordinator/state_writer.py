@@ -1,4 +1,6 @@
-"""The active coordinator's transactions: each commits records together with the coordinator's state."""
+"""The active coordinator's transactions. Each commits records together with the coordinator's state, except for
+`commit_filters`, which commits predicate filters only.
+"""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""The dictionary: assigns durable term ids to clients, which connect by Arrow Flight. Run: `python -m
+"""The dictionary: assigns durable ids to terms, for clients that connect by Arrow Flight. Run: `python -m
 penstock.services.dictionary`.
 """

@@ -1,4 +1,5 @@
-"""The dispatcher's output records: closed batches for all shards, and refused events with their original bytes."""
+"""The dispatcher's output records: closed batches for all shards, and late and rejected events with their original
+bytes."""
 
 from __future__ import annotations
 

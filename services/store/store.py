@@ -224,7 +224,9 @@ class Store:
 
     @property
     def alone(self) -> bool:
-        """Whether this store serves a shard that, according to the placement, no other store prepares."""
+        """Whether this store serves a shard that, according to the placement, no other store prepares. Also True before
+        the first placement.
+        """
         return not self._placement.replaced(self._instance)
 
     def checkpoint(self) -> bool:

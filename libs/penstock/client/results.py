@@ -113,7 +113,8 @@ class Results:
         """Deliver the evaluations of a query from now on. `made`: whether the query is registered already, so that its
         topic exists.
 
-        If this client does not read the topic yet, it begins at the topic's end; with `made`, at its start. With
+        If this client does not read the topic yet, reading begins at the topic's end. If the topic did not exist before
+        the registration, call again with `made`: reading then begins at its start, so no evaluation is missed. With
         `made`, a query that this client has followed in another topic moves to `topic`.
         """
         with self._lock:

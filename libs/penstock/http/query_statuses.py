@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def routes(status: Callable[[str], QueryStatus | None]) -> list[BaseRoute]:
-    """Return the route /queries/NAME/status. `status` runs in worker threads. It returns None if the query is not
-    evaluated here.
+    """Return the route /queries/NAME/status. `status` runs in worker threads. It returns None if this engine does not
+    evaluate the query.
     """
 
     async def found(request: Request) -> Response:

@@ -51,7 +51,7 @@ class ContextMapping:
 
 
 def _with_numbers(value: Any) -> Any:
-    """Return a value in which numbers replace their texts."""
+    """Return the value with each RealNumber (the text of a number) converted to float."""
     if type(value) is RealNumber:
         return float(value)
     if type(value) is dict:

@@ -108,7 +108,9 @@ def _parse(library: Any, pipes: _Pipes, request: dict[str, Any]) -> int:
 
 
 def _uses_half_memory(bound: int) -> bool:
-    """Return whether this process uses half of its address space between documents."""
+    """Return whether this process, now that no document is being parsed, holds more than half of its address-space
+    limit `bound`.
+    """
     with open("/proc/self/statm", "rb") as statm:  # noqa: PTH123 - pathlib is not imported
         return 2 * int(statm.read().split()[0]) * resource.getpagesize() > bound
 

@@ -157,8 +157,8 @@ class StoreLinks:
     """All links of one engine to stores. Methods may be called from any thread.
 
     `place` sets the placement; `mend` and `renew` then update links and leases. `clock` returns the time of a monotonic
-    clock in s. `secret`: permits fork-join; None: all scans read the stores. `tls`: TLS of the connections for
-    fork-join, or None. `execution` decides which scans use fork-join.
+    clock in s. With `secret`, fork-join is possible (over TLS if `tls` is given); `execution` decides which scans use
+    it. Without `secret`, all scans read the stores.
     """
 
     def __init__(

@@ -222,10 +222,10 @@ class Replica(Generic[W]):
             self._drop(iri)
 
     def _point(self, record: QueryRegistration) -> int | None:
-        """Return the registration point P: the latest time up to which any of the query's streams is closed. None if no
-        stream has progress.
+        """Return the registration point P: the latest time up to which any of the query's streams is closed, or
+        `not_before_ms` if that is later. None if no stream has progress and `not_before_ms` is None.
 
-        P is later if adaptors have discarded tuples that the query reads (`not_before_ms`).
+        `not_before_ms` is set if adaptors have discarded tuples that the query reads.
         """
         streams = [self.runtime.streams.get(iri) for iri in record.streams]
         closed = [self.ended.get(stream.iri, stream.closed_ms) for stream in streams]

@@ -7,7 +7,7 @@ interrupted load resumes after the last complete stage. The counts of earlier st
 later ones, so that a task's memory stays bounded.
 
 A load into a cluster has no stage `dictionary`: the cluster's dictionary service numbers the terms. Its edge files
-remain, because stores and query engines read them.
+remain, because stores read them (and query engines with PENSTOCK_GRAPH=engine, which hold the stored graph themselves).
 """
 
 from __future__ import annotations
@@ -289,7 +289,8 @@ class BulkLoad:
         return {"pieces": pieces, "shards": settings.shards}
 
     def _statements(self) -> DataFrame:
-        """Return the maps of stage `terms` and the triples of stage `parse`. The rows of a part are together: first its
+        """Return the triples of stage `parse` and the maps of stage `terms`. A *part* is what one task of `parse` has
+        written. Its map leads from its local ids to codes (see `numbering`). The rows of a part are together: first its
         map, then its triples.
         """
         maps = self._read("terms", numbering.NUMBERED_DDL).where("what = 'map'")

@@ -32,9 +32,9 @@ _PAUSE_S: Final = 0.1
 class EffectRequests:
     """Lets one of the live query engines evaluate an update. `engines`: returns their base URLs.
 
-    For HTTPS, `ca` is the CA of the engines' certificates. Without it, the engines must have the certificate chain of
-    this instance (`certificate`). If this instance has no certificate either, a CA of the system must have signed
-    theirs.
+    For HTTPS, `ca` is the CA of the engines' certificates. Without it, each engine must present this
+    instance's certificate, or one that a certificate in the file `certificate` has signed. If this instance has no
+    certificate either, a CA of the system must have signed theirs.
     """
 
     def __init__(

@@ -28,8 +28,8 @@ _LOOK_S: Final = 0.005
 
 
 def routes(evaluator: UpdateEvaluator) -> list[BaseRoute]:
-    """Return the route. The parameter `insertions` is the number of an insertion that the snapshot must contain; the
-    other parameters and the body are those of `/update`.
+    """Return the route PATH (POST). The request parameter `insertions` is the number of an insertion that the snapshot
+    must contain. The other parameters and the body are those of `/update`.
     """
 
     async def effects(request: Request) -> Response:

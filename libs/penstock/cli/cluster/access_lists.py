@@ -52,8 +52,8 @@ def acls(
     """Print the least Kafka ACLs that the services and users of a cluster need.
 
     Services: coordinator, adaptor, spark-adaptor, dispatcher, dictionary, store, query-engine. Users: producer (pushes
-    events), registrar (declares streams and registers queries by topic), consumer (reads results, late events and dead
-    letters), operator (runs `penstock quarantine` and `penstock doctor`).
+    events), registrar (declares streams and registers queries by topic), consumer (reads results, outcomes of
+    registrations, late events and dead letters), operator (runs `penstock quarantine` and `penstock doctor`).
     """
     from penstock.acls import Cluster, required_acls  # noqa: PLC0415
     from penstock.acls.printed_acls import commands, strimzi, table  # noqa: PLC0415

@@ -115,8 +115,8 @@ class _PreparedBins:
 
 
 class BulkIntake:
-    """The engine's interface for bulk loads. While it exists, the dictionary retains the terms that it contains at its
-    creation.
+    """The engine's interface for bulk loads. While a BulkIntake exists, the dictionary retains all terms that it had
+    when the BulkIntake was created.
     """
 
     def __init__(self, core: EngineCore, writing: AbstractContextManager[object]) -> None:

@@ -47,7 +47,8 @@ def release(stream: LiveStream, readers: Iterable[Group], store: StoredGraph) ->
 def _next_read(cohort: Cohort) -> int:
     """Return a time in ms before which the cohort is not evaluated any more.
 
-    A count window over a stream that is behind the others may still find a report that is earlier than the known ones.
+    If a stream lags, its count window may still report before `cohort.next`. The time is therefore also bounded by the
+    closed batches of all streams.
     """
     if isinstance(cohort.trigger, GridTrigger):
         return cohort.trigger.next
