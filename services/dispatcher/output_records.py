@@ -1,5 +1,6 @@
 """The dispatcher's output records: closed batches for all shards, and late and rejected events with their original
-bytes."""
+bytes.
+"""
 
 from __future__ import annotations
 
