@@ -90,8 +90,9 @@ class SourcePartition:
     refused: RefusedRuns = field(default_factory=RefusedRuns)
 
     def outdated(self, tuples: Tuples) -> bool:
-        """Return whether an older filter version has discarded tuples of a record. The adaptor that wrote it filters and
-        writes the same events again, before it commits its source offsets (ADR 45).
+        """Return whether an older filter version has discarded tuples of a record.
+
+        The adaptor that wrote it filters and writes the events again, before it commits its source offsets (ADR 45).
         """
         return 0 < tuples.filter_version < self.filter_version
 
