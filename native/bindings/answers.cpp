@@ -4,6 +4,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,6 +23,7 @@ using namespace nb::literals;
 namespace penstock {
 namespace {
 
+constexpr std::size_t kCellBytes = 96;
 constexpr std::size_t kFewCells = 256;  // are written before another thread could take over the GIL
 
 ResultFormat format_named(std::string_view name) {
@@ -50,6 +52,8 @@ public:
     }
     const SolutionRows& rows() const { return rows_; }
     bool few() const { return rows_.rows * rows_.columns.size() <= kFewCells; }
+    /// The size of the text if it is small; a large one grows.
+    std::size_t likely_bytes() const { return std::min(rows_.rows * rows_.columns.size(), kFewCells) * kCellBytes; }
     /// Calls write() without the GIL, if that takes some time.
     template <class Write>
     auto unlocked(Write write) const {
@@ -77,6 +81,7 @@ nb::object answer_text(std::string_view format, std::vector<std::string> variabl
     require_terms(answer.rows(), terms);
     const auto writer = ResultWriter::of(format_named(format), answer.rows(), terms);
     TextBuffer text;
+    text.room(answer.likely_bytes());
     answer.unlocked([&] { return writer->write(text, SIZE_MAX); });
     return str_of(text);
 }

@@ -186,6 +186,13 @@ IdsOut column(nb::handle_t<Result> self, std::size_t i) {
     return array_over(table.columns[i].data(), table.rows, self);
 }
 
+nb::list columns(nb::handle_t<Result> self, const std::vector<std::uint64_t>& slots) {
+    const auto& result = nb::cast<const Result&>(self);
+    nb::list found;
+    for (const std::uint64_t slot : slots) found.append(column(self, result.column_of(slot)));
+    return found;
+}
+
 auto offsets(const Result& result, std::uint64_t slot, std::size_t members) {
     const Column& column = result.table().columns[result.column_of(slot)];
     std::vector<std::int64_t> starts(members + 1, static_cast<std::int64_t>(column.size()));
@@ -284,6 +291,7 @@ void bind_exec(nb::module_& m) {
             "Processor time of the thread, the clock's own included; 0 unless execute() was asked for cpu_time.")
         .def("column", &column, "i"_a,
              "A view, valid while the Result lives (it keeps it alive); sort_by() changes it.")
+        .def("columns", &columns, "slots"_a, "The columns of some slots, as column() gives them.")
         .def("offsets", &offsets, "slot"_a, "members"_a,
              "Where each member's rows begin, and their end: rows of member m are [offsets[m], offsets[m + 1]).")
         .def(

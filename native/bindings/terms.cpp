@@ -169,7 +169,7 @@ void bind_dictionary(nb::module_& m) {
         .def("set_tick", &Dictionary::set_tick, "tick"_a)
         .def("tick", &Dictionary::tick)
         .def(
-            "touch", [](Dictionary& d, const IdsIn& ids) { d.touch(ids.data(), ids.size()); }, "ids"_a)
+            "touch", [](Dictionary& d, const IdsIn& ids) { return d.touch(ids.data(), ids.size()); }, "ids"_a)
         .def(
             "keep", [](Dictionary& d, const IdsIn& ids) { d.keep(ids.data(), ids.size()); }, "ids"_a)
         .def("sweep", &Dictionary::sweep, "oldest_live"_a, nb::call_guard<Unlocked>())

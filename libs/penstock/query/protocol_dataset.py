@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 def dataset_of(default_graphs: Iterable[str], named_graphs: Iterable[str]) -> Dataset | None:
     """Return the dataset of some graphs, by IRI. None if there are none. DataError if an IRI is invalid or relative."""
+    if default_graphs == () == named_graphs:
+        return None
     default, named = (tuple(Iri(check_iri(iri)) for iri in iris) for iris in (default_graphs, named_graphs))
     return Dataset(default, named) if default or named else None
 

@@ -14,33 +14,42 @@
 namespace penstock {
 
 namespace escape_detail {
-constexpr std::uint64_t kOnes = 0x0101010101010101;
-constexpr std::uint64_t kTops = 0x8080808080808080;
-/// Not 0 if a byte of the word is below `limit` (at most 128). See Warren, Hacker's Delight, §6-1.
-constexpr std::uint64_t below(std::uint64_t word, std::uint64_t limit) {
-    return (word - kOnes * limit) & ~word & kTops;
+
+/// Bytes that are compared at once (vector extensions of GCC and Clang).
+template <std::size_t bytes>
+struct Block {
+    using Type __attribute__((vector_size(bytes))) = unsigned char;
+};
+
+/// Skips blocks without special bytes.
+template <class Escapes, std::size_t bytes>
+const char* skip_plain(const char* at, const char* end) {
+    for (; static_cast<std::size_t>(end - at) >= bytes; at += bytes) {
+        typename Block<bytes>::Type block;
+        std::memcpy(&block, at, bytes);
+        const auto special = Escapes::special(block);
+        std::uint64_t words[bytes / 8];
+        std::memcpy(words, &special, bytes);
+        std::uint64_t any = 0;
+        for (const std::uint64_t word : words) any |= word;
+        if (any != 0) break;
+    }
+    return at;
 }
-/// Not 0 if a byte of the word is `byte`.
-constexpr std::uint64_t has(std::uint64_t word, std::uint64_t byte) { return below(word ^ (kOnes * byte), 1); }
 
 template <class Escapes>
 const char* first_special(const char* at, const char* end) {
-    const auto scan = [&](const char* to) {
-        while (at != to && !Escapes::special(static_cast<unsigned char>(*at))) ++at;
-        return at;
-    };
-    while (end - at >= 8) {
-        std::uint64_t word;
-        std::memcpy(&word, at, 8);
-        if (Escapes::any(word) != 0) return scan(end);
-        at += 8;
-    }
-    return scan(end);
+    at = skip_plain<Escapes, 16>(at, end);
+    at = skip_plain<Escapes, 8>(at, end);
+    while (at != end && !Escapes::special(static_cast<unsigned char>(*at))) ++at;
+    return at;
 }
+
 }  // namespace escape_detail
 
-/// Appends a text with the escapes of a syntax. `Escapes`: special(byte), whether a byte may need an escape; any(word),
-/// the same for eight bytes; escape(out, at, end), which appends the character at `at` and returns the next position.
+/// Appends a text with the escapes of a syntax. `Escapes`: special(), whether a byte may need an escape, for
+/// one byte and for a block of bytes; escape(out, at, end), which appends the character at `at` and returns the next
+/// position.
 template <class Escapes>
 void append_escaped(TextBuffer& out, std::string_view text) {
     const char* at = text.data();
@@ -54,10 +63,9 @@ void append_escaped(TextBuffer& out, std::string_view text) {
 
 /// Strings of JSON (RFC 8259 §7), with the shortest escapes.
 struct JsonEscapes {
-    static constexpr bool special(unsigned char c) { return c < 0x20 || c == '"' || c == '\\'; }
-    static constexpr std::uint64_t any(std::uint64_t word) {
-        using namespace escape_detail;
-        return below(word, 0x20) | has(word, '"') | has(word, '\\');
+    template <class Bytes>
+    static constexpr auto special(Bytes c) {
+        return (c < 0x20) | (c == '"') | (c == '\\');
     }
     static const char* escape(TextBuffer& out, const char* at, const char*) {
         const auto c = static_cast<unsigned char>(*at);
@@ -98,12 +106,9 @@ struct JsonEscapes {
 /// Python's `str.splitlines`, end a line there.
 struct JsonLineEscapes {
     static constexpr unsigned char kLeadOf0085 = 0xC2, kLeadOf2028 = 0xE2;
-    static constexpr bool special(unsigned char c) {
-        return JsonEscapes::special(c) || c == kLeadOf0085 || c == kLeadOf2028;
-    }
-    static constexpr std::uint64_t any(std::uint64_t word) {
-        using namespace escape_detail;
-        return JsonEscapes::any(word) | has(word, kLeadOf0085) | has(word, kLeadOf2028);
+    template <class Bytes>
+    static constexpr auto special(Bytes c) {
+        return JsonEscapes::special(c) | (c == kLeadOf0085) | (c == kLeadOf2028);
     }
     static const char* escape(TextBuffer& out, const char* at, const char* end) {
         const std::string_view rest(at, static_cast<std::size_t>(end - at));
@@ -119,12 +124,9 @@ struct JsonLineEscapes {
 /// Text of XML 1.0 (§2.2, §2.4). DataError for a character that XML cannot contain.
 struct XmlEscapes {
     static constexpr unsigned char kLeadOfFFFE = 0xEF;
-    static constexpr bool special(unsigned char c) {
-        return c < 0x20 || c == '&' || c == '<' || c == '>' || c == kLeadOfFFFE;
-    }
-    static constexpr std::uint64_t any(std::uint64_t word) {
-        using namespace escape_detail;
-        return below(word, 0x20) | has(word, '&') | has(word, '<') | has(word, '>') | has(word, kLeadOfFFFE);
+    template <class Bytes>
+    static constexpr auto special(Bytes c) {
+        return (c < 0x20) | (c == '&') | (c == '<') | (c == '>') | (c == kLeadOfFFFE);
     }
     static const char* escape(TextBuffer& out, const char* at, const char* end) {
         switch (*at) {
@@ -163,9 +165,9 @@ struct XmlEscapes {
 
 /// Attribute values of XML between double quotes.
 struct XmlAttributeEscapes {
-    static constexpr bool special(unsigned char c) { return XmlEscapes::special(c) || c == '"'; }
-    static constexpr std::uint64_t any(std::uint64_t word) {
-        return XmlEscapes::any(word) | escape_detail::has(word, '"');
+    template <class Bytes>
+    static constexpr auto special(Bytes c) {
+        return XmlEscapes::special(c) | (c == '"');
     }
     static const char* escape(TextBuffer& out, const char* at, const char* end) {
         switch (*at) {
@@ -186,12 +188,9 @@ struct XmlAttributeEscapes {
 
 /// Strings of N-Triples and Turtle between double quotes.
 struct TurtleEscapes {
-    static constexpr bool special(unsigned char c) {
-        return c == '"' || c == '\\' || c == '\n' || c == '\r' || c == '\t';
-    }
-    static constexpr std::uint64_t any(std::uint64_t word) {
-        using namespace escape_detail;
-        return below(word, 0x20) | has(word, '"') | has(word, '\\');
+    template <class Bytes>
+    static constexpr auto special(Bytes c) {
+        return (c == '"') | (c == '\\') | (c == '\n') | (c == '\r') | (c == '\t');
     }
     static const char* escape(TextBuffer& out, const char* at, const char*) {
         out.append('\\');
@@ -202,8 +201,10 @@ struct TurtleEscapes {
 
 /// Quoted cells of CSV: quotes are doubled.
 struct CsvEscapes {
-    static constexpr bool special(unsigned char c) { return c == '"'; }
-    static constexpr std::uint64_t any(std::uint64_t word) { return escape_detail::has(word, '"'); }
+    template <class Bytes>
+    static constexpr auto special(Bytes c) {
+        return c == '"';
+    }
     static const char* escape(TextBuffer& out, const char* at, const char*) {
         out.append("\"\"");
         return at + 1;

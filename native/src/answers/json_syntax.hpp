@@ -26,8 +26,9 @@ public:
         for (const std::string& name : variables) {
             TextBuffer key;
             append_json_string<Escapes>(key, name);
-            key.append(": ");
-            keys_.emplace_back(key.text());
+            const std::string start(key.text());
+            starts_.push_back({start + R"(: {"type": "uri", "value": ")", start + R"(: {"type": "bnode", "value": ")",
+                               start + R"(: {"type": "literal", "value": ")"});
         }
     }
 
@@ -55,17 +56,8 @@ public:
     static constexpr bool kSeparatesUnbound = false;
 
     void cell(TextBuffer& out, std::size_t column, const TermView& term) const {
-        out.append(keys_[column]);
-        switch (term.kind) {
-            case Kind::Iri:
-                out.append(R"({"type": "uri", "value": ")");
-                break;
-            case Kind::Blank:
-                out.append(R"({"type": "bnode", "value": ")");
-                break;
-            default:
-                out.append(R"({"type": "literal", "value": ")");
-        }
+        const Starts& starts = starts_[column];
+        out.append(term.kind == Kind::Iri ? starts.iri : term.kind == Kind::Blank ? starts.blank : starts.literal);
         append_escaped<Escapes>(out, term.lexical);
         if (!term.lang.empty()) {
             out.append(R"(", "xml:lang": ")");
@@ -80,8 +72,12 @@ public:
     void end(TextBuffer& out) const { out.append("]}}"); }
 
 private:
-    std::vector<std::string> keys_;
-    bool bound_ = false;  // the current row has a bound variable already
+    /// What precedes the value of a term, by its kind.
+    struct Starts {
+        std::string iri, blank, literal;
+    };
+    std::vector<Starts> starts_;  // by column
+    bool bound_ = false;          // the current row has a bound variable already
 };
 
 }  // namespace penstock

@@ -127,6 +127,19 @@ def test_explain_of_a_one_shot_text_shows_its_last_run_and_current_counts(bench)
     assert (estimates(plan, "scan"), actual(plan, "scan")) == (["31"], [30])
 
 
+def test_explain_of_a_repeated_one_shot_text_shows_rows_and_times_of_its_operators(bench):
+    asked = "SELECT * WHERE { <urn:s> <urn:p> ?o }"
+    bench.engine.load(nt("s p o1", "s p o2").encode(), format="nt")
+    for _ in range(40):
+        assert len(bench.engine.query(asked)) == 2
+        plan = bench.engine.explain(asked)
+        assert actual(plan, "scan") == [2]
+        assert " µs" in plan
+    bench.engine.load(nt("s p o3").encode(), format="nt")
+    assert len(bench.engine.query(asked)) == 3
+    assert actual(bench.engine.explain(asked), "scan") == [3]
+
+
 def test_a_pattern_with_a_variable_predicate_is_estimated_by_the_triples_of_its_graphs(bench):
     everywhere = "SELECT * { ?s ?p ?o }", "SELECT * { GRAPH ?g { ?s ?p ?o } }", "SELECT * { ?s ?p ?o . ?o ?q ?z }"
     for text in everywhere:

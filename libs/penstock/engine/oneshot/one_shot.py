@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from cachetools import LRUCache
 
@@ -28,9 +28,13 @@ if TYPE_CHECKING:
     from penstock.engine.limits import Limits
     from penstock.query.ir import ContinuousQuery, Dataset, Statement
 
+    _Key: TypeAlias = tuple[str, str | None, Dataset | None]
+    """A text, its base, and the dataset that replaces the one in the text."""
+
 _MAX_RETRIES = 3  # maximum number of retries of a query after failures of stores
 _CACHED_TEXT = 1 << 16  # maximum length of a cached text, in characters
 _REPLAN_EVERY = 64  # number of uses of a plan between two checks of the statistics
+_TIME_EVERY = 16  # number of uses of a plan between two executions whose times are measured
 
 
 class Texts:
@@ -58,11 +62,19 @@ class Texts:
 
 @dataclass(slots=True)
 class _Asked:
-    """The plan of a one-shot query, the number of its uses, and the figures of the last execution."""
+    """A one-shot query, its plan, the number of its uses, and the figures of the last execution. `timed`: the profile
+    of the last execution of `planned` whose times were measured. `permanent`: whether the ids of all constants are
+    permanent, so that they need no further check. `variables`, `slots`: the names and slots of the answer's columns.
+    """
 
+    query: ContinuousQuery
+    variables: tuple[str, ...]
     planned: Planned
+    slots: tuple[int, ...]
     uses: int = 0
-    last_run: tuple[Planned, native.Profile] | None = None  # perhaps with an earlier plan of the same text
+    last_run: tuple[Planned, native.Profile, native.Profile] | None = None  # perhaps with an earlier plan of the text
+    timed: native.Profile | None = None
+    permanent: bool = False
 
 
 class OneShot:
@@ -72,7 +84,7 @@ class OneShot:
         self._core = core
         self._streams = streams
         self._texts = texts
-        self._plans: LRUCache[tuple[str, str | None, Dataset], _Asked] = LRUCache(core.limits.plan_cache)
+        self._plans: LRUCache[_Key, _Asked] = LRUCache(core.limits.plan_cache)
         self._caching = Lock()
 
     def query(
@@ -87,16 +99,17 @@ class OneShot:
         LimitError if the query exceeds `timeout_s` seconds or `memory_mb` MiB (None: the engine's limits). `dataset`
         replaces the dataset in the text.
         """
-        ir = query_with(_one_shot(self._texts.parse(text, base)), dataset)
+        key = text, base, dataset
+        known = self._known(key)
+        ir = query_with(_one_shot(self._texts.parse(text, base)), dataset) if known is None else known.query
         # Acquire the lease before any constant is interned, so that it also retains the constants.
         lease = self._core.dictionary.lease()
-        asked, result = self._run(ir, base, timeout_s, memory_mb)
-        positions = {slot: i for i, slot in enumerate(result.slots)}
-        columns = [result.column(positions[slot]) for _, slot in asked.planned.physical.outputs]
+        asked, result = self._run(ir, key, known, timeout_s, memory_mb)
         if ir.form is Form.ASK:
             return result.rows > 0
+        columns = result.columns(asked.slots)
         if ir.form is Form.SELECT:
-            return Solutions([v.name for v in ir.variables], columns, result.rows, result.local, lease)
+            return Solutions(asked.variables, columns, result.rows, result.local, lease)
         return Triples(columns, result.rows, result.local, lease).graph()
 
     def solutions(self, ir: ContinuousQuery, source: native.Source) -> tuple[tuple[Ids, ...], int]:
@@ -104,24 +117,28 @@ class OneShot:
         caller must hold a lease of the dictionary. LimitError if the query exceeds the engine's limits.
         """
         planned = make_plan(ir, EngineCatalogue(self._core, self._streams, stored=source), grouped=False)
-        result = self._execute(_Asked(planned), source, None, None)
-        positions = {slot: i for i, slot in enumerate(result.slots)}
-        columns = [result.column(positions[slot]) for _, slot in planned.physical.outputs]
-        return publish(columns, result.local), result.rows
+        asked = _asked(ir, planned)
+        result = self._execute(asked, source, None, None)
+        return publish(result.columns(asked.slots), result.local), result.rows
 
     def explain(self, ir: ContinuousQuery, base: str | None) -> str:
         """Return the plan of a query with current estimates, and the figures of the last execution of the same text, if
         there was one.
         """
-        asked = self._known(ir, base)
+        asked = self._known((ir.text, base, None))
         fresh = make_plan(ir, EngineCatalogue(self._core, self._streams), grouped=False).physical
         if asked is None or asked.last_run is None:
             return fresh.render()
-        planned, profile = asked.last_run
-        return drawn(fresh, planned.physical, profile.rows(), profile.nanos())
+        planned, profile, timed = asked.last_run
+        return drawn(fresh, planned.physical, profile.rows(), timed.nanos())
 
     def _run(
-        self, ir: ContinuousQuery, base: str | None, timeout_s: float | None, memory_mb: int | None
+        self,
+        ir: ContinuousQuery,
+        key: _Key,
+        known: _Asked | None,
+        timeout_s: float | None,
+        memory_mb: int | None,
     ) -> tuple[_Asked, native.Result]:
         """Execute a query. After the failure of a store, retry on a new view.
 
@@ -132,7 +149,7 @@ class OneShot:
         while True:
             view = self._core.store.view()
             try:
-                asked = self._asked(ir, base, view)
+                asked = self._asked(ir, key, known, view)
                 return asked, self._execute(asked, view, timeout_s, memory_mb)
             except BaseException as error:
                 del view  # an error may live long, and must not retain the view
@@ -149,7 +166,10 @@ class OneShot:
     ) -> native.Result:
         limits, core = self._core.limits, self._core
         profile = native.Profile()  # one per execution, because several threads may execute the same text at once
-        profile.timed = True
+        timed = asked.timed if asked.uses % _TIME_EVERY else None
+        if timed is None:  # reading clocks would take a third of a small query's time
+            profile.timed = True
+            timed = profile
         try:
             result = native.execute(
                 asked.planned.native,
@@ -163,44 +183,57 @@ class OneShot:
                 foreign=core.foreign,
                 profile=profile,
                 forker=core.forker(view, asked.planned.physical),
-                absent=core.absent([asked.planned.constant_ids]),
+                absent=core.absent([asked.planned.constant_ids]) if core.dictionary.partial else (),
             )
         except MemoryError as error:
             raise LimitError("the query ran out of memory") from error
-        asked.last_run = asked.planned, profile
+        asked.timed = timed
+        if not (profile.reused and asked.last_run):  # no operator ran (ADR 48): the figures of the last run remain
+            asked.last_run = asked.planned, profile, timed
         return result
 
-    def _asked(self, ir: ContinuousQuery, base: str | None, view: native.Source | None = None) -> _Asked:
+    def _asked(self, ir: ContinuousQuery, key: _Key, asked: _Asked | None, view: native.Source) -> _Asked:
         """Return the plan of a query. Replans if the statistics have changed too much, or if a constant has another id
         now.
 
         The id of a constant can change if no stored data contains the constant: the dictionary may have dropped the
         term, and assigned its id to another term.
         """
-        asked = self._known(ir, base)
         if asked is not None and self._holds(asked, view):
             return asked
         planned = make_plan(ir, EngineCatalogue(self._core, self._streams, stored=view), grouped=False)
-        asked = _Asked(planned, last_run=None if asked is None else asked.last_run)
+        last_run = None if asked is None else asked.last_run
+        asked = _asked(ir, planned)
+        asked.last_run = last_run
         if len(ir.text) <= _CACHED_TEXT:
             with self._caching:
-                self._plans[ir.text, base, ir.dataset] = asked
+                self._plans[key] = asked
         return asked
 
-    def _known(self, ir: ContinuousQuery, base: str | None) -> _Asked | None:
+    def _known(self, key: _Key) -> _Asked | None:
         with self._caching:
-            return self._plans.get((ir.text, base, ir.dataset))
+            try:
+                return self._plans[key]
+            except KeyError:
+                return None
 
     def _holds(self, asked: _Asked, view: native.Source | None) -> bool:
         if asked.planned.blind:
             return False
         asked.uses += 1
-        for term, term_id in asked.planned.constants.items():
-            if self._core.term_id(term) != term_id:
-                return False
+        if not asked.permanent:
+            for term, term_id in asked.planned.constants.items():
+                if self._core.term_id(term) != term_id:
+                    return False
+            asked.permanent = self._core.dictionary.touch(asked.planned.constant_ids)
         if asked.uses % _REPLAN_EVERY:
             return True
         return not asked.planned.physical.replan_needed(EngineCatalogue(self._core, self._streams, stored=view))
+
+
+def _asked(query: ContinuousQuery, planned: Planned) -> _Asked:
+    names = tuple(variable.name for variable in query.variables)
+    return _Asked(query, names, planned, tuple(slot for _, slot in planned.physical.outputs))
 
 
 def _one_shot(statement: Statement) -> ContinuousQuery:
