@@ -110,7 +110,7 @@ private:
     bool more_ = true;
 };
 
-template <void (*append)(TextBuffer&, std::string_view, SolutionRows, const TermTexts&)>
+template <void (*append)(TextBuffer&, std::string_view, const SolutionRows&, const TermTexts&)>
 nb::bytes line(std::string_view head, std::vector<std::string> variables, std::vector<IdsIn> columns,
                const std::vector<std::size_t>& repeats, std::size_t rows, const TermTexts& terms) {
     const AnswerIn answer(std::move(variables), std::move(columns), repeats, rows);

@@ -87,7 +87,8 @@ TEST(AnswersWriter, XmlRefusesCharactersThatItCannotContain) {
     for (const std::string_view text : {"\x01", "a\xEF\xBF\xBE", "\xEF\xBF\xBF"}) {
         const std::vector<TermId> column = {terms.id_of(literal(text))};
         TextBuffer out;
-        const auto writer = ResultWriter::of(ResultFormat::Xml, {{"x"}, {{column}}, 1}, terms);
+        const SolutionRows rows{{"x"}, {{column}}, 1};
+        const auto writer = ResultWriter::of(ResultFormat::Xml, rows, terms);
         EXPECT_THROW(writer->write(out, SIZE_MAX), DataError);
     }
     const std::vector<TermId> column = {terms.id_of(literal("\xEF\xBF\xBD\t\r<&"))};

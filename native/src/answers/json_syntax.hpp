@@ -1,9 +1,11 @@
 // SPARQL 1.1 Query Results JSON Format (https://www.w3.org/TR/sparql11-results-json/). See result_syntax.hpp.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "answers/escapes.hpp"
@@ -23,12 +25,14 @@ template <class Escapes>
 class JsonSyntax {
 public:
     explicit JsonSyntax(std::span<const std::string> variables) {
+        starts_.reserve(variables.size() * kKinds.size());
         for (const std::string& name : variables) {
-            TextBuffer key;
-            append_json_string<Escapes>(key, name);
-            const std::string start(key.text());
-            starts_.push_back({start + R"(: {"type": "uri", "value": ")", start + R"(: {"type": "bnode", "value": ")",
-                               start + R"(: {"type": "literal", "value": ")"});
+            for (const std::string_view kind : kKinds) {
+                const std::size_t at = texts_.size();
+                append_json_string<Escapes>(texts_, name);
+                texts_.append(kind);
+                starts_.emplace_back(at, texts_.size() - at);
+            }
         }
     }
 
@@ -56,8 +60,9 @@ public:
     static constexpr bool kSeparatesUnbound = false;
 
     void cell(TextBuffer& out, std::size_t column, const TermView& term) const {
-        const Starts& starts = starts_[column];
-        out.append(term.kind == Kind::Iri ? starts.iri : term.kind == Kind::Blank ? starts.blank : starts.literal);
+        const std::size_t kind = term.kind == Kind::Iri ? 0 : term.kind == Kind::Blank ? 1 : 2;
+        const auto [at, bytes] = starts_[column * kKinds.size() + kind];
+        out.append(texts_.text().substr(at, bytes));
         append_escaped<Escapes>(out, term.lexical);
         if (!term.lang.empty()) {
             out.append(R"(", "xml:lang": ")");
@@ -72,12 +77,11 @@ public:
     void end(TextBuffer& out) const { out.append("]}}"); }
 
 private:
-    /// What precedes the value of a term, by its kind.
-    struct Starts {
-        std::string iri, blank, literal;
-    };
-    std::vector<Starts> starts_;  // by column
-    bool bound_ = false;          // the current row has a bound variable already
+    static constexpr std::array<std::string_view, 3> kKinds = {
+        R"(: {"type": "uri", "value": ")", R"(: {"type": "bnode", "value": ")", R"(: {"type": "literal", "value": ")"};
+    TextBuffer texts_;  // what precedes the value of a term, for each column and kind
+    std::vector<std::pair<std::size_t, std::size_t>> starts_;  // position and size in `texts_`, by column and kind
+    bool bound_ = false;                                       // the current row has a bound variable already
 };
 
 }  // namespace penstock

@@ -36,9 +36,10 @@ inline void make_utf8(std::string& text) {
 template <class Syntax>
 class SyntaxWriter final : public ResultWriter {
 public:
-    SyntaxWriter(SolutionRows rows, const TermTexts& terms)
-        : rows_(std::move(rows)), terms_(terms), syntax_(rows_.variables), last_(rows_.columns.size()) {
+    SyntaxWriter(const SolutionRows& rows, const TermTexts& terms)
+        : rows_(rows), terms_(terms), syntax_(rows_.variables), last_(rows_.columns.size()) {
         if (rows_.rows == 0) return;
+        cursors_.reserve(rows_.columns.size());
         for (const SolutionColumn& column : rows_.columns) cursors_.emplace_back(column);
     }
 
@@ -98,7 +99,7 @@ private:
         return term;
     }
 
-    SolutionRows rows_;
+    const SolutionRows& rows_;
     const TermTexts& terms_;
     Syntax syntax_;
     std::vector<ColumnCursor> cursors_;

@@ -24,18 +24,18 @@ std::vector<std::string_view> sorted_lines(std::string_view text) {
 
 }  // namespace
 
-std::unique_ptr<ResultWriter> ResultWriter::of(ResultFormat format, SolutionRows rows, const TermTexts& terms) {
+std::unique_ptr<ResultWriter> ResultWriter::of(ResultFormat format, const SolutionRows& rows, const TermTexts& terms) {
     switch (format) {
         case ResultFormat::Json:
-            return std::make_unique<SyntaxWriter<JsonSyntax<JsonEscapes>>>(std::move(rows), terms);
+            return std::make_unique<SyntaxWriter<JsonSyntax<JsonEscapes>>>(rows, terms);
         case ResultFormat::Xml:
-            return std::make_unique<SyntaxWriter<XmlSyntax>>(std::move(rows), terms);
+            return std::make_unique<SyntaxWriter<XmlSyntax>>(rows, terms);
         case ResultFormat::Csv:
-            return std::make_unique<SyntaxWriter<CsvSyntax>>(std::move(rows), terms);
+            return std::make_unique<SyntaxWriter<CsvSyntax>>(rows, terms);
         case ResultFormat::Tsv:
-            return std::make_unique<SyntaxWriter<TsvSyntax>>(std::move(rows), terms);
+            return std::make_unique<SyntaxWriter<TsvSyntax>>(rows, terms);
         default:
-            return std::make_unique<SyntaxWriter<NTriplesSyntax>>(std::move(rows), terms);
+            return std::make_unique<SyntaxWriter<NTriplesSyntax>>(rows, terms);
     }
 }
 
@@ -46,19 +46,18 @@ void require_terms(const SolutionRows& rows, const TermTexts& terms) {
     terms.require(ids);
 }
 
-void append_solutions_line(TextBuffer& out, std::string_view head, SolutionRows rows, const TermTexts& terms) {
-    const std::vector<std::string> variables = rows.variables;
-    SyntaxWriter<JsonSyntax<JsonLineEscapes>> writer(std::move(rows), terms);
+void append_solutions_line(TextBuffer& out, std::string_view head, const SolutionRows& rows, const TermTexts& terms) {
+    SyntaxWriter<JsonSyntax<JsonLineEscapes>> writer(rows, terms);
     out.append(head);
     out.append(", ");
-    writer.syntax().open(out, variables);
+    writer.syntax().open(out, rows.variables);
     writer.write_rows(out, kAll);
     writer.syntax().end(out);
 }
 
-void append_triples_line(TextBuffer& out, std::string_view head, SolutionRows rows, const TermTexts& terms) {
+void append_triples_line(TextBuffer& out, std::string_view head, const SolutionRows& rows, const TermTexts& terms) {
     TextBuffer triples;
-    SyntaxWriter<NTriplesSyntax>(std::move(rows), terms).write_rows(triples, kAll);
+    SyntaxWriter<NTriplesSyntax>(rows, terms).write_rows(triples, kAll);
     out.append(head);
     out.append(R"(, "graph": ")");
     for (const std::string_view line : sorted_lines(triples.text())) {

@@ -13,7 +13,7 @@ namespace penstock {
 
 enum class ResultFormat : std::uint8_t { Json, Xml, Csv, Tsv, NTriples };
 
-/// Writes an answer in parts, so that the text of a large answer never exists as a whole. The ids and `terms` must
+/// Writes an answer in parts, so that the text of a large answer never exists as a whole. `rows` and `terms` must
 /// outlive the writer.
 class ResultWriter {
 public:
@@ -22,7 +22,7 @@ public:
     /// DataError if the format cannot represent a term.
     virtual bool write(TextBuffer& out, std::size_t bytes) = 0;
 
-    static std::unique_ptr<ResultWriter> of(ResultFormat format, SolutionRows rows, const TermTexts& terms);
+    static std::unique_ptr<ResultWriter> of(ResultFormat format, const SolutionRows& rows, const TermTexts& terms);
 };
 
 /// Fetches the terms of an answer that are missing here, all at once.
@@ -30,9 +30,9 @@ void require_terms(const SolutionRows& rows, const TermTexts& terms);
 
 /// Appends the line of an evaluation (docs/kafka.md): `head`, the start of a JSON object, then the answer. The line has
 /// no character that any reader takes for a line end.
-void append_solutions_line(TextBuffer& out, std::string_view head, SolutionRows rows, const TermTexts& terms);
+void append_solutions_line(TextBuffer& out, std::string_view head, const SolutionRows& rows, const TermTexts& terms);
 /// The same for triples: as N-Triples with sorted lines, so that equal graphs give equal texts, except for labels of
 /// blank nodes.
-void append_triples_line(TextBuffer& out, std::string_view head, SolutionRows rows, const TermTexts& terms);
+void append_triples_line(TextBuffer& out, std::string_view head, const SolutionRows& rows, const TermTexts& terms);
 
 }  // namespace penstock
