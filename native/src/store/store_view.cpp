@@ -42,16 +42,17 @@ StoreView::List StoreView::load(const Shard& shard, Offset offset) const {
     // State before head: see layout::Entry.
     const std::uint64_t state = layout::load_acquire(entry.state);
     const TermId head = layout::load_acquire(entry.head);
-    if (layout::whole_before(state, visibility_.first_excluded))
-        return {&shard, offset, head, state, layout::length_of(state), true};
-    return load_changed(shard, offset, state, head);
+    List list{&shard, offset, head, state, layout::length_of(state), true};
+    if (!layout::whole_before(state, visibility_.first_excluded)) [[unlikely]]
+        load_changed(list);
+    return list;
 }
 
 /// A list that is not whole, unless it is being rewritten.
-StoreView::List StoreView::load_changed(const Shard& shard, Offset offset, std::uint64_t state, TermId head) const {
-    const std::uint32_t settled = lookup::settled_length(shard.region(), state, head);
-    if (settled != lookup::kAbsent) return {&shard, offset, head, state, settled, true};
-    return {&shard, offset, head, state, layout::length_of(state), false};
+void StoreView::load_changed(List& list) const {
+    const std::uint32_t settled = lookup::settled_length(list.shard->region(), list.state, list.head);
+    list.whole = settled != lookup::kAbsent;
+    if (list.whole) list.length = settled;
 }
 
 void StoreView::find_records(std::span<const TermId> keys, Dir dir, Offset* records) const {

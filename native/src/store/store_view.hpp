@@ -79,7 +79,7 @@ private:
     void find_lists(std::span<const TermId> keys, Label label, Dir dir, List* lists) const;
     List find_list(TermId vertex, Label label, Dir dir) const;
     List load(const Shard& shard, layout::Offset entry) const;
-    List load_changed(const Shard& shard, layout::Offset entry, std::uint64_t state, TermId head) const;
+    [[gnu::noinline, gnu::cold]] void load_changed(List& list) const;
     /// The visible positions of a list that is not whole, ascending and disjoint.
     std::uint32_t ranges_of(const List& list, Ranges& ranges) const;
     bool visible(const List& list) const;
