@@ -24,7 +24,6 @@ from penstock.query.budget import planning
 from penstock.query.functions import text_functions
 from penstock.query.ir import ContinuousQuery
 from penstock.query.parser import parse
-from penstock.query.resolve import error_at
 from penstock.rdf.terms import IRI
 from penstock.replication.replica import declaration_of
 from penstock.services.coordinator.predicate_demand import predicates_read
@@ -201,7 +200,6 @@ class Registrar:
         max_catch_up: int | None,
     ) -> Change:
         self._check_derived(statement)
-        _check_asserted(statement)
         max_catch_up = self._max_catch_up if max_catch_up is None else max_catch_up
         member = self._runtime.registry.register(statement, name, base, max_catch_up)
         change = self._publish(member)
@@ -340,16 +338,6 @@ class Registrar:
             if record.publisher is not None and iri not in published:
                 stream = self._runtime.streams.get(iri)
                 stream.publisher, stream.ended = record.publisher, True
-
-
-def _check_asserted(statement: Statement) -> None:
-    """Raise QueryError, with its position, if a query reads removals: streams of a cluster have none yet."""
-    if not isinstance(statement, ContinuousQuery):
-        return
-    for clause in statement.windows:
-        if clause.removed:
-            message = "REMOVED FROM is not supported in a cluster yet: its streams remove nothing"
-            raise error_at(statement, clause.at, message, "REMOVED FROM")
 
 
 def _declaration(

@@ -15,28 +15,31 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from penstock.core._native import Ids
-    from penstock.wire.records import Numbers
+    from penstock.wire.records import Flags, Numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Tuples in order of arrival, as columns: times in ms, and term ids."""
+    """Tuples in order of arrival, as columns: times in ms, term ids, and 1 for each tuple that is removed."""
 
     times: Numbers
     subjects: Ids
     predicates: Ids
     objects: Ids
+    removed: Flags
 
     def __len__(self) -> int:
         return len(self.times)
 
     def where(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> Rows:
         """Return the rows that `chosen`, a mask or an array of positions, selects."""
-        return Rows(self.times[chosen], self.subjects[chosen], self.predicates[chosen], self.objects[chosen])
+        columns = self.subjects[chosen], self.predicates[chosen], self.objects[chosen]
+        return Rows(self.times[chosen], *columns, self.removed[chosen])
 
     def after(self, first: int) -> Rows:
         """Return the rows without the first `first` ones."""
-        return Rows(self.times[first:], self.subjects[first:], self.predicates[first:], self.objects[first:])
+        columns = self.subjects[first:], self.predicates[first:], self.objects[first:]
+        return Rows(self.times[first:], *columns, self.removed[first:])
 
     @classmethod
     def joined(cls, parts: Sequence[Rows]) -> Rows:
@@ -49,6 +52,7 @@ class Rows:
             np.concatenate([none, *(part.subjects for part in parts)]),
             np.concatenate([none, *(part.predicates for part in parts)]),
             np.concatenate([none, *(part.objects for part in parts)]),
+            np.concatenate([np.empty(0, np.uint8), *(part.removed for part in parts)]),
         )
 
 
@@ -74,8 +78,8 @@ class OpenBatches:
 
     @property
     def bytes(self) -> int:
-        """Size of the columns, in bytes: four numbers per tuple."""
-        return 32 * self.tuples
+        """Size of the columns, in bytes: four numbers and a flag per tuple."""
+        return 33 * self.tuples
 
     def add(self, rows: Rows, origin: Origin) -> None:
         """Add tuples to their batches."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.wire import StreamDeclaration
 
 _NOWHERE = np.empty(0, np.int64)
+_NO_FLAGS = np.empty(0, np.uint8)
 
 
 def batch_records(names: TopicNames, shards: int, stream: StreamDeclaration, batch: ClosedBatch) -> list[Record]:
@@ -58,6 +59,7 @@ def _part(stream: StreamDeclaration, batch: ClosedBatch, positions: NDArray[np.i
         rows.objects,
         batch.begin_ms,
         stream.number,
+        removed=rows.removed if rows.removed.any() else _NO_FLAGS,
     )
 
 

@@ -96,7 +96,7 @@ class ShardSet:
         self.snapshot += commits
         self.tuples += len(waiting.s)
         for shard in self.shards.values():
-            shard.batch(self.snapshot if commits else None, stream, waiting.batch, waiting.s, waiting.p, waiting.o)
+            shard.batch(self.snapshot if commits else None, stream, waiting)
 
     def release(self, floor: RetentionFloor, step: int) -> None:
         """Release append logs that no query of the cluster can read. `step`: the current step. Append logs that a lease

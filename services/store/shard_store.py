@@ -5,8 +5,6 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from penstock.core import _native as native
 from penstock.private_files import make_directory
 from penstock.remote import RegionKind
@@ -18,11 +16,12 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeAlias
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from penstock.core._native import Ids
     from penstock.remote import Server
-    from penstock.services.store.stored_streams import StoredStream
+    from penstock.services.store.stored_streams import OpenBatch, StoredStream
 
     LabelledEdges: TypeAlias = tuple[Ids, NDArray[np.uint32], Ids]
     """Edges: columns of subjects, edge labels and objects."""
@@ -67,14 +66,20 @@ class ShardStore:
         """
         self.store.apply_change(snapshot, removed, added, stream, batch)
 
-    def batch(self, snapshot: int | None, stream: StoredStream, batch: int, s: Ids, p: Ids, o: Ids) -> None:
-        """Store a batch's timeless tuples as snapshot `snapshot`. None: the batch has no timeless tuples; only its
-        labels are numbered.
+    def batch(self, snapshot: int | None, stream: StoredStream, closed: OpenBatch) -> None:
+        """Store what a batch adds to the graph and removes from it, as snapshot `snapshot`. None: the batch has no
+        timeless tuples; only its labels are numbered.
         """
-        labels = batch_labels(self.store, stream.absorption, p)
-        if snapshot is not None:
-            rows = np.flatnonzero(labels)
-            self.apply(snapshot, s[rows], labels[rows], o[rows], stream.number, batch)
+        labels = batch_labels(self.store, stream.absorption, closed.p)
+        if snapshot is None:
+            return
+        rows = labels != 0
+        if closed.removed is None:
+            self.apply(snapshot, closed.s[rows], labels[rows], closed.o[rows], stream.number, closed.batch)
+            return
+        gone, new = (rows & (closed.removed == flag) for flag in (1, 0))
+        removed, added = ((closed.s[chosen], labels[chosen], closed.o[chosen]) for chosen in (gone, new))
+        self.change(snapshot, removed, added, stream.number, closed.batch)
 
     def close(self, stream: int, batch: int) -> None:
         """Record in the shard's header that the stream has closed its batches up to `batch` (Local_VTS)."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from penstock.errors import LimitError, UnknownStreamError
 from penstock.event_time.grid import batch_of
 from penstock.replication.absorption import Absorption
@@ -12,10 +14,12 @@ from penstock.replication.absorption import Absorption
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
     from penstock.core._native import Ids
     from penstock.engine.intake.declaration import Declaration
     from penstock.term_ids.outgoing_terms import TermEncoder
-    from penstock.wire.records import Numbers
+    from penstock.wire.records import Flags, Numbers
 
 MAX_STREAMS = 100_000
 
@@ -28,6 +32,7 @@ class OpenBatch:
     s: Ids
     p: Ids
     o: Ids
+    removed: Flags | None = None  # 1 for each triple that the batch removes in the end
 
 
 class StoredStream:
@@ -58,13 +63,29 @@ class StoredStream:
         """The batch interval in milliseconds."""
         return self.declaration.batch_ms
 
-    def append(self, times: Numbers, s: Ids, p: Ids, o: Ids) -> None:
-        """Add the tuples of one batch, in order of arrival. `times` in ms; `s`, `p`, `o`: term ids."""
-        self.open_batch = OpenBatch(batch_of(int(times[0]), self.batch_ms), s, p, o)
+    def append(self, times: Numbers, s: Ids, p: Ids, o: Ids, removed: Flags | None = None) -> None:
+        """Add the tuples of one batch, in order of arrival. `times` in ms; `s`, `p`, `o`: term ids. `removed`: 1 for
+        each tuple that is removed.
+        """
+        batch = batch_of(int(times[0]), self.batch_ms)
+        if removed is None:
+            self.open_batch = OpenBatch(batch, s, p, o)
+            return
+        rows = last_operations(times, s, p, o)
+        self.open_batch = OpenBatch(batch, s[rows], p[rows], o[rows], removed[rows])
 
     def move(self, watermark: int) -> None:
         """Advance the watermark to `watermark`, in ms. `ShardSet.moved` then closes the batches up to it."""
         self.watermark = watermark
+
+
+def last_operations(times: Numbers, s: Ids, p: Ids, o: Ids) -> NDArray[np.intp]:
+    """Return the position of the last operation on each triple, in the order of times and arrival. Ascending."""
+    order = np.lexsort((np.arange(len(times)), times, o, p, s))
+    ordered = np.stack([s[order], p[order], o[order]])
+    last = np.ones(len(order), np.bool_)
+    last[:-1] = (ordered[:, :-1] != ordered[:, 1:]).any(axis=0)
+    return np.sort(order[last])
 
 
 class StoredStreams:

@@ -12,7 +12,7 @@ from penstock.log import Record
 from penstock.mapping.stream_mapping import mapped_media_type
 from penstock.rdf.bulk_files import Source
 from penstock.rdf.formats import Format
-from penstock.rdf.patches import format_in_cluster
+from penstock.rdf.patches import event_media_type
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -44,7 +44,7 @@ def event_of(topic: str, time_ms: int | None, data: EventData, syntax: str) -> R
     if isinstance(data, str | bytes) and (media_type := mapped_media_type(syntax)) is not None:
         own = () if time_ms is None else (("timestamp", str(checked_time(time_ms)).encode()),)
         return Record(topic, original_bytes(data), headers=(("content-type", media_type.encode()), *own))
-    media = (format_in_cluster(syntax) if isinstance(data, str | bytes) else Format.N_TRIPLES).media_type
+    media = event_media_type(syntax) if isinstance(data, str | bytes) else Format.N_TRIPLES.media_type
     stamp = str(checked_time(time_ms)).encode()
     value = original_bytes(data if isinstance(data, str | bytes) else list(data))
     return Record(topic, value, headers=(("content-type", media.encode()), ("timestamp", stamp)))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.engine.intake.events import EventParser, Events
+from penstock.engine.intake.removals import checked_removals
 from penstock.engine.limits import Limits
 from penstock.errors import DataError, LimitError, PenstockError
 from penstock.ingest.event_message import Event, read_event
@@ -138,6 +139,11 @@ class EventAdapter:
         dead = [self._letter(stream, source, run[each.place], each.reason) for each in bad]
         unusable = {each.place for each in bad}
         usable = [event for i, event in enumerate(run) if i not in unusable]
+        good, timed = checked_removals(good, "all" if stream.timing_all else stream.timing, self._terms.dictionary)
+        if timed:
+            dead += [self._letter(stream, source, usable[each.place], each.reason) for each in timed]
+            unusable = {each.place for each in timed}
+            usable = [event for i, event in enumerate(usable) if i not in unusable]
         offsets = np.array([event.offset for event in usable], np.int64)
         if any(len(event.text) > MAX_TERM_BYTES for event in usable):
             usable, good, letters = self._without_oversized(stream, source, usable, good)
@@ -148,7 +154,8 @@ class EventAdapter:
         columns = good.counts, good.s, good.p, good.o
         sizes = np.fromiter((event.bytes for event in usable), np.int64, len(usable))
         whole = Tuples(stream.iri, source.number, offsets, good.times, *columns, advance_ms, predicate_filter.version)
-        whole = replace(whole, event_bytes=int(sizes.sum()))
+        removed = good.removed if good.removed is not None and good.removed.any() else whole.removed
+        whole = replace(whole, event_bytes=int(sizes.sum()), removed=removed)
         if len(whole.subjects) <= MAX_TUPLES:
             return [self._sifted(whole, predicate_filter)], dead
         large = np.flatnonzero(whole.counts > MAX_TUPLES).tolist()
@@ -174,7 +181,8 @@ class EventAdapter:
         mask = np.repeat(stays, good.counts)
         left = [event for event, stay in zip(usable, stays.tolist(), strict=True) if stay]
         columns = good.s[mask], good.p[mask], good.o[mask]
-        return left, Events(good.times[stays], good.counts[stays], *columns, ()), dead
+        removed = None if good.removed is None else good.removed[mask]
+        return left, Events(good.times[stays], good.counts[stays], *columns, (), removed), dead
 
     def _predicate_filter(self, stream: StreamDeclaration) -> PredicateFilter:
         if stream.iri not in self._predicate_filters:
@@ -193,7 +201,8 @@ class EventAdapter:
         self.discarded += len(mask) - int(mask.sum())
         ends = np.concatenate([[0], np.cumsum(mask)])[np.concatenate([[0], np.cumsum(tuples.counts)])]
         columns = {name: getattr(tuples, name)[mask] for name in ("subjects", "predicates", "objects")}
-        return replace(tuples, counts=np.diff(ends), **columns)
+        removed = tuples.removed[mask] if len(tuples.removed) else tuples.removed
+        return replace(tuples, counts=np.diff(ends), removed=removed, **columns)
 
     def _letter(self, stream: StreamDeclaration, source: Partition, event: Event, reason: str) -> Record:
         letter = DeadLetter(source.topic, source.number, event.offset, reason, event.data, stream.iri, event.time_ms)
@@ -225,5 +234,6 @@ def _cut(whole: Tuples, sizes: np.ndarray) -> Iterator[Tuples]:
             columns = (whole.subjects[rows], whole.predicates[rows], whole.objects[rows])
             events = slice(first, last)
             head = (whole.stream, whole.partition, whole.offsets[events], whole.times[events], whole.counts[events])
-            yield Tuples(*head, *columns, whole.advance_ms, whole.filter_version, int(sizes[events].sum()))
+            made = Tuples(*head, *columns, whole.advance_ms, whole.filter_version, int(sizes[events].sum()))
+            yield replace(made, removed=whole.removed[rows])
         first = max(last, first + 1)

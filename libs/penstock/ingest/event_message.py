@@ -9,7 +9,7 @@ from penstock.errors import DataError
 from penstock.mapping.message_records import SourceMessage
 from penstock.mapping.stream_mapping import mapped_format
 from penstock.rdf.formats import Format
-from penstock.rdf.patches import format_in_cluster
+from penstock.rdf.patches import event_format
 
 if TYPE_CHECKING:
     from penstock.log import Message
@@ -76,7 +76,7 @@ def read_event(message: Message, mapping: StreamMapping | None = None, max_bytes
                 raise DataError(f"an event of {len(message.value)} bytes (max_event_bytes is {max_bytes})")
             made = mapping.event(SourceMessage(message.value, time_ms, message.key, headers))
             return Event(message.offset, made.time_ms, "nt", message.value, None, message.headers, made.triples)
-    syntax = _N_TRIPLES if content_type is None else format_in_cluster(content_type.decode("utf-8", "replace")).value
+    syntax = _N_TRIPLES if content_type is None else event_format(content_type.decode("utf-8", "replace"))
     return Event(message.offset, time_ms, syntax, message.value, None, message.headers)
 
 

@@ -47,11 +47,9 @@ def event_format(name: str) -> str:
     return PATCH if is_patch(name) else Format.named(name).value
 
 
-def format_in_cluster(name: str) -> Format:
-    """Return a format of events that a cluster reads. DataError for RDF Patch, and if the format is unknown."""
-    if is_patch(name):
-        raise DataError("a cluster does not read RDF Patch yet: send the added triples in an RDF format")
-    return Format.named(name)
+def event_media_type(name: str) -> str:
+    """Return the media type of a format of events. DataError if it is unknown."""
+    return MEDIA_TYPE if is_patch(name) else Format.named(name).media_type
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,3 +207,8 @@ class WindowStream(native.Stream):
         # first number the labels in the order of the stores, which is not the order of arrival
         self._count(self._absorption, p)
         super().append(ts, s, p, o)
+
+    def append_changes(self, ts: NDArray[np.int64], s: Ids, p: Ids, o: Ids, removed: NDArray[np.uint8]) -> None:
+        """Append the tuples of one batch, some of which are removed. The same step closes the batch."""
+        self._count(self._absorption, p)
+        super().append_changes(ts, s, p, o, removed)

@@ -33,6 +33,7 @@ from penstock.wire import (
     StreamEnd,
 )
 from penstock.wire.insertion_parts import InsertionParts
+from penstock.wire.parts import removed_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -315,7 +316,9 @@ class Replica(Generic[W]):
             return
         times = np.concatenate([part.times for part in parts])[order]
         columns = (np.concatenate([getattr(p, name) for p in parts]) for name in ("subjects", "predicates", "objects"))
-        stream.append(times, *(column[order] for column in columns))
+        s, p, o = (column[order] for column in columns)
+        removed = removed_of(parts)
+        stream.append(times, s, p, o, removed[order] if len(removed) else None)
 
     def _begin(self, stream: FollowedStream, point: int, observer: StepObserver | None) -> None:
         """Set the registration point of queries that waited for the first progress of one of their streams."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from penstock.engine.intake.declaration import Declaration
     from penstock.engine.stored_graph import Columns
     from penstock.errors import UnavailableError
-    from penstock.wire.records import Numbers
+    from penstock.wire.records import Flags, Numbers
 
 
 class FollowedStream(Protocol):
@@ -40,8 +40,10 @@ class FollowedStream(Protocol):
     def batch_ms(self) -> int:
         """The batch interval in ms."""
 
-    def append(self, times: Numbers, s: Ids, p: Ids, o: Ids) -> None:
-        """Append the tuples of one batch, in order of arrival. `times` in ms; `s`, `p`, `o`: term ids."""
+    def append(self, times: Numbers, s: Ids, p: Ids, o: Ids, removed: Flags | None = None) -> None:
+        """Append the tuples of one batch, in order of arrival. `times` in ms; `s`, `p`, `o`: term ids. `removed`: 1 for
+        each tuple that is removed.
+        """
 
     def move(self, watermark: int) -> None:
         """Advance the watermark to `watermark`, in ms. Batches that end at or before it may then be closed."""

@@ -122,10 +122,12 @@ def _check_columns(record: Wire) -> None:
         case records.Tuples():
             events = {len(record.offsets), len(record.times), len(record.counts)}
             tuples = {len(record.subjects), len(record.predicates), len(record.objects), int(record.counts.sum())}
-            good = len(events) == 1 and len(tuples) == 1
+            flags = len(record.removed) in (0, len(record.subjects))
+            good = len(events) == 1 and len(tuples) == 1 and flags
         case records.ShardBatch():
             columns = (record.times, record.subjects, record.predicates, record.objects)
             good = all(len(column) == len(record.positions) for column in columns) and 0 <= record.part < record.parts
+            good &= len(record.removed) in (0, len(record.positions))
         case _:
             good = True
     if not good:

@@ -12,7 +12,12 @@ import numpy as np
 from fastavro.schema import fingerprint, parse_schema, to_parsing_canonical_form
 
 FOLDER = Path(__file__).parent / "schemas"
-_COLUMNS: dict[str, np.dtype[Any]] = {"u64": np.dtype("<u8"), "i64": np.dtype("<i8"), "u32": np.dtype("<u4")}
+_COLUMNS: dict[str, np.dtype[Any]] = {
+    "u64": np.dtype("<u8"),
+    "i64": np.dtype("<i8"),
+    "u32": np.dtype("<u4"),
+    "u8": np.dtype("u1"),
+}
 
 
 @dataclass(frozen=True, slots=True)

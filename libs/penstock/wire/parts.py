@@ -14,6 +14,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from penstock.wire.records import ShardBatch
 
 PART_TUPLES = 250_000
@@ -32,10 +34,18 @@ def split(batches: Sequence[ShardBatch], most: int | None = None) -> list[list[S
     return [[_part(batch, part, parts, most) for part in range(parts)] for batch in batches]
 
 
+def removed_of(records: Sequence[ShardBatch]) -> NDArray[np.uint8]:
+    """Return the flags of all tuples of several records; empty if no tuple is removed."""
+    if not any(len(record.removed) for record in records):
+        return np.empty(0, np.uint8)
+    flags = [r.removed if len(r.removed) else np.zeros(len(r.times), np.uint8) for r in records]
+    return np.concatenate(flags)
+
+
 def _part(batch: ShardBatch, part: int, parts: int, most: int) -> ShardBatch:
     rows = slice(part * most, (part + 1) * most)
     columns: dict[str, Any] = {name: getattr(batch, name)[rows] for name in _COLUMNS}
-    return replace(batch, part=part, parts=parts, **columns)
+    return replace(batch, part=part, parts=parts, removed=batch.removed[rows], **columns)
 
 
 def joined(records: Mapping[int, ShardBatch]) -> ShardBatch:
@@ -44,4 +54,4 @@ def joined(records: Mapping[int, ShardBatch]) -> ShardBatch:
         return records[0]
     ordered = [records[part] for part in range(len(records))]
     columns: dict[str, Any] = {name: np.concatenate([getattr(record, name) for record in ordered]) for name in _COLUMNS}
-    return replace(ordered[0], part=0, parts=1, **columns)
+    return replace(ordered[0], part=0, parts=1, removed=removed_of(ordered), **columns)

@@ -16,10 +16,15 @@ if TYPE_CHECKING:
     Ids: TypeAlias = NDArray[np.uint64]  # as `Ids` of the core, which is in a higher layer
     Numbers: TypeAlias = NDArray[np.int64]
     Positions: TypeAlias = NDArray[np.uint32]
+    Flags: TypeAlias = NDArray[np.uint8]
 
 
 def _none() -> Numbers:
     return np.empty(0, np.int64)
+
+
+def _no_flags() -> Flags:
+    return np.empty(0, np.uint8)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +42,7 @@ class Tuples:
     advance_ms: int | None = None
     filter_version: int = 0
     event_bytes: int = 0
+    removed: Flags = field(default_factory=_no_flags)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +61,7 @@ class ShardBatch:
     declared: int = 0
     part: int = 0
     parts: int = 1
+    removed: Flags = field(default_factory=_no_flags)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,8 +6,7 @@ import pytest
 
 from penstock import DataError
 from penstock.core import _native as native
-from penstock.rdf.formats import Format
-from penstock.rdf.patches import Patch, event_format, format_in_cluster, is_patch
+from penstock.rdf.patches import Patch, event_format, event_media_type, is_patch
 from penstock.rdf.terms import decode
 
 A, D = "A <urn:a> <urn:p> <urn:b> .", "D <urn:a> <urn:p> <urn:b> ."
@@ -91,8 +90,6 @@ def test_names_of_the_format() -> None:
     assert all(map(is_patch, ["rdf-patch", "application/rdf-patch; charset=utf-8", "RDFP"]))
     assert event_format("application/rdf-patch") == "rdf-patch"
     assert event_format("text/turtle") == "turtle"
-    assert format_in_cluster("nt") is Format.N_TRIPLES
-    with pytest.raises(DataError, match="a cluster does not read RDF Patch yet"):
-        format_in_cluster("application/rdf-patch")
+    assert (event_media_type("nt"), event_media_type("rdf-patch")) == ("application/n-triples", "application/rdf-patch")
     with pytest.raises(DataError, match="unknown RDF format"):
         event_format("rdfa")

@@ -9,10 +9,13 @@ from penstock import wire
 IDS = np.array([1, 2**63 + 5, 2**64 - 1], np.uint64)
 NUMBERS = np.array([-(2**62), 0, 1_700_000_000_000], np.int64)
 NONE = np.empty(0, np.uint64)
+FLAGS = np.array([1, 0, 1], np.uint8)
 
 EXAMPLES: tuple = (
-    wire.Tuples("http://x/posts", 2, NUMBERS, NUMBERS, np.array([1, 0, 2]), IDS, IDS, IDS, 1999),
-    wire.ShardBatch("http://x/posts", -3, 7, np.array([0, 4, 9], np.uint32), NUMBERS, IDS, IDS, IDS, 700),
+    wire.Tuples("http://x/posts", 2, NUMBERS, NUMBERS, np.array([1, 0, 2]), IDS, IDS, IDS, 1999, removed=FLAGS),
+    wire.ShardBatch(
+        "http://x/posts", -3, 7, np.array([0, 4, 9], np.uint32), NUMBERS, IDS, IDS, IDS, 700, removed=FLAGS
+    ),
     wire.DispatcherState("http://x/posts", 1, *([NUMBERS] * 8), 1999, 18, None, True),
     wire.ShardInsertion(4, 0, 1, IDS, IDS, IDS, NONE),
     wire.ShardRemoval(4, 0, 2, IDS, IDS, IDS, NONE),

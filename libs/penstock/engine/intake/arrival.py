@@ -66,7 +66,7 @@ class Intake:
         triple of a timing predicate. LimitError if the push would exceed a limit; it then has no effect.
         """
         if events.removed is not None:
-            events, invalid = checked_removals(events, stream.declaration, self._core.dictionary)
+            events, invalid = checked_removals(events, stream.declaration.timing, self._core.dictionary)
             bad = [*bad, *invalid]
         before = NEVER if stream.watermark is None else stream.watermark
         setting, wall = stream.declaration, self._core.clock()

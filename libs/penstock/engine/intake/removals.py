@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from penstock.core import _native as native
-    from penstock.engine.intake.declaration import Declaration
+    from penstock.engine.intake.declaration import Timing
     from penstock.engine.intake.events import Events
 
 _REASON = "it removes a triple of a timing predicate: such triples are in windows only, and leave them by expiry"
 
 
-def checked_removals(
-    events: Events, declaration: Declaration, dictionary: native.Dictionary
-) -> tuple[Events, list[BadEvent]]:
-    """Return the events that remove no triple of a timing predicate, and all other events as invalid ones."""
+def checked_removals(events: Events, timing: Timing, dictionary: native.Dictionary) -> tuple[Events, list[BadEvent]]:
+    """Return the events that remove no triple of a timing predicate, and all other events as invalid ones.
+    `timing`: the timing predicates of the stream.
+    """
     if events.removed is None:
         return events, []
     assert events.counts is not None, "parsed events have counts"
     refused = events.removed == 1
-    if declaration.timing != "all":
-        refused &= np.isin(events.p, [dictionary.find(IRI, iri) for iri in declaration.timing])
+    if timing != "all":
+        refused &= np.isin(events.p, [dictionary.find(IRI, iri) for iri in timing])
     if not refused.any():
         return events, []
     numbers = np.repeat(np.arange(len(events.times)), events.counts)

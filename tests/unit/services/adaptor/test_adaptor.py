@@ -261,10 +261,27 @@ def test_times_that_are_none_are_refused(stamp):
         read_event(Message("t", 0, 0, 5, None, NT, (("timestamp", stamp),)))
 
 
-def test_a_patch_is_a_dead_letter_that_says_why():
-    patch = (("content-type", b"application/rdf-patch"),)
-    with pytest.raises(DataError, match="a cluster does not read RDF Patch yet"):
-        read_event(Message("t", 0, 0, 5, None, b"D <urn:a> <urn:p> <urn:b> .", patch))
+def test_patches_become_tuples_with_flags_and_removals_of_timing_predicates_dead_letters(monkeypatch):
+    monkeypatch.setattr(adapting, "MAX_TUPLES", 3)  # records are cut
+    state_machine = StateMachine()
+    declaration = StreamDeclaration(2, IRI, "s", 100, 0, False, ("http://x/t",), 0, 10_000, 86_400_000)
+    state_machine.writer.append([Record(NAMES.control, encode(declaration), b"stream:s")])
+    line = LINE.decode()
+    large = '<http://x/a> <http://x/p> "%s" .' % ("x" * (MAX_TERM_BYTES + 1))
+    timed = "<http://x/a> <http://x/t> <http://x/b> ."
+    patches = [f"A {line}\nD {line}", f"D {timed}", f"D {line}", f"A {large}\nD {line}", f"A {timed}\nD {line}", "D"]
+    state_machine.produce(line.encode())
+    for patch in patches:
+        state_machine.produce(patch.encode(), content_type="application/rdf-patch")
+    adaptor = state_machine.adaptor()
+    assert adaptor.step()
+    found = state_machine.tuples()
+    by_offset = [(record.offsets.tolist(), record.counts.tolist(), record.removed.tolist()) for record in found]
+    assert by_offset == [([0], [1], []), ([1, 3], [2, 1], [0, 1, 1]), ([5], [2], [0, 1])]
+    letters = sorted(state_machine.read(NAMES.dead_letter), key=lambda letter: letter.offset)
+    assert [letter.offset for letter in letters] == [2, 4, 6]
+    assert [letter.data for letter in letters] == [patches[i].encode() for i in (1, 3, 5)]
+    assert "timing predicate" in letters[0].reason
 
 
 # ---- whatever an event causes is its own

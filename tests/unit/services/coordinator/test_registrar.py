@@ -83,13 +83,6 @@ def test_a_query_that_publishes_declares_its_stream_and_cannot_be_replaced(regis
     assert registrar.stop(OUT).compacted == {f"query:{OUT}": None, f"stream:{OUT}": None}
 
 
-def test_a_query_over_removals_is_refused_with_its_position(registrar):
-    with pytest.raises(QueryError, match="REMOVED FROM is not supported in a cluster yet") as error:
-        registrar.register("q", COUNT.replace("FROM STREAM", "REMOVED FROM STREAM"))
-    assert (error.value.line, error.value.column) == (1, COUNT.replace("FROM", "REMOVED FROM").index(f"<{IRI}>") + 1)
-    assert not registrar.queries
-
-
 def test_a_stream_that_queries_read_cannot_be_published(registrar):
     registrar.declare(OUT, "out")
     registrar.register("q", READS)
