@@ -26,6 +26,11 @@ _NEVER_IDLE_MS = 1 << 40
 _GARBAGE = (b"\xff\xfe no RDF", b"<http://x/a> <http://x/b>", b"")
 
 
+def syntax_of(data: bytes) -> str:
+    """Return the format of an event."""
+    return "rdf-patch" if data[:2] in (b"A ", b"D ") else "nt"
+
+
 @dataclass(frozen=True, slots=True)
 class Sent:
     """One message; its offset is its place. An `EVENT` may turn out to be late."""
@@ -113,7 +118,8 @@ class Producers:
     """All producers. `base_ms`: before any event's time, where streams may have several partitions; else None.
 
     `sources`: the streams as they are declared now; `declared`: all their declarations, the first one first. `clocks`:
-    what the producers' clocks show; None: the script's times.
+    what the producers' clocks show; None: the script's times. `patching` makes patches of events; None: none. `known`: the
+    lines of patches so far.
     """
 
     log: Log
@@ -124,6 +130,8 @@ class Producers:
     sources: dict[str, Source] = field(default_factory=dict)
     declared: dict[str, list[Source]] = field(default_factory=dict)
     clocks: Clocks | None = None
+    patching: Random | None = None
+    known: list[str] = field(default_factory=list)
 
     def plan(self, iri: str, settings: dict[str, Any]) -> Source:
         """Choose a stream's shape, and make its topic where that is not left to the coordinator."""
@@ -166,7 +174,19 @@ class Producers:
             time_ms = self.clocks.event(iri, number, time_ms)
         if rng.random() < 0.04:
             self._send(source, number, Sent(GARBAGE, time_ms, rng.choice(_GARBAGE)))
+        if self.patching is not None and kind == EVENT and self.patching.random() < 0.7:
+            data = self._patch(source, data.decode().split("\n"), self.patching)
         self._send(source, number, Sent(kind, time_ms, data))
+
+    def _patch(self, source: Source, lines: list[str], rng: Random) -> bytes:
+        """Return a patch that adds the lines of an event and removes some lines of earlier ones."""
+        timing = source.settings["timing"]
+        stored = [] if timing == "all" else [line for line in self.known if line.split()[1].strip("<>") not in timing]
+        rows = [f"A {line}" for line in lines]
+        rows += [f"D {rng.choice(stored)}" for _ in range(rng.choice([0, 1, 1, 3]) if stored else 0)]
+        rng.shuffle(rows)
+        self.known = [*self.known, *(line for line in lines if "_:" not in line)][-60:]
+        return "\n".join(rows).encode()
 
     def advance(self, iri: str, time_ms: int) -> None:
         """Send a heartbeat to every partition."""
@@ -181,6 +201,8 @@ class Producers:
             headers = [("heartbeat", b"%d" % message.time_ms)]
         elif message.kind == GARBAGE and not message.data:
             headers = [("timestamp", b"soon")]
+        elif syntax_of(message.data) != "nt":
+            headers.append(("content-type", b"application/rdf-patch"))
         elif self.rng.random() < 0.1:
             headers.append(("content-type", b"text/turtle"))  # as which N-Triples pass too
         value = None if message.kind == HEARTBEAT else message.data

@@ -12,6 +12,7 @@ import json
 import re
 from collections import Counter
 from contextlib import contextmanager
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import penstock
@@ -32,7 +33,7 @@ from penstock.wire import (
 )
 from property.script import Load, Register
 from simulation.derived import DerivedStreams, unpublished
-from simulation.producers import EVENT, FAR, HEARTBEAT
+from simulation.producers import EVENT, FAR, HEARTBEAT, syntax_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -333,7 +334,7 @@ class Reference:
         if message.kind not in (EVENT, FAR):
             return
         before = self._engine.stats()["streams"][source.iri]["late"]
-        self._engine.push_events(source.iri, [(message.time_ms, message.data)])
+        self._engine.push_events(source.iri, [(message.time_ms, message.data)], syntax_of(message.data))
         late = self._engine.stats()["streams"][source.iri]["late"] > before
         if late != (said is not None):
             self.wrong.append(f"<{source.iri}> offset {offset}: late here {late}, there {said is not None}")
@@ -362,7 +363,8 @@ class Reference:
         ]
         if self._gaps is not None:
             self._leap(source.iri, end_ms - source.batch_ms)  # batches without tuples
-        self._engine.push_events(source.iri, [(time_ms, data) for time_ms, _, _, data in sorted(due)])
+        for syntax, run in groupby(sorted(due), key=lambda event: syntax_of(event[3])):
+            self._engine.push_events(source.iri, [(time_ms, data) for time_ms, _, _, data in run], syntax)
         if self._gaps is not None:
             self._leap(source.iri, end_ms)
         self._engine.advance(source.iri, end_ms)

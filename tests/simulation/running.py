@@ -79,12 +79,14 @@ def run(
     leaps: bool = False,
     leaves: bool = False,
     updates: bool = False,
+    patches: bool = False,
     **services: type,
 ) -> Outcome:
     """Play a seed. `discards`: adaptors discard what no query wants (ADR 45). `stores`: engines read the stored graph in
     stores (ADR 37); `forks`: by fork-join, wherever they can. `drops`: streams are dropped and declared again, in other
     ways. `leaps`: the producers' clocks leap, often by more than engines catch up, and derived streams end. `leaves`:
-    engines and stores end in order, and come back. `updates`: many updates, most of which remove. `services` replaces classes of services by others (simulation/planted.py).
+    engines and stores end in order, and come back. `updates`: many updates, most of which remove. `patches`: streams
+    remove. `services` replaces classes of services by others (simulation/planted.py).
     """
     rng = random.Random(f"leaps {seed}") if leaps else None
     case = make_changing(seed) if updates else cases.make(seed)
@@ -93,6 +95,8 @@ def run(
     cluster = Cluster(seed, max_catch_up=most, **modes, **services)
     try:
         driver = Driver(cluster, case, random.Random(f"drops {seed}") if drops else None, rng)
+        if patches:
+            driver.patch(random.Random(f"patches {seed}"))
         driver.play()
         cluster.rest()
         return driver.outcome()
@@ -130,6 +134,10 @@ class Driver:
         )
         self.standing: dict[str, tuple[Register, QueryRegistration]] = {}  # by their names in the script
         self.derived = False
+
+    def patch(self, patching: random.Random) -> None:
+        """Let streams remove. They have one partition: between partitions, the order of events is not defined."""
+        self.producers.patching, self.producers.base_ms = patching, None
 
     def play(self) -> None:
         cluster = self.cluster

@@ -1,5 +1,5 @@
 """Seeds by number: `PYTHONPATH=libs:tests python -m simulation.seed [--discards] [--stores] [--forks]
-[--drops] [--leaps] [--updates] 0-99`.
+[--drops] [--leaps] [--updates] [--patches] 0-99`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from simulation.running import run
 def main() -> int:
     bad, evaluations, leaps, gaps, updates, conflicts = [], 0, 0, 0, 0, 0
     began = time.process_time()
-    modes = {name: f"--{name}" in sys.argv for name in ("discards", "stores", "forks", "drops", "leaps", "updates")}
+    names = ("discards", "stores", "forks", "drops", "leaps", "updates", "patches")
+    modes = {name: f"--{name}" in sys.argv for name in names}
     for given in sys.argv[1:]:
         if given.startswith("--"):
             continue

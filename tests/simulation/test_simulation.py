@@ -68,6 +68,22 @@ def test_every_result_is_committed_exactly_once_by_engines_over_stores_for_a_tho
     hold(range(first, first + 100), lambda seed: {"stores": True, "discards": seed % 4 == 1})
 
 
+def patching(seed):
+    return {"patches": True, "stores": seed % 2 == 1, "discards": seed % 3 == 1}
+
+
+@pytest.mark.parametrize("first", [0, 20])
+def test_every_result_is_committed_exactly_once_where_streams_remove(first):
+    hold(range(first, first + 20), patching)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("first", range(40, 1_040, 100))
+def test_every_result_is_committed_exactly_once_where_streams_remove_for_a_thousand_seeds(first):
+    hold(range(first, first + 100), patching)
+
+
 @pytest.mark.parametrize("first", [0, 12])
 def test_every_result_is_committed_exactly_once_where_streams_are_dropped_and_declared_again(first):
     assert sum(outcome.drops for outcome in hold(range(first, first + 12), dropping)) > 20
