@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-import numpy as np
-
 from penstock.engine.intake.declaration import Declaration
 from penstock.engine.runtime import Runtime
 from penstock.errors import StorageError, UnavailableError
@@ -33,7 +31,7 @@ from penstock.wire import (
     StreamEnd,
 )
 from penstock.wire.insertion_parts import InsertionParts
-from penstock.wire.parts import removed_of
+from penstock.wire.parts import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -311,14 +309,8 @@ class Replica(Generic[W]):
                 observer.omit(registration, gap)
 
     def _append(self, stream: FollowedStream, parts: list[ShardBatch]) -> None:
-        order = np.argsort(np.concatenate([part.positions for part in parts]), kind="stable")
-        if len(order) == 0:
-            return
-        times = np.concatenate([part.times for part in parts])[order]
-        columns = (np.concatenate([getattr(p, name) for p in parts]) for name in ("subjects", "predicates", "objects"))
-        s, p, o = (column[order] for column in columns)
-        removed = removed_of(parts)
-        stream.append(times, s, p, o, removed[order] if len(removed) else None)
+        if any(len(part.times) for part in parts):
+            stream.append(*in_order(parts))
 
     def _begin(self, stream: FollowedStream, point: int, observer: StepObserver | None) -> None:
         """Set the registration point of queries that waited for the first progress of one of their streams."""

@@ -14,9 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
-    from penstock.wire.records import ShardBatch
+    from penstock.wire.records import Flags, Ids, Numbers, ShardBatch
 
 PART_TUPLES = 250_000
 """Maximum number of tuples in one record of a batch. They take 9 MB, well below the maximum size of a record."""
@@ -34,7 +32,17 @@ def split(batches: Sequence[ShardBatch], most: int | None = None) -> list[list[S
     return [[_part(batch, part, parts, most) for part in range(parts)] for batch in batches]
 
 
-def removed_of(records: Sequence[ShardBatch]) -> NDArray[np.uint8]:
+def in_order(records: Sequence[ShardBatch]) -> tuple[Numbers, Ids, Ids, Ids, Flags | None]:
+    """Return the tuples of a batch, given as the records of all shards, in order of arrival: times, subjects,
+    predicates, objects, and the flags of removed tuples (None: no tuple is removed).
+    """
+    order = np.argsort(np.concatenate([record.positions for record in records]), kind="stable")
+    times, s, p, o = (np.concatenate([getattr(record, name) for record in records])[order] for name in _COLUMNS[1:])
+    removed = _removed(records)
+    return times, s, p, o, removed[order] if len(removed) else None
+
+
+def _removed(records: Sequence[ShardBatch]) -> Flags:
     """Return the flags of all tuples of several records; empty if no tuple is removed."""
     if not any(len(record.removed) for record in records):
         return np.empty(0, np.uint8)
@@ -54,4 +62,4 @@ def joined(records: Mapping[int, ShardBatch]) -> ShardBatch:
         return records[0]
     ordered = [records[part] for part in range(len(records))]
     columns: dict[str, Any] = {name: np.concatenate([getattr(record, name) for record in ordered]) for name in _COLUMNS}
-    return replace(ordered[0], part=0, parts=1, removed=removed_of(ordered), **columns)
+    return replace(ordered[0], part=0, parts=1, removed=_removed(ordered), **columns)
