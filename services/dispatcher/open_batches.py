@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from penstock.core._native import Ids
-    from penstock.wire.records import Flags, Numbers
+    from penstock.wire.records import Flags, Numbers, Tuples
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +30,12 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.times)
+
+    @classmethod
+    def of(cls, record: Tuples, times: Numbers) -> Rows:
+        """Return the tuples of a record. `times`: of each tuple."""
+        removed = record.removed if len(record.removed) else np.zeros(len(times), np.uint8)
+        return cls(times, record.subjects, record.predicates, record.objects, removed)
 
     def where(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> Rows:
         """Return the rows that `chosen`, a mask or an array of positions, selects."""

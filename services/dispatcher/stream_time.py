@@ -382,8 +382,7 @@ class _Events(NamedTuple):
     @classmethod
     def after(cls, record: Tuples, next_offset: int) -> _Events:
         times = np.repeat(record.times, record.counts)
-        removed = record.removed if len(record.removed) else np.zeros(len(times), np.uint8)
-        rows = Rows(times, record.subjects, record.predicates, record.objects, removed)
+        rows = Rows.of(record, times)
         # A record covers a contiguous range of its source, so the events that were processed before are a prefix.
         fresh = int(np.searchsorted(record.offsets, next_offset))
         if fresh == 0:
