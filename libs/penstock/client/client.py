@@ -25,6 +25,7 @@ from penstock.log import Partition, Record, UnknownTopicError
 from penstock.log.topics import TopicNames
 from penstock.query.ir import ContinuousQuery
 from penstock.query.parser import parse
+from penstock.rdf.formats import Format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -87,6 +88,7 @@ class Client:
         self._units: set[str] = set()  # streams with a timestamp warning
         self._names: dict[str, str] = {}  # the names of streams that were looked up, by IRI
         self._named: set[str] = set()  # names with known topics
+        self._mapped: set[str] = set()  # streams that are known to have a mapping
         self._held: dict[str, ClusterQuery] = {}
 
     # ---- declarations
@@ -114,6 +116,7 @@ class Client:
         """
         self._coordinator("DELETE", f"/streams/{quote(iri, safe='')}")
         self._names.pop(iri, None)
+        self._mapped.clear()
 
     @property
     def streams(self) -> dict[str, Any]:
@@ -262,13 +265,13 @@ class Client:
         stream: str,
         data: EventData,
         timestamp: int | None = None,
-        format: str = "nt",  # noqa: A002 - a public name
+        format: str | None = None,  # noqa: A002 - a public name
     ) -> None:
         """Produce one event: RDF text in `format` (a name or media type), or rdflib triples. `timestamp`: its time in
         ms. The event is durable when the call returns.
 
-        With `format` "json" or "csv", it is a message for the stream's mapping. `timestamp` is then the time of the
-        message; None: that of its Kafka record.
+        If the stream has a mapping, `format` None, "json" or "csv" means a message for the mapping. `timestamp` is then
+        the time of the message; None: that of its Kafka record. Without a mapping, `format` None is N-Triples.
 
         The adaptor validates the event; an invalid one goes to the dead-letter topic.
         """
@@ -278,7 +281,7 @@ class Client:
         self,
         stream: str,
         events: Iterable[tuple[int | None, EventData]],
-        format: str = "nt",  # noqa: A002 - a public name
+        format: str | None = None,  # noqa: A002 - a public name
     ) -> None:
         """Produce events in order, each as (timestamp, data); see `push`. They are durable when the call returns.
 
@@ -287,6 +290,8 @@ class Client:
         """
         events = list(events)
         topic = self._topics.events(self._name(stream))
+        if format is None and any(at is None for at, _ in events) and not self._is_mapped(stream):
+            format = Format.N_TRIPLES.value  # noqa: A001 - an event of RDF needs a time
         self._check_unit(stream, events)
         self._append([event_of(topic, time_ms, data, format) for time_ms, data in events])
 
@@ -405,6 +410,14 @@ class Client:
         if stream not in self._names:
             raise UnknownStreamError(f"there is no stream <{stream}>")
         return self._names[stream]
+
+    def _is_mapped(self, stream: str) -> bool:
+        """Return whether a stream, given by its IRI or name, has a mapping; False if no coordinator is known."""
+        if stream not in self._mapped and self._coordinators:
+            found = (record for iri, record in self.streams.items() if stream in (iri, record["name"]))
+            if any(record["mapping"] is not None for record in found):
+                self._mapped.add(stream)
+        return stream in self._mapped
 
     def _hold(self, record: Mapping[str, Any]) -> ClusterQuery:
         name, number = record["name"], int(record["number"])

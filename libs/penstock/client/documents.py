@@ -37,14 +37,24 @@ def document_of(
     return unpacked, found.format, found.base
 
 
-def event_of(topic: str, time_ms: int | None, data: EventData, syntax: str) -> Record:
+def event_of(topic: str, time_ms: int | None, data: EventData, syntax: str | None) -> Record:
     """Return the Kafka record of an event, or of a message for a stream's mapping (docs/kafka.md). DataError if its
-    time or format is invalid. `time_ms` None: the record's own timestamp, for messages that are mapped only.
+    time or format is invalid.
+
+    `syntax` None: a text has no content type, so the adaptor reads it in the format of the stream's mapping, or else as
+    N-Triples. `time_ms` None: the record's own timestamp, for messages that are mapped only.
     """
-    if isinstance(data, str | bytes) and (media_type := mapped_media_type(syntax)) is not None:
-        own = () if time_ms is None else (("timestamp", str(checked_time(time_ms)).encode()),)
-        return Record(topic, original_bytes(data), headers=(("content-type", media_type.encode()), *own))
-    media = event_media_type(syntax) if isinstance(data, str | bytes) else Format.N_TRIPLES.media_type
-    stamp = str(checked_time(time_ms)).encode()
     value = original_bytes(data if isinstance(data, str | bytes) else list(data))
-    return Record(topic, value, headers=(("content-type", media.encode()), ("timestamp", stamp)))
+    headers: list[tuple[str, bytes]] = []
+    may_lack_time = False
+    if not isinstance(data, str | bytes):
+        headers.append(("content-type", Format.N_TRIPLES.media_type.encode()))
+    elif syntax is None:
+        may_lack_time = True
+    else:
+        mapped = mapped_media_type(syntax)
+        headers.append(("content-type", (mapped or event_media_type(syntax)).encode()))
+        may_lack_time = mapped is not None
+    if time_ms is not None or not may_lack_time:
+        headers.append(("timestamp", str(checked_time(time_ms)).encode()))
+    return Record(topic, value, headers=tuple(headers))

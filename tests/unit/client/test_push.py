@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+from rdflib import URIRef
 
 from penstock import Client, DataError
 from penstock.log import START, MemoryLog, Partition, Topic, TransientError
@@ -64,3 +65,33 @@ def test_events_that_are_pushed_again_after_a_transient_error_are_written_once(d
     client.push("s", LINE, 3_000)
     found = log.reader({Partition(EVENTS): START}).poll()
     assert [int(dict(m.headers)["timestamp"]) for m in found] == [1_000, 2_000, 3_000, 3_000]
+
+
+def test_the_default_format_is_that_of_the_streams_mapping(monkeypatch):
+    log = MemoryLog()
+    log.create([Topic(EVENTS)])
+    client = Client(log=log, url="http://localhost:1")
+    asked = []
+
+    def streams(*_):
+        asked.append(True)
+        return b'{"http://x/s": {"name": "s", "mapping": {}}, "http://x/t": {"name": "t", "mapping": null}}'
+
+    monkeypatch.setattr(client, "_coordinator", streams)
+    client.push("s", LINE, 1_000)
+    assert not asked, "events with a time need no request"
+    client.push("s", '{"a": 1}')
+    client.push_events("s", [(None, '{"a": 2}'), (2_000, '{"a": 3}')])
+    assert len(asked) == 1
+    client.push("s", [(URIRef("http://x/a"), URIRef("http://x/p"), URIRef("http://x/b"))], 3_000)
+    found = [dict(m.headers) for m in log.reader({Partition(EVENTS): START}).poll()]
+    assert found == [
+        {"timestamp": b"1000"},
+        {},
+        {},
+        {"timestamp": b"2000"},
+        {"content-type": b"application/n-triples", "timestamp": b"3000"},
+    ]
+    log.create([Topic(TopicNames().events("t"))])
+    with pytest.raises(DataError, match="timestamp"):
+        client.push("t", LINE)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.engine.intake.declaration import Timing
     from penstock.engine.intake.events import Events
 
-_REASON = "it removes a triple of a timing predicate: such triples are in windows only, and leave them by expiry"
+_REASON = "it removes a triple of a timing predicate{}: such triples are in windows only, and leave them by expiry"
 
 
 def checked_removals(events: Events, timing: Timing, dictionary: native.Dictionary) -> tuple[Events, list[BadEvent]]:
@@ -28,14 +28,20 @@ def checked_removals(events: Events, timing: Timing, dictionary: native.Dictiona
         return events, []
     assert events.counts is not None, "parsed events have counts"
     refused = events.removed == 1
+    names: dict[int, str] = {}
     if timing != "all":
-        refused &= np.isin(events.p, [dictionary.find(IRI, iri) for iri in timing])
+        names = {dictionary.find(IRI, iri): f" (<{iri}>)" for iri in timing}
+        refused &= np.isin(events.p, list(names))
     if not refused.any():
         return events, []
     numbers = np.repeat(np.arange(len(events.times)), events.counts)
     stays = np.ones(len(events.times), np.bool_)
     stays[numbers[refused]] = False
-    bad = [BadEvent(int(events.times[i]), events.original(i), _REASON, i) for i in np.flatnonzero(~stays).tolist()]
+    places, rows = np.unique(numbers[refused], return_index=True)
+    bad = [
+        BadEvent(int(events.times[i]), events.original(i), _REASON.format(names.get(predicate, "")), i)
+        for i, predicate in zip(places.tolist(), events.p[refused][rows].tolist(), strict=True)
+    ]
     return _chosen(events, stays), bad
 
 
