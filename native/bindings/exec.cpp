@@ -3,6 +3,7 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -104,7 +105,8 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
                                 const std::vector<std::pair<std::int64_t, std::int64_t>>& windows, double timeout_s,
                                 std::size_t memory_bytes, std::uint64_t random_seed, nb::object foreign,
                                 TimestampedProfile* profile, bool cpu_time, exec::Forker* forker,
-                                const std::vector<TermId>& absent, std::uint64_t since) {
+                                const std::vector<TermId>& absent, std::uint64_t since,
+                                std::shared_ptr<exec::MaintenanceTotals> totals) {
     auto result = std::make_unique<Result>(dictionary);
     for (const TermId id : absent) result->terms.pin(id);
     Table parameters = seed_table(plan, seed, seed_rows);
@@ -118,7 +120,8 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
     if (!foreign.is_none()) context.foreign = foreign_function(std::move(foreign), budget);
     const bool timed = profile != nullptr && profile->timed;
     result->change.from = since;
-    RunInput input{&parameters, sources, &store.labels(), &context, profile, forker, &result->change};
+    RunInput input{&parameters, sources, &store.labels(), &context,
+                   profile,     forker,  &result->change, std::move(totals)};
     {
         Unlocked released;
         const std::int64_t cpu_began = cpu_time ? thread_nanos() : 0;
@@ -244,6 +247,19 @@ std::map<std::uint32_t, std::uint64_t> by_node(const std::vector<Profile::Figure
     return sums;
 }
 
+/// Node (None: the stream operator), the reason for a complete evaluation (None: updated), changed rows, and bytes.
+using Maintained = std::tuple<std::optional<std::uint32_t>, std::optional<std::string>, std::uint64_t, std::size_t>;
+
+std::vector<Maintained> maintained(const TimestampedProfile& profile) {
+    std::vector<Maintained> out;
+    for (const exec::MaintainedFigure& figure : profile.maintained) {
+        Maintained& last = out.emplace_back(std::nullopt, std::nullopt, figure.changed_rows, figure.state_bytes);
+        if (figure.id != exec::MaintainedFigure::kAnswer) std::get<0>(last) = figure.id;
+        if (const char* reason = exec::reason(figure.outcome)) std::get<1>(last) = reason;
+    }
+    return out;
+}
+
 }  // namespace
 }  // namespace penstock
 
@@ -270,7 +286,15 @@ void bind_exec(nb::module_& m) {
             "Rows that each node gave in the last run.")
         .def(
             "nanos", [](const TimestampedProfile& p) { return by_node(p.nanos); },
-            "Own time of each node in the last timed run, ns; empty before the first.");
+            "Own time of each node in the last timed run, ns; empty before the first.")
+        .def("maintained", &maintained, "Of the last run, the operators that may update their state from changes.");
+
+    nb::class_<exec::MaintenanceTotals>(m, "MaintenanceTotals",
+                                        "Counts of an engine's operators that may update their state from changes.")
+        .def(nb::init<>())
+        .def_prop_ro("updated", [](const exec::MaintenanceTotals& t) { return t.updated.load(); })
+        .def_prop_ro("complete", [](const exec::MaintenanceTotals& t) { return t.complete.load(); })
+        .def_prop_ro("state_bytes", [](const exec::MaintenanceTotals& t) { return t.state_bytes.load(); });
 
     nb::class_<Result>(m, "Result", "An answer: columns of term ids by slot, and the terms that the evaluation made.")
         .def_prop_ro(
@@ -306,7 +330,8 @@ void bind_exec(nb::module_& m) {
     m.def("execute", &execute, "plan"_a, "store"_a, "dictionary"_a, "sources"_a, "seed"_a = nb::list(), nb::kw_only(),
           "seed_rows"_a = 1, "now_ms"_a = 0, "windows"_a = nb::list(), "timeout_s"_a = 0.0, "memory_bytes"_a = 0,
           "random_seed"_a = 0, "foreign"_a = nb::none(), "profile"_a = nb::none(), "cpu_time"_a = false,
-          "forker"_a = nb::none(), "absent"_a = std::vector<TermId>(), "since"_a = 0, nb::keep_alive<0, 3>());
+          "forker"_a = nb::none(), "absent"_a = std::vector<TermId>(), "since"_a = 0, "totals"_a = nb::none(),
+          nb::keep_alive<0, 3>());
     m.def(
         "maintain_from", [](std::uint64_t rows) { return exec::Maintenance::from.exchange(rows); }, "rows"_a,
         "Sets for the process the cost of an input, in rows, from which operators keep state; returns the last one.");

@@ -332,6 +332,19 @@ class Profile:
     def timed_at_ms(self) -> int | None: ...   # `now_ms` of the last timed run
     def rows(self) -> dict[int, int]: ...      # produced in the last run
     def nanos(self) -> dict[int, int]: ...     # own time in the last timed run; empty before
+    def maintained(self) -> list[tuple[int | None, str | None, int, int]]: ...
+    # of the last run, for each operator that may update its state from changes (ADR 78): node (None: the stream
+    # operator), the reason for a complete evaluation (None: updated), changed rows of its input, bytes of its state
+
+class MaintenanceTotals:
+    """Counts of an engine's operators that may update their state from changes (ADR 78)."""
+    def __init__(self) -> None: ...
+    @property
+    def updated(self) -> int: ...      # evaluations that updated the state
+    @property
+    def complete(self) -> int: ...     # evaluations of the complete input
+    @property
+    def state_bytes(self) -> int: ...  # of the state at present
 
 class Result:
     @property
@@ -372,6 +385,7 @@ def execute(
     forker: StepForker | None = None,          # None: all steps run locally
     absent: Sequence[int] = (),                # private ids of the plan's constants, with a partial dictionary
     since: int = 0,                            # id of the answer whose change suffices; 0 = none
+    totals: MaintenanceTotals | None = None,   # counts the run's operators
 ) -> Result: ...
 
 def maintain_from(rows: int) -> int: ...  # of the process: cost of an input, in rows, from which operators keep state;

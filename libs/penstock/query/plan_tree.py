@@ -16,13 +16,15 @@ def render(
     labels: Mapping[int, tuple[str, float]],
     rows: Mapping[int, int],
     nanos: Mapping[int, int],
+    outcomes: Mapping[int, str],
 ) -> str:
     """Return the tree of a plan as text, with the root first.
 
     `labels`: description and expected rows, by node. `rows`: number of rows in the last execution, by node. `nanos`:
-    time in ns that the operator itself took in the last timed execution, by node.
+    time in ns that the operator itself took in the last timed execution, by node. `outcomes`: how the last execution
+    evaluated an operator, by node.
     """
-    actual = {number: (count, nanos.get(number)) for number, count in rows.items()}
+    actual = {number: (count, nanos.get(number), outcomes.get(number)) for number, count in rows.items()}
     lines = list(_tree(spec["root"], labels, actual, 0, ""))
     for i, subplan in enumerate(spec["subplans"]):
         lines.append(f"sub-plan {i} (exists in an expression)")
@@ -33,7 +35,7 @@ def render(
 def _tree(
     node: Mapping[str, Any],
     labels: Mapping[int, tuple[str, float]],
-    actual: Mapping[int, tuple[int, int | None]],
+    actual: Mapping[int, tuple[int, int | None, str | None]],
     depth: int,
     side: str,
 ) -> Iterator[str]:
@@ -41,12 +43,14 @@ def _tree(
     line = f"{'  ' * depth}{side}{node['op']} {label}".rstrip()
     figures = f"est. {_short(estimate)} rows"
     if node["id"] in actual:
-        rows, nanos = actual[node["id"]]
+        rows, nanos, outcome = actual[node["id"]]
         figures += f", actual {rows} rows"
         if nanos is not None:
             figures += f", {nanos / 1000:.1f} µs"
         if node["op"] == "fork":  # the other rows come from its inner node, which was executed in this process
             figures += f", {rows - actual[node['inner']['id']][0]} rows from stores"
+        if outcome is not None:
+            figures += f"; {outcome}"
     yield f"{line}  ({figures})"
     for key in _SIDES:
         if key in node:

@@ -84,9 +84,14 @@ class PhysicalPlan:
                 return True
         return False
 
-    def render(self, rows: Mapping[int, int] | None = None, nanos: Mapping[int, int] | None = None) -> str:
-        """Return the plan as text for EXPLAIN. `rows`, `nanos`: see `plan_tree.render`."""
-        return render(self.spec, self.labels, rows or {}, nanos or {})
+    def render(
+        self,
+        rows: Mapping[int, int] | None = None,
+        nanos: Mapping[int, int] | None = None,
+        outcomes: Mapping[int, str] | None = None,
+    ) -> str:
+        """Return the plan as text for EXPLAIN. `rows`, `nanos`, `outcomes`: see `plan_tree.render`."""
+        return render(self.spec, self.labels, rows or {}, nanos or {}, outcomes or {})
 
 
 def plan(

@@ -18,12 +18,15 @@ std::uint64_t next_id() {
 }  // namespace
 
 AnswerChanges::AnswerChanges(const Spec& root, const Schema& schema, Compiler& compiler)
-    : input_(root, schema.slots, 0, compiler) {
+    : input_(MaintainedFigure::kAnswer, root, schema.slots, 0, compiler) {
     schema.shape(buffer_);
 }
 
 bool AnswerChanges::update(Run& run, AnswerChange& change, Sink& out) {
-    const bool held = std::exchange(id_, 0) == change.from && change.from != 0;
+    const std::uint64_t last = std::exchange(id_, 0);
+    const bool held = last == change.from && last != 0;
+    input_.begin();
+    if (!held && last != 0) input_.fall_back(Outcome::NotHeld);
     wants_ = false;
     if (!held || !input_.can_update(run)) {
         wants_ = input_.wants_state(run);
@@ -38,12 +41,14 @@ bool AnswerChanges::update(Run& run, AnswerChange& change, Sink& out) {
     changed_.release(run.budget());
     change.known = true;
     keep(run, change);
+    input_.report(run, 0);
     return true;
 }
 
 void AnswerChanges::evaluated(Run& run, AnswerChange& change) {
     input_.evaluated(run);
     if (wants_) keep(run, change);
+    input_.report(run, 0);
 }
 
 void AnswerChanges::keep(Run& run, AnswerChange& change) {

@@ -21,7 +21,8 @@ public:
 private:
     Distinct(const Spec& spec, Compiler& compiler, std::size_t first)
         : in_(compiler.child(spec, "in")),
-          input_(spec.at("in"), in_->schema().slots, first, compiler, spec.find("once") == nullptr) {
+          input_(static_cast<std::uint32_t>(spec.at("id").as_int()), spec.at("in"), in_->schema().slots, first,
+                 compiler, spec.find("once") == nullptr) {
         correlated_ = in_->correlated();
         schema_ = in_->schema();
         schema_.shape(buffer_);
@@ -31,7 +32,11 @@ private:
 
     void begin() {
         const bool retained = std::exchange(retained_, false);
-        updates_ = input_.can_update(*run_) && retained && !exceeds_budget();
+        updates_ = input_.can_update(*run_) && retained;
+        if (updates_ && exceeds_budget()) {
+            updates_ = false;
+            input_.fall_back(Outcome::Budget);
+        }
         tracks_ = updates_ || input_.wants_state(*run_);
         state_.emplace();
         if (updates_) return state_->set(run_->budget(), state_bytes());
@@ -51,6 +56,7 @@ private:
         begin();
         feed();
         finish();
+        if (!correlated_) input_.report(run, retained_ ? state_bytes() : 0);
     }
 
     void feed() {
@@ -58,6 +64,7 @@ private:
         input_.run_changes(*run_, *this, sign_);
         if (lasting_) return push_rows_held();
         updates_ = tracks_ = false;  // terms of this run only: a new evaluation, without state
+        input_.fall_back(Outcome::RunTerms);
         seen_.emplace();
         state_->release(run_->budget());
         start_over();
@@ -66,10 +73,18 @@ private:
 
     void finish() {
         if (!updates_) input_.evaluated(*run_);
-        if (tracks_ && lasting_ && complete_ && 2 * empty_ <= seen_->size() && !exceeds_budget()) {
+        const Outcome obstacle = !complete_                    ? Outcome::Stopped
+                                 : !lasting_                   ? Outcome::RunTerms
+                                 : 2 * empty_ > seen_->size()  ? Outcome::Emptied
+                                 : tracks_ && exceeds_budget() ? Outcome::Budget
+                                                               : Outcome::Updated;
+        if (tracks_ && obstacle == Outcome::Updated) {
             input_.keep(*run_);
             retained_ = true;
-        } else if (updates_) {
+            return;
+        }
+        if (tracks_) input_.drop(obstacle);
+        if (updates_) {
             seen_.emplace();
             state_->release(run_->budget());
         } else {

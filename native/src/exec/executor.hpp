@@ -9,6 +9,7 @@
 
 #include "exec/budget.hpp"
 #include "exec/forking.hpp"
+#include "exec/maintenance.hpp"
 #include "exec/table.hpp"
 #include "expr/expression.hpp"
 #include "rdf/dictionary.hpp"
@@ -31,6 +32,7 @@ struct Profile {
     bool reused = false;        // the last run reused the memoized answer: no look-up had changed, and no operator ran
     std::vector<Figure> rows;   // produced, summed over the operator's calls
     std::vector<Figure> nanos;  // the operator's own time, without its inputs
+    std::vector<exec::MaintainedFigure> maintained;  // of the last run
 };
 
 /// Asks for the change of an answer. Only plans with `changes` support this.
@@ -45,10 +47,11 @@ struct RunInput {
     const Table* seed = nullptr;             // parameter table; never null (unit table for one-shot queries)
     std::span<const Source* const> sources;  // by the plan's source index; 0 is the stored graph
     const LabelTable* labels = nullptr;
-    ExprContext* expressions = nullptr;  // the executor sets its exists and timestamp
-    Profile* profile = nullptr;          // filled if not null
-    exec::Forker* forker = nullptr;      // not null if steps can run on nodes
-    AnswerChange* change = nullptr;      // not null if the change suffices
+    ExprContext* expressions = nullptr;                         // the executor sets its exists and timestamp
+    Profile* profile = nullptr;                                 // filled if not null
+    exec::Forker* forker = nullptr;                             // not null if steps can run on nodes
+    AnswerChange* change = nullptr;                             // not null if the change suffices
+    std::shared_ptr<exec::MaintenanceTotals> totals = nullptr;  // null: not counted
 };
 
 /// A compiled plan: immutable and thread-safe.

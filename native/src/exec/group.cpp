@@ -21,7 +21,8 @@ private:
     Group(const Spec& spec, Compiler& compiler, std::size_t first)
         : in_(compiler.child(spec, "in")),
           seed_(compiler.seed()),
-          input_(spec.at("in"), in_->schema().slots, first, compiler) {
+          input_(static_cast<std::uint32_t>(spec.at("id").as_int()), spec.at("in"), in_->schema().slots, first,
+                 compiler) {
         correlated_ = in_->correlated();
         const Schema& from = in_->schema();
         keys_ = compiler.slot_list(spec.at("keys"));
@@ -41,6 +42,7 @@ private:
                 removable != nullptr && removable->removable([this](Slot slot) { return input_.computes(slot); }))
                 removables_.push_back(removable);
         }
+        if (removables_.size() != aggregates_.size()) input_.drop(Outcome::Unsupported);
         for (std::size_t i = 0; i < keys_.size(); ++i)
             if (key_columns_[i] >= 0 && input_.computes(keys_[i])) computed_keys_.push_back(key_columns_[i]);
         // COUNT(DISTINCT *) compares variables of the query only; the others are equal within a group in any case.
@@ -61,7 +63,11 @@ private:
     bool resume() {
         const bool retained = std::exchange(retained_, false);
         state_.emplace();
-        updates_ = input_.can_update(*run_) && retained && !exceeds_budget();
+        updates_ = input_.can_update(*run_) && retained;
+        if (updates_ && exceeds_budget()) {
+            updates_ = false;
+            input_.fall_back(Outcome::Budget);
+        }
         tracks_ = updates_ || (removables_.size() == aggregates_.size() && input_.wants_state(*run_));
         if (updates_) {
             state_->set(run_->budget(), table_bytes());
@@ -89,6 +95,7 @@ private:
         begin();
         feed();
         finish();
+        if (!correlated_) input_.report(run, retained_ ? state_bytes() : 0);
     }
 
     void feed() {
@@ -99,6 +106,7 @@ private:
         if (lasting()) return;
         // Keys or values are terms of this run only: a new evaluation, without state.
         updates_ = tracks_ = false;
+        input_.fall_back(Outcome::RunTerms);
         groups_.emplace();
         state_->release(run_->budget());
         start_over();
@@ -178,11 +186,17 @@ private:
         }
         const bool complete = push_groups();
         if (!updates_) input_.evaluated(*run_);
-        if (tracks_ && complete && lasting() && 2 * empty_ <= groups_->size() && !exceeds_budget()) {
+        const Outcome obstacle = !complete                      ? Outcome::Stopped
+                                 : !lasting()                   ? Outcome::RunTerms
+                                 : 2 * empty_ > groups_->size() ? Outcome::Emptied
+                                 : tracks_ && exceeds_budget()  ? Outcome::Budget
+                                                                : Outcome::Updated;
+        if (tracks_ && obstacle == Outcome::Updated) {
             input_.keep(*run_);
             retained_ = true;
             return;
         }
+        if (tracks_) input_.drop(obstacle);
         if (updates_) {
             groups_.emplace();
             state_->release(run_->budget());

@@ -25,9 +25,9 @@ const ChangingSource* changing(const Run& run, std::size_t source) {
 }
 }  // namespace
 
-MaintainedInput::MaintainedInput(const Spec& input, const std::vector<Slot>& slots, std::size_t first,
+MaintainedInput::MaintainedInput(std::uint32_t id, const Spec& input, const std::vector<Slot>& slots, std::size_t first,
                                  Compiler& compiler, bool lasting)
-    : first_(first), end_(compiler.profile_ids().size()) {
+    : id_(id), first_(first), end_(compiler.profile_ids().size()) {
     if (lasting) plan_ = delta_plan(input, compiler.seed().slots, slots);
     for (const DeltaTerm& term : plan_.terms) {
         Term made{compiler.node(term.node), nullptr, term.unions};
@@ -45,9 +45,12 @@ MaintainedInput::MaintainedInput(const Spec& input, const std::vector<Slot>& slo
     for (std::size_t i = 0; i < unions_.size(); ++i)
         for (const std::size_t source : plan_.unions[i].sources)
             unions_[i].parts.push_back(&*std::ranges::find(parts_, source, &Part::source));
+    if (terms_.empty()) next_ = Outcome::Unsupported;
 }
 
-MaintainedInput::~MaintainedInput() = default;
+MaintainedInput::~MaintainedInput() {
+    if (totals_ != nullptr) totals_->state_bytes.fetch_sub(counted_bytes_, std::memory_order_relaxed);
+}
 
 std::uint64_t MaintainedInput::rows_of(const Run& run, std::size_t first, std::size_t end) {
     return std::accumulate(run.produced.begin() + static_cast<std::ptrdiff_t>(first),
@@ -55,19 +58,28 @@ std::uint64_t MaintainedInput::rows_of(const Run& run, std::size_t first, std::s
 }
 
 bool MaintainedInput::wants_state(const Run& run) {
-    if (terms_.empty() || run.forker != nullptr || cost_ < Maintenance::from.load(std::memory_order_relaxed))
-        return false;
+    next_ = Outcome::Unsupported;
+    if (terms_.empty() || run.forker != nullptr) return false;
     // Without windows it is a one-shot query, whose next run may be long after this one.
     if (run.sources.size() < 2) return false;
     if (reads_stored() && dynamic_cast<const SnapshotSource*>(run.sources[0]) == nullptr) return false;
-    if (pause_ == 0) return true;
-    --pause_;
-    return false;
+    next_ = Outcome::SmallInput;
+    if (cost_ < Maintenance::from.load(std::memory_order_relaxed)) return false;
+    next_ = Outcome::Paused;
+    if (pause_ != 0) {
+        --pause_;
+        return false;
+    }
+    next_ = Outcome::NoState;
+    return true;
 }
 
 void MaintainedInput::evaluated(const Run& run) {
     updates_ = false;
     cost_ = rows_of(run, first_, end_);
+    // The next run has no state because the input was small in the last one.
+    const bool small = cost_ < Maintenance::from.load(std::memory_order_relaxed);
+    if (next_ == Outcome::SmallInput && !small) next_ = Outcome::NoState;
 }
 
 /// The state of this run could not be updated, or not at less cost than a new evaluation.
@@ -78,9 +90,12 @@ void MaintainedInput::lose() {
 
 bool MaintainedInput::can_update(Run& run) {
     updates_ = false;
+    begin();
     if (!std::exchange(retained_, false)) return false;
+    outcome_ = Outcome::OtherMembers;
     if (run.forker == nullptr && seed_ == run.seed.columns && find_changes(run)) {
         Maintenance::updates.fetch_add(1, std::memory_order_relaxed);
+        outcome_ = Outcome::Updated;
         updates_ = true;
         return true;
     }
@@ -92,14 +107,19 @@ bool MaintainedInput::can_update(Run& run) {
 
 bool MaintainedInput::find_changes(const Run& run) {
     const std::uint64_t from = Maintenance::from.load(std::memory_order_relaxed);
+    outcome_ = Outcome::NoState;
     if (from == Maintenance::kNever) return false;
+    outcome_ = Outcome::UnknownChange;
     const std::uint64_t most = from == 0 ? std::numeric_limits<std::uint64_t>::max() : cost_ / kCostOfChange;
     std::uint64_t edges = 0;
     for (Part& part : parts_) {
         part.changes = nullptr;
         if (!(part.source == 0 ? find_stored_changes(run, part, most) : find_window_changes(run, part))) return false;
         if (part.changes != nullptr) edges += part.changes->added.size() + part.changes->removed.size();
-        if (edges > most) return false;
+        if (edges > most) {
+            outcome_ = Outcome::LargeChange;
+            return false;
+        }
     }
     return true;
 }
@@ -223,6 +243,7 @@ void MaintainedInput::compare(const Union& set, std::vector<LabelledEdge>& edges
 void MaintainedInput::run_changes(Run& run, Sink& out, int& sign) {
     if (run.lookup_memo != nullptr) run.lookup_memo->abandon();
     prepare(run);
+    const std::uint64_t before = out.pushed();
     for (const Term& term : terms_) {
         if (!changed(term)) continue;
         const bool test = term.before != nullptr;
@@ -232,6 +253,7 @@ void MaintainedInput::run_changes(Run& run, Sink& out, int& sign) {
         pass(run, test ? *term.before : *term.node, out, test ? &Union::both : &Union::removed);
     }
     sign = 1;
+    changed_rows_ = out.pushed() - before;
     stored_before_ = nullptr;
 }
 
@@ -239,7 +261,10 @@ void MaintainedInput::keep(const Run& run) {
     if (updates_) {
         const bool dear =
             Maintenance::from.load(std::memory_order_relaxed) != 0 && rows_of(run, end_, terms_end_) > cost_;
-        if (dear) return lose();
+        if (dear) {
+            next_ = Outcome::DearUpdate;
+            return lose();
+        }
         unused_ = 0;
     }
     for (Part& part : parts_) {
@@ -256,6 +281,22 @@ void MaintainedInput::keep(const Run& run) {
     }
     if (seed_ != run.seed.columns) seed_ = run.seed.columns;
     retained_ = true;
+}
+
+void MaintainedInput::report(Run& run, std::size_t state_bytes) {
+    if (run.report == nullptr || run.sources.size() < 2) return;
+    const bool updated = outcome_ == Outcome::Updated;
+    run.report->figures.push_back({id_, outcome_, updated ? changed_rows_ : 0, state_bytes});
+    if (totals_ != run.report->totals) {
+        if (totals_ != nullptr) totals_->state_bytes.fetch_sub(counted_bytes_, std::memory_order_relaxed);
+        counted_bytes_ = 0;
+        totals_ = run.report->totals;
+    }
+    if (totals_ == nullptr) return;
+    (updated ? totals_->updated : totals_->complete).fetch_add(1, std::memory_order_relaxed);
+    if (state_bytes == counted_bytes_) return;
+    totals_->state_bytes.fetch_add(state_bytes - counted_bytes_, std::memory_order_relaxed);  // modulo 2^64
+    counted_bytes_ = state_bytes;
 }
 
 bool MaintainedInput::computes(Slot slot) const {

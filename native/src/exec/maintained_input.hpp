@@ -8,6 +8,7 @@
 
 #include "exec/changed_source.hpp"
 #include "exec/delta_plan.hpp"
+#include "exec/maintenance.hpp"
 #include "exec/operator.hpp"
 #include "expr/removable.hpp"
 
@@ -18,10 +19,11 @@ namespace penstock::exec {
 /// it calls keep(). An exception between these calls loses the state.
 class MaintainedInput {
 public:
-    /// `input`: the node of the input, whose rows have `slots`. `first`: number of the first of its operators; the last
-    /// one was compiled just before. `lasting`: whether the operator may keep state at all.
-    MaintainedInput(const Spec& input, const std::vector<Slot>& slots, std::size_t first, Compiler& compiler,
-                    bool lasting = true);
+    /// `id`: of the operator's node. `input`: the node of the input, whose rows have `slots`. `first`: number of the
+    /// first of its operators; the last one was compiled just before. `lasting`: whether the operator may keep state at
+    /// all.
+    MaintainedInput(std::uint32_t id, const Spec& input, const std::vector<Slot>& slots, std::size_t first,
+                    Compiler& compiler, bool lasting = true);
     ~MaintainedInput();
 
     /// Whether the operator should track what an update needs in this run, which evaluates the whole input.
@@ -29,6 +31,14 @@ public:
     /// Whether the state that was retained can be updated from the changes since then, at less cost than a new
     /// evaluation.
     bool can_update(Run& run);
+    /// This run and, if wants_state() is not called, the next one cannot use the state.
+    void fall_back(Outcome reason) { outcome_ = next_ = reason; }
+    /// The next run will have no state.
+    void drop(Outcome reason) { next_ = reason; }
+    /// The run is a complete evaluation that does not ask for an update.
+    void begin() { outcome_ = next_; }
+    /// Call at the end of the run. `state_bytes`: of the retained state.
+    void report(Run& run, std::size_t state_bytes);
     /// Pushes the changes to `out`, in tables of rows to add (`sign` = 1) or to remove (-1).
     void run_changes(Run& run, Sink& out, int& sign);
     /// The whole input was evaluated. Call before keep().
@@ -71,6 +81,7 @@ private:
     void lose();
     bool changed(const Term& term) const;
 
+    const std::uint32_t id_;
     std::size_t first_, end_;  // numbers of the input's operators
     std::size_t terms_end_;    // those of the terms follow
     DeltaPlan plan_;
@@ -88,6 +99,11 @@ private:
     std::uint32_t pause_ = 0;   // evaluations until the next state is retained
     bool updates_ = false;
     std::uint64_t runs_ = 0;
+    // For EXPLAIN and metrics.
+    Outcome outcome_ = Outcome::NoState, next_ = Outcome::NoState;  // of this run; of the next one if it has no state
+    std::uint64_t changed_rows_ = 0;
+    std::size_t counted_bytes_ = 0;  // in totals_
+    std::shared_ptr<MaintenanceTotals> totals_;
     std::vector<const Source*> sources_;
 };
 

@@ -13,6 +13,7 @@
 #include "exec/budget.hpp"
 #include "exec/forking.hpp"
 #include "exec/lookup_memo.hpp"
+#include "exec/maintenance.hpp"
 #include "exec/profiler.hpp"
 #include "exec/table.hpp"
 #include "expr/expression.hpp"
@@ -78,6 +79,7 @@ struct Run {
     std::uint64_t number;                  // of this run; identifies data that is valid until its end
     std::vector<std::uint64_t>& produced;  // rows by profile index
     LookupMemo* lookup_memo = nullptr;     // records the look-ups; null = not recorded
+    MaintenanceReport* report = nullptr;   // null: not wanted
 
     Budget& budget() { return expressions.budget; }
     /// Counts work. About every 16 K rows it checks the clock and the cancellation flag.

@@ -78,6 +78,7 @@ Answer Program::run(const RunInput& input) {
             if (input.profile != nullptr) {
                 fill(input.profile->rows, produced_);
                 input.profile->reused = true;
+                input.profile->maintained.clear();
             }
             return lookup_memo_.answer();
         }
@@ -90,6 +91,9 @@ Answer Program::run(const RunInput& input) {
     Run run(*input.seed, input.sources, *input.labels, *input.expressions, profiler ? &*profiler : nullptr,
             input.forker, ++runs_, produced);
     if (record) run.lookup_memo = &lookup_memo_;
+    report_.figures.clear();
+    report_.totals = input.totals;
+    run.report = &report_;
     std::optional<ContextCallbacks> callbacks;
     if (compiler_.has_expressions()) {
         callbacks.emplace(*input.expressions);
@@ -106,6 +110,7 @@ Answer Program::run(const RunInput& input) {
     if (input.profile != nullptr) {
         fill(input.profile->rows, produced);
         input.profile->reused = false;
+        input.profile->maintained = report_.figures;
         if (profiler) fill(input.profile->nanos, profiler->nanos());
         input.profile->timed = false;
     }

@@ -29,6 +29,7 @@ private:
     std::vector<std::unique_ptr<SubPlan>> sub_plans_;
     Collected answer_;
     LookupMemo lookup_memo_;
+    MaintenanceReport report_;
     std::vector<std::uint64_t> produced_;    // rows by profile index, of the last run that may be memoized
     std::vector<std::uint64_t> unmemoized_;  // the same of the last run that may not be memoized
     std::uint64_t runs_ = 0;

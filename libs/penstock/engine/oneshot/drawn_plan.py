@@ -10,19 +10,25 @@ if TYPE_CHECKING:
     from penstock.query.planner import PhysicalPlan
 
 
-def drawn(fresh: PhysicalPlan, ran: PhysicalPlan, rows: Mapping[int, int], nanos: Mapping[int, int]) -> str:
-    """Return `fresh`, the plan for the current statistics, as text. `rows`, `nanos`: by node id, the number of rows and
-    the time in ns of the last execution.
+def drawn(
+    fresh: PhysicalPlan,
+    ran: PhysicalPlan,
+    rows: Mapping[int, int],
+    nanos: Mapping[int, int],
+    outcomes: Mapping[int, str] | None = None,
+) -> str:
+    """Return `fresh`, the plan for the current statistics, as text. `rows`, `nanos`, `outcomes`: by node id, the number
+    of rows, the time in ns and how the operator was evaluated in the last execution.
 
     `ran`: the plan of the last execution. If it is another plan, the text contains both: `ran`, with its figures and
     the estimates by which it was chosen, and `fresh`.
     """
     if (ran.spec, ran.factors) == (fresh.spec, fresh.factors):
-        return fresh.render(rows, nanos)
+        return fresh.render(rows, nanos, outcomes)
     return "\n".join(
         [
             "plan of the last run, with the estimates by which it was chosen",
-            ran.render(rows, nanos),
+            ran.render(rows, nanos, outcomes),
             "plan by current counts, which the engine adopts once they differ enough",
             fresh.render(),
         ]

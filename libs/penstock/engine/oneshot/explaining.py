@@ -38,7 +38,7 @@ def explain(
     resolved = resolve(statement, EngineCatalogue(runtime.core, runtime.streams))
     template, constants = parametrise(resolved)
     group = runtime.registry.group_of(template)
-    members, last = 0, None
+    members, last, streamed = 0, None, None
     if group is not None and group.plan is not None:
         members = sum(len(cohort) for cohort in group.cohorts)
         cohort = _cohort(group, runtime.registry.members.get(name or ""))
@@ -47,7 +47,10 @@ def explain(
         if last is None:
             tree = fresh.render()
         else:
-            tree = drawn(fresh, last.planned.physical, last.rows(), last.nanos())
+            how = last.maintenance()
+            outcomes = {node: words for node, words in how.items() if node is not None}
+            tree = drawn(fresh, last.planned.physical, last.rows(), last.nanos(), outcomes)
+            streamed = how.get(None)
             last.timed = True
     else:
         catalogue = EngineCatalogue(runtime.core, runtime.streams)
@@ -61,6 +64,8 @@ def explain(
         lines.append(f"  evaluated every {every} from {grid.t0}")
     if last is not None:
         lines.append(f"  {_run(last)}")
+    if streamed is not None:
+        lines.append(f"  {resolved.r2s.value} {streamed}")
     return "\n".join([*lines, tree])
 
 

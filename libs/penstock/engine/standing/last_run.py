@@ -67,11 +67,32 @@ class LastRun:
         """Return, by node id, the time in ns that the operator itself took in the last timed run."""
         return {node: nanos for profile in self.profiles for node, nanos in profile.nanos().items()}
 
+    def maintenance(self) -> dict[int | None, str]:
+        """Return, by node id, how each operator was evaluated that may update its state from changes (ADR 78). None is
+        the id of the stream operator. Empty if no operator ran, or if the run was split.
+        """
+        if self.parts is not None:
+            return {}
+        return {
+            node: _streamed(reason, changed) if node is None else _evaluated(reason, changed, held)
+            for profile in self.profiles
+            for node, reason, changed, held in profile.maintained()
+        }
+
     def _rows_of(self, profiles: list[native.Profile], product: int | None) -> dict[int, int]:
         rows = {node: rows for profile in profiles for node, rows in profile.rows().items()}
         if product is not None:
             rows[self.planned.physical.spec["root"]["id"]] = product
         return rows
+
+
+def _evaluated(reason: str | None, changed: int, state_bytes: int) -> str:
+    how = f"updated from {changed} changed rows" if reason is None else f"evaluated completely: {reason}"
+    return f"{how}, state {state_bytes} bytes" if state_bytes else how
+
+
+def _streamed(reason: str | None, changed: int) -> str:
+    return f"from {changed} changed rows" if reason is None else f"from complete answers: {reason}"
 
 
 def profiles_of(planned: Planned) -> list[native.Profile]:
