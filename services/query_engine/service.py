@@ -248,6 +248,7 @@ class EngineGauges:
         self._refused = Tally(metrics.refused)
         self._forks, self._forked_rows = Tally(metrics.forks), Tally(metrics.forked_rows)
         self._gaps, self._skipped = Tally(metrics.gaps), Tally(metrics.skipped)
+        self._updated, self._complete = Tally(metrics.updated), Tally(metrics.complete)
 
     def observe(self) -> None:
         """Update the metrics."""
@@ -260,6 +261,10 @@ class EngineGauges:
         self._gaps.reach(engine.commit_metrics.gaps)
         self._skipped.reach(engine.commit_metrics.skipped)
         self._refused.reach(engine.sinks.refused)
+        maintenance = runtime.core.maintenance
+        self._updated.reach(maintenance.updated)
+        self._complete.reach(maintenance.complete)
+        metrics.state.set(maintenance.state_bytes)
         if engine.graph is not None and (forking := engine.graph.links.forking) is not None:
             self._forks.reach(forking.forks)
             self._forked_rows.reach(forking.rows)

@@ -4,11 +4,12 @@ ids.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.core import _native as native
 from penstock.query.algebra.tree import Iri
 from penstock.rdf.terms import IRI, LITERAL, private_ids
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from random import Random
 
-    from penstock.core import _native as native
     from penstock.core._native import Ids
     from penstock.engine.limits import Limits
     from penstock.engine.stored_graph import StoredGraph
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 class EngineCore:
     """The shared state. `clock` returns the wall-clock time in ms. `random` seeds RAND, UUID and similar functions.
     `foreign` evaluates the functions that are implemented in Python. `attempt`: see `Evaluation.attempt`. `last_load`:
-    the name of the last bulk load that was stored.
+    the name of the last bulk load that was stored. `maintenance`: counts of operators that may update their state from
+    changes (ADR 78).
     """
 
     store: StoredGraph
@@ -39,6 +40,7 @@ class EngineCore:
     foreign: native.Foreign | None
     attempt: int = 1
     last_load: str = ""
+    maintenance: native.MaintenanceTotals = field(default_factory=native.MaintenanceTotals)
 
     # ---- the stored graph
     def stored(self, bounds: Sequence[tuple[int, int]], *, read: bool) -> native.Source:

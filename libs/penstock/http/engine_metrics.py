@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _TOTALS = {  # counters: key of stats -> meaning
     "evaluations": "evaluations",
+    "updated_evaluations": "evaluations of GROUP BY, DISTINCT and stream operators from the changes of their input",
+    "complete_evaluations": "evaluations of GROUP BY, DISTINCT and stream operators from their complete input",
     "dead_letters": "rejected events",
     "terms_forgotten": "terms removed because only released timing data used them",
 }
@@ -29,6 +31,7 @@ _NOW = {  # gauges
     "dictionary_bytes": "memory of the dictionary",
     "windows": "distinct windows, each shared by its queries",
     "window_bytes": "memory of windows",
+    "state_bytes": "memory of the state that GROUP BY and DISTINCT keep between evaluations",
 }
 _STREAM_TOTALS = {"events": "accepted events", "tuples": "accepted tuples", "late": "late events"}
 _STREAM_NOW = {

@@ -24,6 +24,13 @@ class Metrics:
         self.batches = self._counter("batches", "batches closed or applied, empty ones included")
         self.transactions = self._counter("transactions", "transactions committed")
         self.evaluations = self._counter("evaluations", "evaluations committed, empty ones included")
+        self.updated = self._counter(
+            "updated_evaluations",
+            "evaluations of GROUP BY, DISTINCT and stream operators from the changes of their input (ADR 78)",
+        )
+        self.complete = self._counter(
+            "complete_evaluations", "evaluations of GROUP BY, DISTINCT and stream operators from their complete input"
+        )
         self.gaps = self._counter("gaps", "gaps: jumps of event time beyond max_catch_up (ADR 57)")
         self.skipped = self._counter("skipped_instants", "instants in gaps")
         self.refused = self._counter("refused_evaluations", "answers that a topic rejected, committed as errors")
@@ -39,6 +46,9 @@ class Metrics:
         self.streams = self._gauge("streams", "declared streams; on the active coordinator")
         self.leases = self._gauge("leases", "store: engines that hold a lease")
         self.memory = self._gauge("memory_bytes", "memory in use, by kind", "region")
+        self.state = self._gauge(
+            "state_bytes", "memory of the state that GROUP BY and DISTINCT keep between evaluations"
+        )
         self.active = self._gauge("active", "1 on the active one of several instances")
         self.step = self._histogram("step_seconds", "duration of a step that had work")
         self.latency = self._histogram("result_latency_seconds", "from a batch in the log to a committed evaluation")

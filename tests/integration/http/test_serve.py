@@ -507,6 +507,7 @@ class TestTheEngine:
         assert http.get("/stats").json()["evaluations"] == 1
         metrics = http.get("/metrics").text
         assert "penstock_evaluations_total 1.0" in metrics
+        assert "penstock_state_bytes 0.0" in metrics
         assert f'penstock_stream_events_total{{stream="{STREAM}"}} 1.0' in metrics
         assert 'penstock_query_last{query="q"} 1000.0' in metrics
         assert http.get("/health/live").json()["alive"] is True

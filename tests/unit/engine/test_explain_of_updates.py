@@ -91,6 +91,20 @@ def test_explain_says_whether_a_stream_operator_read_changes(bench, form):
     assert f"  {form} from 6 changed rows\n" in bench.engine.explain(query)
 
 
+def test_stats_count_updated_and_complete_evaluations_and_the_bytes_of_the_state(bench, make_bench):
+    bench.declare("s", timing="all")
+    query = bench.register("?s :p ?o", "s RANGE 10s STEP 100ms", **COUNTS)
+    bench.advance("s", 0)
+    steps(bench, 5)
+    stats = bench.engine.stats()
+    assert (stats["updated_evaluations"], stats["complete_evaluations"]) == (4, 1)
+    assert f"state {stats['state_bytes']} bytes" in bench.engine.explain(query)
+    other = make_bench().engine.stats()
+    assert (other["updated_evaluations"], other["complete_evaluations"], other["state_bytes"]) == (0, 0, 0)
+    query.stop()
+    assert bench.engine.stats()["state_bytes"] == 0
+
+
 BEYOND_BUDGET = (
     ("?s :p ?o", COUNTS, "group"),
     ("?s :p ?o", {"select": "SELECT (COUNT(DISTINCT ?s) AS ?n) (MAX(?s) AS ?m)"}, "group"),

@@ -205,6 +205,7 @@ class Execution:
             forker=self._core.forker(self._sources[0], physical),
             absent=self._core.absent([self._plan.constant_ids, *seed[1:]]) if self._core.dictionary.partial else (),
             since=self._since,
+            totals=self._core.maintenance,
         )
 
 

@@ -50,6 +50,8 @@ def test_an_engine_tells_evaluations_latencies_ages_lag_and_memory():
     assert found["penstock_result_latency_seconds_count"] == 3
     assert found["penstock_transactions_total"] > 0
     assert found["penstock_buckets"] == 2
+    assert found["penstock_complete_evaluations_total"] == 3  # the windows are small
+    assert found["penstock_updated_evaluations_total"] == found["penstock_state_bytes"] == 0
     assert found[f'penstock_batch_age_seconds{{stream="{IRI}"}}'] == cluster.clock.now_ms() / 1000 - 103
     assert found['penstock_lag_records{topic="penstock.shards"}'] == 0
     for region in ("stored graph", "windows", "terms", f"slices {IRI}"):
