@@ -14,6 +14,7 @@ from penstock.remote import Server, connect
 from penstock.remote.control_connection import Address, ControlError
 from penstock.remote.fork_join import Forking
 from penstock.remote.store_links import StoreLinks
+from penstock.services.store import shard_store
 from penstock.services.store.leases import Leases, LeaseServer
 from penstock.services.store.shard_checkpoints import ShardCheckpoints
 from penstock.services.store.shard_store import ShardStore
@@ -32,6 +33,7 @@ SECRET = b"a secret of sixteen bytes"
 LEASE_MS = 4_000
 _HOST = "127.0.0.1"
 _FOR_EVER_S = 1e6
+shard_store._RESERVE_BYTES = 1 << 30  # of addresses: dead stores, of which a seed can have a thousand, keep theirs
 
 
 class SimulatedStore(Store):
