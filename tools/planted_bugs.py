@@ -32,6 +32,11 @@ BUGS = {  # name -> file, what it has, what the bug has
         "term.before = with(Content::Before);",
         "term.before = with(Content::Now);",
     ),
+    "EXISTS, OPTIONAL: scans lead to the rows over the present content only": (
+        EXEC + "delta_plan.cpp",
+        "scan_spec(**next, Content::Either, std::move(rows))",
+        "scan_spec(**next, Content::Now, std::move(rows))",
+    ),
     "UNION: the second input does not change": (
         EXEC + "delta_plan.cpp",
         "if (!chain.add_terms(slots, plan)) return {};",

@@ -97,6 +97,15 @@ WITH_SIDES = (
     + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } OPTIONAL { WINDOW <urn:w> { ?s <urn:q> ?x } } "
     + "FILTER EXISTS { WINDOW <urn:w> { ?s <urn:p> ?y FILTER (?y != ?o) } } }",
 )
+STAR = "{ ?y <urn:r> <urn:v1> . ?y <urn:r> <urn:v2> . ?s <urn:q> ?y }"
+BRANCHED = (  # several triples of the pattern may change at once, and lead to the row only together with others
+    "SELECT ?s (COUNT(*) AS ?n) " + MERGED + f"WHERE {{ ?s <urn:p> ?o FILTER EXISTS {STAR} }} GROUP BY ?s",
+    "SELECT (COUNT(*) AS ?n) " + MERGED + f"WHERE {{ ?s <urn:p> ?o FILTER NOT EXISTS {STAR} }}",
+    "SELECT ?s (COUNT(?y) AS ?n) " + MERGED + f"WHERE {{ ?s <urn:p> ?o OPTIONAL {STAR} }} GROUP BY ?s",
+    "SELECT DISTINCT ?s "
+    + MERGED
+    + "WHERE { ?s <urn:p> ?o FILTER NOT EXISTS { ?s <urn:r> ?x . ?x <urn:r> ?y . ?x <urn:q> ?z } }",
+)
 STREAMED = (
     "SELECT ?s ?o " + ONE + "WHERE { ?s <urn:p> ?o }",
     "SELECT ?o " + ONE + "WHERE { ?s ?p ?o }",
@@ -164,6 +173,12 @@ def _update(random_: random.Random) -> str:
         return f"{{ {text} }}" if graph is None else f"{{ GRAPH <{graph}> {{ {text} }} }}"
 
     kind = random_.random()
+    if kind < 0.2:
+        y = f"<urn:v{random_.randrange(5)}>"
+        star = f"{y} <urn:r> <urn:v1> , <urn:v2>"
+        if random_.random() < 0.4:
+            return f"DELETE DATA {{ {star} }}"
+        return f"INSERT DATA {{ {star} . <urn:v{random_.randrange(5)}> <urn:q> {y} }}"
     if kind < 0.5:
         return f"INSERT DATA {data()}"
     if kind < 0.75:
@@ -200,6 +215,7 @@ def _difference(seed: int) -> str | None:
         + random_.sample(OVER_STORED, 2)
         + random_.sample(WITH_SIDES, 2)
         + random_.sample(WITH_VALUES, 2)
+        + random_.sample(BRANCHED, 2)
     )
     statements = [f"REGISTER QUERY q{i} AS {text}" for i, text in enumerate(texts)] + [
         f"REGISTER {random_.choice(('ISTREAM', 'DSTREAM'))} s{i} AS {text}"
