@@ -18,6 +18,7 @@ MAGIC, VERSION = 0x314B434F54534E50, 2
 PARTS, CHUNKS = 64, 19
 MASK = (1 << 64) - 1
 EXTENT, REMOVAL = 15, 14  # tags
+OFFSET = (1 << 59) - 1  # of an extent in its head; bit 59 marks a list that was rewritten
 SCANNED = 32  # positions of a record's labels that are scanned
 BUCKET_BYTES, SLOTS = 128, 7
 HEADER = struct.Struct("<QIIIIQQ8Q")
@@ -75,7 +76,7 @@ class RegionReader:
     def _list(self, state: int, head: int) -> list[int]:
         length = state & 0xFFFFFFFF
         values: list[int] = []
-        offset = head & (1 << 60) - 1
+        offset = head & OFFSET
         if length and head >> 60 != EXTENT:
             values = [head]
         while len(values) < length:
