@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+from types import SimpleNamespace
+
 import pytest
 
 pytest.importorskip("confluent_kafka")
@@ -124,3 +127,26 @@ def test_a_reader_that_cannot_begin_is_closed(log):
     with pytest.raises(UnknownTopicError):
         log.reader({Partition("t", 99): 0})
     assert log._opened == []
+
+
+class LoadingBrokers:
+    """An admin client whose group coordinator is still loading when the first requests come."""
+
+    def __init__(self, failures: int) -> None:
+        self._failures, self.requests = failures, 0
+
+    def describe_consumer_groups(self, groups, **_):
+        self.requests += 1
+        answer = Future()
+        if self.requests <= self._failures:
+            answer.set_exception(KafkaException(KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS)))
+        else:
+            answer.set_result(SimpleNamespace(authorized_operations=[SimpleNamespace(name="READ")]))
+        return dict.fromkeys(groups, answer)
+
+
+def test_a_request_that_fails_for_a_moment_is_made_again(log):
+    """A future that has failed never gets another result, so waiting for it again would help nothing."""
+    log._admin = brokers = LoadingBrokers(failures=2)
+    assert log.group_operations("g") == {"Read"}
+    assert brokers.requests == 3

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import suppress
+from functools import partial
+from itertools import chain, repeat
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
@@ -24,6 +26,7 @@ from penstock.log.port import MAX_RECORD_BYTES, Partition, Span, Topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from concurrent.futures import Future
 
 GIVE_UP_S: Final = 300.0
 _ANSWER_S: Final = 30.0  # maximum duration of a request to the brokers
@@ -113,12 +116,13 @@ class KafkaConnection:
     def create(self, topics: Iterable[Topic]) -> None:
         """Create the topics that do not exist, and wait until they are usable."""
         requested, known = list(topics), self.topics()
-        missing = [topic for topic in requested if topic.name not in known]
+        missing = {topic.name: _new_topic(topic) for topic in requested if topic.name not in known}
         if missing:
-            for name, future in self._admin.create_topics([_new_topic(topic) for topic in missing]).items():
-                self._answered(future.result, KafkaError.TOPIC_ALREADY_EXISTS, ("Create", f"topic {name}"))
+            for name, future in self._admin.create_topics(list(missing.values())).items():
+                ask = _repeated(future, partial(self._admin.create_topics, [missing[name]]))
+                self._answered(ask, KafkaError.TOPIC_ALREADY_EXISTS, ("Create", f"topic {name}"))
                 self._check_visible(name)
-        self._wait_for({topic.name: 1 for topic in missing})
+        self._wait_for(dict.fromkeys(missing, 1))
 
     def grow(self, topic: str, partitions: int) -> None:
         """Increase a topic's number of partitions to `partitions` if it has fewer. UnknownTopicError if the topic does
@@ -127,9 +131,9 @@ class KafkaConnection:
         self.check(Partition(topic, 0))
         if self.topics().get(topic, 0) >= partitions:
             return
-        for future in self._admin.create_partitions([NewPartitions(topic, partitions)]).values():
-            # if the partitions exist, another process created them first
-            self._answered(future.result, KafkaError.INVALID_PARTITIONS, ("Alter", f"topic {topic}"))
+        request = partial(self._admin.create_partitions, [NewPartitions(topic, partitions)])
+        # if the partitions exist, another process created them first
+        self._answered(_asking(request), KafkaError.INVALID_PARTITIONS, ("Alter", f"topic {topic}"))
         self._wait_for({topic: partitions})
 
     def _wait_for(self, requested: Mapping[str, int]) -> None:
@@ -185,9 +189,9 @@ class KafkaConnection:
         """Raise DeniedError if this client may not describe a topic. The list of all topics does not contain it
         then.
         """
-        [future] = self._admin.describe_topics(TopicCollection([topic]), request_timeout=_ANSWER_S).values()
+        request = partial(self._admin.describe_topics, TopicCollection([topic]), request_timeout=_ANSWER_S)
         with suppress(UnknownTopicError, TransientError):
-            self._answered(future.result, None, ("Describe", f"topic {topic}"))
+            self._answered(_asking(request), None, ("Describe", f"topic {topic}"))
 
     def operations(self, topics: Iterable[str]) -> dict[str, frozenset[str] | None]:
         """Return the operations that this client may perform on each topic, by their names in ACLs. None: the brokers
@@ -197,12 +201,11 @@ class KafkaConnection:
         asked = [name for name in topics if name in known]
         if not asked:
             return {}
-        futures = self._admin.describe_topics(
-            TopicCollection(asked), include_authorized_operations=True, request_timeout=_ANSWER_S
-        )
+        settings = {"include_authorized_operations": True, "request_timeout": _ANSWER_S}
         found = {}
-        for name, future in futures.items():
-            described = self._answered(future.result, None, ("Describe", f"topic {name}"))
+        for name, future in self._admin.describe_topics(TopicCollection(asked), **settings).items():
+            ask = _repeated(future, partial(self._admin.describe_topics, TopicCollection([name]), **settings))
+            described = self._answered(ask, None, ("Describe", f"topic {name}"))
             allowed = None if described is None else described.authorized_operations
             found[name] = None if allowed is None else frozenset(_word(operation.name) for operation in allowed)
         return found
@@ -211,11 +214,9 @@ class KafkaConnection:
         """Return the operations that this client may perform on a consumer group; None if the brokers do not report
         them. DeniedError if the client may not describe the group.
         """
-        [future] = self._admin.describe_consumer_groups(
-            [group], include_authorized_operations=True, request_timeout=_ANSWER_S
-        ).values()
-        absent = KafkaError.GROUP_ID_NOT_FOUND
-        described = self._answered(future.result, absent, ("Describe", f"group {group}"))
+        settings = {"include_authorized_operations": True, "request_timeout": _ANSWER_S}
+        ask = _asking(partial(self._admin.describe_consumer_groups, [group], **settings))
+        described = self._answered(ask, KafkaError.GROUP_ID_NOT_FOUND, ("Describe", f"group {group}"))
         allowed = None if described is None else described.authorized_operations
         return None if allowed is None else frozenset(_word(operation.name) for operation in allowed)
 
@@ -230,7 +231,7 @@ class KafkaConnection:
         found = {}
         for resource, future in self._admin.describe_configs(asked).items() if asked else ():
             try:
-                answer = self._answered(future.result)
+                answer = self._answered(_repeated(future, partial(self._admin.describe_configs, [resource])))
             except TransientError:
                 raise
             except UnknownTopicError:
@@ -330,6 +331,23 @@ class KafkaConnection:
             opened = list(self._opened)
         for each in opened:
             each.close()
+
+
+def _asking(request: Callable[[], Mapping[Any, Future[T]]]) -> Callable[[], T]:
+    """Return a function that makes a request for one thing, and waits for its result."""
+    return lambda: next(iter(request().values())).result()
+
+
+def _repeated(first: Future[T], request: Callable[[], Mapping[Any, Future[T]]]) -> Callable[[], T]:
+    """Return a function that waits for the result of `first`. In further calls it makes a new request: a future that
+    has failed never gets another result.
+    """
+    results = chain([first.result], repeat(_asking(request)))
+
+    def ask() -> T:
+        return next(results)()
+
+    return ask
 
 
 def _new_topic(topic: Topic) -> NewTopic:
