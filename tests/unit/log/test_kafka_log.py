@@ -145,8 +145,9 @@ class LoadingBrokers:
         return dict.fromkeys(groups, answer)
 
 
-def test_a_request_that_fails_for_a_moment_is_made_again(log):
+def test_a_request_that_fails_for_a_moment_is_made_again(log, monkeypatch):
     """A future that has failed never gets another result, so waiting for it again would help nothing."""
-    log._admin = brokers = LoadingBrokers(failures=2)
+    brokers = LoadingBrokers(failures=2)
+    monkeypatch.setattr(log, "_admin", brokers)
     assert log.group_operations("g") == {"Read"}
     assert brokers.requests == 3
