@@ -40,7 +40,7 @@ _TEXT = st.one_of(
 _TYPES = ("string", "integer", "decimal", "double", "float", "boolean", "dateTime", "date", "byte", "anyURI")
 TERMS = st.one_of(
     st.none(),
-    st.builds(lambda rest: (1, "http://ex.org/" + rest, "", ""), _TEXT),
+    st.builds(lambda rest: (1, "http://ex.org/" + rest.replace("\n", "%0A"), "", ""), _TEXT),  # one line in N-Triples
     st.just(BLANK),
     st.builds(lambda text, name: (3, text, XSD + name, ""), _TEXT, st.sampled_from(_TYPES)),
     st.builds(lambda text, tag: (3, text, RDF_LANG_STRING, tag), _TEXT, st.sampled_from(["en", "fr-ca"])),
