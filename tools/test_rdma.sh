@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests over RDMA: the contract suite; 10,000 lists verified by one-sided READs while their store is written, by their
+# The tests over RDMA: the contract suite; whole words; 10,000 lists verified by one-sided READs while their store is written, by their
 # offsets and through views of the stored graph; fifty random cases over stores. On this machine where it has a device,
 # otherwise in a virtual machine with soft-RoCE (tools/rdma_vm).
 # PYTHON names the interpreter of the environment (default: the first python3 on PATH).

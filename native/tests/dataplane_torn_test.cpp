@@ -2,14 +2,17 @@
 // Every list shows by itself whether it is whole: value k of vertex v is member(v, k).
 // PENSTOCK_TORN_READS: how many lists are verified (200,000; a million with PENSTOCK_LONG). PENSTOCK_RDMA_DEVICES: the
 // devices of node and engine, such as rxe0,rxe1.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <fstream>
 #include <random>
 #include <string>
 
@@ -115,13 +118,13 @@ int node_process(int tell, int stop) {
 
 class NodeProcess {
 public:
-    NodeProcess() {
+    explicit NodeProcess(int (*process)(int, int) = node_process) {
         int tell[2], stop[2];
         if (::pipe(tell) != 0 || ::pipe(stop) != 0) std::abort();
         child_ = ::fork();
         if (child_ == 0) {
             ::close(stop[1]);
-            ::_exit(node_process(tell[1], stop[0]));
+            ::_exit(process(tell[1], stop[0]));
         }
         ::close(tell[1]);
         ::close(stop[0]);
@@ -312,6 +315,90 @@ dataplane::TcpOptions options() {
     options.read_timeout = std::chrono::milliseconds(60000);
     options.connect_timeout = std::chrono::milliseconds(20000);
     return options;
+}
+
+// ---- words
+
+/// A page whose words change between two values that differ in every byte.
+class PageOfWords {
+public:
+    static constexpr std::size_t kWords = 512;
+    static constexpr std::uint64_t kOne = 0x1122334455667788, kOther = ~kOne;
+
+    PageOfWords() : path_(scratch_ / "words.region"), words_(kWords, kOne) {
+        std::ofstream(path_, std::ios::binary)
+            .write(reinterpret_cast<const char*>(words_.data()), static_cast<std::streamsize>(8 * kWords));
+        const int file = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
+        page_ = static_cast<std::uint64_t*>(::mmap(nullptr, 8 * kWords, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+        ::close(file);
+    }
+    ~PageOfWords() { ::munmap(page_, 8 * kWords); }
+    PageOfWords(const PageOfWords&) = delete;
+    PageOfWords& operator=(const PageOfWords&) = delete;
+
+    void step() {
+        for (std::size_t i = 0; i < kWords; ++i) layout::store_release(page_[i], ~page_[i]);
+    }
+    std::string path() const { return path_; }
+
+private:
+    ScratchDirectory scratch_;
+    std::string path_;
+    std::vector<std::uint64_t> words_;
+    std::uint64_t* page_ = nullptr;
+};
+
+/// Changes the words until its standard input ends.
+int words_process(int tell, int stop) {
+    dataplane::ServedRegions regions(open_host());
+    dataplane::TcpServer server(regions, {"127.0.0.1", 0}, secret());
+    PageOfWords page;
+    RegionEntry entry;
+    entry.path = page.path();
+    entry.stable = true;
+    regions.publish(entry);
+    const std::uint16_t port = server.port();
+    if (::write(tell, &port, sizeof port) != sizeof port) return 1;
+    for (pollfd poll{stop, POLLIN, 0}; ::poll(&poll, 1, 0) == 0;)
+        for (int i = 0; i < 64; ++i) page.step();
+    return 0;
+}
+
+/// The rules of the shards' layout require that each 8-byte word is read whole (plane.hpp).
+void expect_no_torn_words(Plane& plane) {
+    constexpr std::size_t kReads = 64;
+    const RegionId region = plane.directory(0).at(0).id;
+    std::vector<std::uint64_t> words(kReads * PageOfWords::kWords);
+    std::size_t changes = 0;
+    for (std::size_t done = 0; done < lists_to_verify(); done += kReads) {
+        std::vector<Read> reads;
+        for (std::size_t i = 0; i < kReads; ++i)
+            reads.push_back({region, 0, 8 * PageOfWords::kWords,
+                             reinterpret_cast<std::byte*>(words.data() + i * PageOfWords::kWords)});
+        plane.read(reads);
+        std::size_t torn = 0;
+        for (const std::uint64_t word : words) torn += word != PageOfWords::kOne && word != PageOfWords::kOther;
+        ASSERT_EQ(torn, 0U) << "of " << words.size() << " words, after " << done << " reads";
+        for (std::size_t i = 1; i < words.size(); ++i) changes += words[i] != words[i - 1];
+    }
+    EXPECT_GT(changes, 0U) << "the page did not change while it was read";
+}
+
+TEST(Torn, NoWordOverTcp) {
+    const NodeProcess node(words_process);
+    dataplane::TcpPlane plane(0, {"127.0.0.1", node.port}, options());
+    expect_no_torn_words(plane);
+}
+
+TEST(Torn, NoWordOverRdma) {
+    if (dataplane::rdma_devices().empty())
+        GTEST_SKIP() << "no RDMA device here; make test-rdma runs this in a virtual machine that has two";
+    const NodeProcess node(words_process);
+    const auto plane = dataplane::make_rdma_plane(
+        std::make_unique<dataplane::TcpPlane>(0, dataplane::Address{"127.0.0.1", node.port}, options()),
+        rdma_device(false));
+    expect_no_torn_words(*plane);
+    EXPECT_EQ(plane->remark(0), "");
 }
 
 TEST(Torn, NoListInSharedMemory) {
