@@ -59,6 +59,9 @@ QUERIES = {
     "NOT EXISTS, COUNT": "SELECT (COUNT(*) AS ?n) "
     + _TWO
     + "{ WINDOW <urn:v> { ?s <urn:p> ?o } FILTER NOT EXISTS { WINDOW <urn:w> { ?s <urn:q> ?x } } }",
+    "MINUS, COUNT": "SELECT (COUNT(*) AS ?n) "
+    + _TWO
+    + "{ WINDOW <urn:v> { ?s <urn:p> ?o } MINUS { WINDOW <urn:w> { ?s <urn:q> ?x } } }",
 }
 
 

@@ -46,6 +46,12 @@ QUERIES = (
     + TWO
     + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o . ?s <urn:q> ?y } "
     + "FILTER NOT EXISTS { WINDOW <urn:w> { ?s <urn:q> ?x } } FILTER EXISTS { WINDOW <urn:w> { ?o2 <urn:p> ?o } } }",
+    "SELECT ?s (COUNT(*) AS ?n) "
+    + TWO
+    + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } MINUS { WINDOW <urn:w> { ?s <urn:q> ?x } } } GROUP BY ?s",
+    "SELECT DISTINCT ?s ?o "
+    + TWO
+    + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } MINUS { WINDOW <urn:w> { ?s <urn:p> ?o . ?s <urn:q> ?x FILTER (?x > 1) } } }",
 )
 STORED = "FROM <urn:x-penstock:stored> "
 MERGED = ONE + STORED
@@ -56,6 +62,7 @@ OVER_STORED = (
     "SELECT ?s (COUNT(*) AS ?n) (SUM(?o) AS ?m) " + MERGED + "WHERE { ?s <urn:p> ?o . ?s <urn:q> ?x } GROUP BY ?s",
     "SELECT DISTINCT ?s ?x " + MERGED + "WHERE { ?s <urn:p> ?o . ?o <urn:r> ?x }",
     "SELECT ?s (COUNT(*) AS ?n) " + MERGED + "WHERE { ?s <urn:p> ?o FILTER NOT EXISTS { ?s <urn:r> ?x } } GROUP BY ?s",
+    "SELECT ?s (COUNT(*) AS ?n) " + MERGED + "WHERE { ?s <urn:p> ?o MINUS { ?s <urn:r> ?x } } GROUP BY ?s",
     "SELECT (COUNT(*) AS ?n) " + BESIDE + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } ?s <urn:r> ?x }",
     "SELECT ?x (SUM(?o) AS ?m) "
     + BESIDE

@@ -29,6 +29,7 @@ from penstock.query.algebra.tree import (
 )
 from penstock.query.datasets import Part
 from penstock.query.planning.conditions import expression, extend
+from penstock.query.planning.cost.estimates import FILTER_KEEPS, estimate
 from penstock.query.planning.flatten import graph_scope
 from penstock.query.planning.group_patterns import compile_group
 from penstock.query.planning.joins import (
@@ -46,6 +47,9 @@ from penstock.query.planning.relations import Relation, Scope, Spec
 
 if TYPE_CHECKING:
     from penstock.query.planning.plan_context import PlanContext
+
+
+_PROBES = 2.0  # a hash table of MINUS costs half as much per row to probe as a look-up in the graph
 
 
 def compile_pattern(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
@@ -128,6 +132,8 @@ def _minus(context: PlanContext, node: Minus, outer: Relation, scope: Scope) -> 
     # without shared variables, MINUS removes nothing
     if not visible(node.left) & visible(node.right) - context.substituted:
         return left
+    if _may_be_tested(context, node, left, scope):
+        return _without_matches(context, node.right, left, scope)
     right = _subtracted(context, node.right, scope)
     ignored = [*context.hidden, *([scope.variable] if scope.variable is not None else []), *sorted(context.substituted)]
     ignore = [context.slot(name) for name in dict.fromkeys(ignored) if name in left.names and name in right.names]
@@ -135,6 +141,34 @@ def _minus(context: PlanContext, node: Minus, outer: Relation, scope: Scope) -> 
         ignore.append(context.substitution.row)
     spec = context.node("minus", "", left.rows, left=left.node, right=right.node, ignore=ignore)
     return Relation(spec, left.certain, left.maybe, left.rows)
+
+
+def _may_be_tested(context: PlanContext, node: Minus, left: Relation, scope: Scope) -> bool:
+    """Return whether MINUS is the same as a test of each row of `left` for compatible rows of the right side.
+
+    Each pair of rows must share a bound variable. A row of the right side must not depend on names that MINUS hides
+    from it, so an enclosing EXISTS excludes the test.
+    """
+    if context.substitution is not None or not may_correlate(context, node.right, left, scope):
+        return False
+    if scope.variable is not None and scope.variable not in left.certain:
+        return False
+    if not certain(node.left) & left.certain & certain(node.right):
+        return False
+    # Only tests can be updated from changes (docs/adr/0078).
+    if context.query.windows:
+        return True
+    rows, once = estimate(context, node.right, frozenset(), scope)
+    return (rows + once) * _PROBES > left.rows
+
+
+def _without_matches(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
+    """Return the rows of `left` that no row of a pattern is compatible with."""
+    row = context.fresh("row")
+    inner = compile_pattern(context, node, context.outer(left), scope)
+    rows = left.rows * FILTER_KEEPS
+    spec = context.node("semijoin", "minus", rows, **{"in": left.node}, inner=inner.node, row=row, anti=True)
+    return Relation(spec, left.certain, left.maybe, rows)
 
 
 def _subtracted(context: PlanContext, node: Node, scope: Scope) -> Relation:
