@@ -71,27 +71,38 @@ def isomorphic(left: list[Any], right: list[Any]) -> bool:
         return False
     if Counter(left) == Counter(right):
         return True
-    colours = _colours(left), _colours(right)
+    return _matches(left, right, {}, {})
+
+
+def _matches(left: list[Any], right: list[Any], known_left: dict[Any, int], known_right: dict[Any, int]) -> bool:
+    """Return whether such a bijection exists that maps nodes of `known_left` to nodes with the same number in
+    `known_right`. It maps one more node, and refines the colours of all others by it.
+    """
+    colours = _colours(left, known_left), _colours(right, known_right)
     if sorted(colours[0].values()) != sorted(colours[1].values()):
         return False
-    goal, nodes = Counter(right), sorted(colours[0], key=str)
+    classes: dict[int, list[Any]] = {}
+    for node, colour in colours[0].items():
+        classes.setdefault(colour, []).append(node)
+    open_classes = [colour for colour, nodes in classes.items() if len(nodes) > 1]
+    if not open_classes:
+        image = {colour: node for node, colour in colours[1].items()}
+        mapping = {node: image[colour] for node, colour in colours[0].items()}
+        return Counter(tuple(mapping.get(t, t) for t in row) for row in left) == Counter(right)
+    colour = min(open_classes, key=lambda colour: len(classes[colour]))
+    number = 1 + len(known_left)
+    return any(
+        _matches(left, right, known_left | {classes[colour][0]: number}, known_right | {other: number})
+        for other, its_colour in colours[1].items()
+        if its_colour == colour
+    )
 
-    def extend(mapping: dict[Any, Any]) -> bool:
-        if len(mapping) == len(nodes):
-            return Counter(tuple(mapping.get(t, t) for t in row) for row in left) == goal
-        node = nodes[len(mapping)]
-        return any(
-            extend(mapping | {node: other})
-            for other, colour in colours[1].items()
-            if colour == colours[0][node] and other not in mapping.values()
-        )
 
-    return extend({})
-
-
-def _colours(rows: list[Any]) -> dict[Any, int]:
-    """Return a hash of each blank node's neighbourhood: no bijection maps a node to one with another hash."""
-    colour = {term: 0 for row in rows for term in row if isinstance(term, ox.BlankNode)}
+def _colours(rows: list[Any], known: dict[Any, int]) -> dict[Any, int]:
+    """Return a hash of each blank node's number in `known` and its neighbourhood: no bijection maps a node to one with
+    another hash.
+    """
+    colour = {term: known.get(term, 0) for row in rows for term in row if isinstance(term, ox.BlankNode)}
     for _ in range(4):
         seen: dict[Any, list[int]] = {node: [] for node in colour}
         for row in rows:

@@ -62,9 +62,26 @@ class Budget:
 
     `accepted`: the text was accepted before, possibly by another process. Its processor time is not limited, and its
     counts may be twice the limits.
+
+    One pause does not count: processor time between two checks of the clock that is more than half of the limit. Such a
+    time is a garbage collection of a large process, or a suspended virtual machine, which systems count as processor
+    time of the running thread. A second pause counts.
     """
 
-    __slots__ = ("_deadline", "_left", "_spent", "at", "bytes", "facts", "limits", "nodes", "slack", "text")
+    __slots__ = (
+        "_deadline",
+        "_left",
+        "_looked",
+        "_paused",
+        "_spent",
+        "at",
+        "bytes",
+        "facts",
+        "limits",
+        "nodes",
+        "slack",
+        "text",
+    )
 
     def __init__(self, limits: PlanningLimits, text: str, *, accepted: bool = False) -> None:
         self.limits = limits
@@ -76,7 +93,9 @@ class Budget:
         self.facts: dict[Any, dict[int, tuple[Any, Any]]] = {}
         self._spent = 0
         timeout_s = limits.planning_timeout_s
-        self._deadline = None if accepted or timeout_s <= 0 else thread_time() + timeout_s
+        self._looked = thread_time()
+        self._paused = False
+        self._deadline = None if accepted or timeout_s <= 0 else self._looked + timeout_s
         self._left = 0.0
 
     def spend(self, at: int = -1, work: int = 1) -> None:
@@ -92,18 +111,27 @@ class Budget:
     def look(self) -> None:
         """Check the clock. LimitFault if the time is over."""
         self._spent = 0
-        if self._deadline is not None and thread_time() > self._deadline:
+        if self._deadline is None:
+            return
+        before, self._looked = self._looked, thread_time()
+        pause = self._looked - before
+        if pause > self.limits.planning_timeout_s / 2 and not self._paused:
+            self._paused = True
+            self._deadline += pause
+        if self._looked > self._deadline:
             self.exceeded("planning_timeout_s", f"the text takes more than {self.limits.planning_timeout_s:g} s")
 
     def defer(self, seconds: float) -> None:
         """Extend the deadline by a time that was not spent on the text."""
         if self._deadline is not None:
             self._deadline += seconds
+            self._looked += seconds
 
     def time(self, on: bool) -> None:
         """Stop or continue the clock. Data of updates are not timed."""
         if self._deadline is None:
-            self._deadline = thread_time() + self._left if on and self._left else None
+            self._looked = thread_time()
+            self._deadline = self._looked + self._left if on and self._left else None
         elif not on:
             self._left = self._deadline - thread_time()
             self._deadline = None

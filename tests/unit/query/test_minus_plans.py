@@ -54,3 +54,15 @@ def test_small_right_side(engine):
     engine.declare_stream("urn:s")
     query = engine.register(f"REGISTER QUERY q AS SELECT * {STREAM} WHERE {pattern}")
     assert "semijoin" in str(engine.explain(query))
+
+
+def test_a_sub_select_keeps_the_graph_that_encloses_its_graph(engine):
+    """MINUS in GRAPH ?g compares ?g, which the rows of a sub-select inside of GRAPH ?h must have."""
+    engine.update(
+        "INSERT DATA { GRAPH <urn:g> { <urn:a> <urn:p> 1 . <urn:b> <urn:p> 1 . <urn:a> <urn:q> 2 }"
+        " GRAPH <urn:h> { <urn:b> <urn:q> 2 } }"
+    )
+    group = "{ SELECT ?c (COUNT(*) AS ?n) { ?c <urn:p> ?t } GROUP BY ?c }"
+    text = f"SELECT ?c ?g {{ GRAPH ?g {{ {{ SELECT ?c {{ GRAPH ?h {{ {group} }} }} }} MINUS {{ ?c <urn:q> ?x }} }} }}"
+    rows = sorted((str(row["c"]), str(row["g"])) for row in engine.query(text))
+    assert rows == [("urn:a", "urn:h"), ("urn:b", "urn:g")]

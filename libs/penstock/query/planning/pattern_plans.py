@@ -79,9 +79,11 @@ def compile_pattern(context: PlanContext, node: Node, left: Relation, scope: Sco
 
 def _sub_select(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
     """Plan a sub-select independently of the rows on its left. An enclosing EXISTS substitutes nothing in a
-    sub-select.
+    sub-select. A sub-select retains no column but its own and the hidden ones, so it does not start from rows with the
+    variable of a GRAPH that encloses its GRAPH.
     """
-    if not left.pure_seed:
+    hidden = frozenset((*context.hidden, *([scope.variable] if scope.variable is not None else [])))
+    if not left.pure_seed or not left.names <= hidden:
         return hash_join(context, left, independent(context, node, scope))
     before, context.substitution = context.substitution, None
     try:
