@@ -37,6 +37,11 @@ BUGS = {  # name -> file, what it has, what the bug has
         "scan_spec(**next, Content::Either, std::move(rows))",
         "scan_spec(**next, Content::Now, std::move(rows))",
     ),
+    "OPTIONAL: later steps do not see what it binds": (
+        EXEC + "delta_plan.cpp",
+        "bound.insert(step.binds.begin(), step.binds.end());",
+        "Slots known = bound;",
+    ),
     "UNION: the second input does not change": (
         EXEC + "delta_plan.cpp",
         "if (!chain.add_terms(slots, plan)) return {};",

@@ -111,7 +111,7 @@ private:
     Spec test_spec(const Step& step, Content content, Spec in) const;
     Spec join(std::vector<std::size_t> scans, Slots bound, Spec in, const std::function<Content(std::size_t)>& content,
               const std::function<Content(std::size_t)>& tests, bool with_steps) const;
-    bool place_steps(std::vector<std::size_t>& pending, const Slots& bound, Spec& node,
+    void place_steps(std::vector<std::size_t>& pending, Slots& bound, Spec& node,
                      const std::function<Content(std::size_t)>& tests) const;
     DeltaTerm scan_term(std::size_t number, const Spec& output) const;
     DeltaTerm test_term(std::size_t number, const Spec& output) const;
@@ -126,6 +126,7 @@ private:
     std::vector<Step> steps_;
     Shared& shared_;
     bool sound_ = false;
+    mutable bool placed_ = true;  // whether every term has all steps
 };
 
 bool Chain::use(const Slots& slots) {
@@ -313,23 +314,21 @@ Spec Chain::test_spec(const Step& step, Content content, Spec in) const {
     return replaced(*step.node, {{"in", std::move(in)}, {"inner", std::move(inner)}});
 }
 
-/// Adds the steps whose variables are bound; repeats, as one may bind a variable of another.
-bool Chain::place_steps(std::vector<std::size_t>& pending, const Slots& bound, Spec& node,
+/// Adds the steps whose variables are bound, and what they bind; repeats, as one may bind a variable of another.
+void Chain::place_steps(std::vector<std::size_t>& pending, Slots& bound, Spec& node,
                         const std::function<Content(std::size_t)>& tests) const {
-    Slots known = bound;
     for (bool again = true; again;) {
         again = false;
         for (std::size_t i = 0; i < pending.size(); ++i) {
             const Step& step = steps_[pending[i]];
-            if (!has_all(known, step.uses)) continue;
-            known.insert(step.binds.begin(), step.binds.end());
+            if (!has_all(bound, step.uses)) continue;
+            bound.insert(step.binds.begin(), step.binds.end());
             node = step.is_test() ? test_spec(step, tests(pending[i]), std::move(node))
                                   : replaced(*step.node, {{"in", std::move(node)}});
             pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(i--));
             again = true;
         }
     }
-    return pending.empty();
 }
 
 /// Joins scans to `in`, connected ones first, and applies each step as soon as possible.
@@ -351,6 +350,7 @@ Spec Chain::join(std::vector<std::size_t> scans, Slots bound, Spec in,
         scans.erase(next);
         place_steps(pending, bound, in, tests);
     }
+    placed_ = placed_ && pending.empty();
     return in;
 }
 
@@ -432,7 +432,7 @@ bool Chain::add_terms(const Spec& output, DeltaPlan& plan) const {
         if (!connected(steps_[i])) return false;
         plan.terms.push_back(test_term(i, output));
     }
-    return true;
+    return placed_;
 }
 
 constexpr std::size_t kMostChains = 8;
