@@ -71,7 +71,43 @@ def isomorphic(left: list[Any], right: list[Any]) -> bool:
         return False
     if Counter(left) == Counter(right):
         return True
-    return _matches(left, right, {}, {})
+    ground = [Counter(row for row in side if not _blanks(row)) for side in (left, right)]
+    if ground[0] != ground[1]:
+        return False
+    waiting: dict[Any, list[list[Any]]] = {}
+    for part in _components(right):
+        waiting.setdefault(_signature(part), []).append(part)
+    for part in _components(left):
+        others = waiting.get(_signature(part), [])
+        found = next((i for i, other in enumerate(others) if _matches(part, other, {}, {})), None)
+        if found is None:
+            return False
+        others.pop(found)
+    return not any(waiting.values())
+
+
+def _blanks(row: Any) -> list[Any]:
+    return [term for term in row if isinstance(term, ox.BlankNode)]
+
+
+def _components(rows: list[Any]) -> list[list[Any]]:
+    """Return the rows with blank nodes, in parts that share none."""
+    part_of: dict[Any, list[Any]] = {}
+    for row in rows:
+        blanks = _blanks(row)
+        if not blanks:
+            continue
+        part = [row]
+        for other in {id(found): found for blank in blanks if (found := part_of.get(blank)) is not None}.values():
+            part += other
+        part_of.update(dict.fromkeys((blank for member in part for blank in _blanks(member)), part))
+    return list({id(part): part for part in part_of.values()}.values())
+
+
+def _signature(rows: list[Any]) -> tuple[int, ...]:
+    """Return what is equal for isomorphic rows."""
+    colour = _colours(rows, {})
+    return tuple(sorted(hash(tuple(colour.get(term, term) for term in row)) for row in rows))
 
 
 def _matches(left: list[Any], right: list[Any], known_left: dict[Any, int], known_right: dict[Any, int]) -> bool:

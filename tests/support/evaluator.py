@@ -50,13 +50,15 @@ class Content:
 @dataclass
 class Data:
     """The data of one evaluation. `names`: the graphs that GRAPH ?g ranges over (other graphs are only found by name).
-    `given`: in an EXISTS, the outer solution, whose variables are constants (§18.6).
+    `given`: in an EXISTS, the outer solution, whose variables are constants (§18.6). `selected`: the solutions of
+    sub-selects, by their identity and that of the graph; they do not depend on `given`.
     """
 
     default: Content
     graphs: dict[str, Content] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     given: Solution = field(default_factory=dict)
+    selected: dict[tuple[int, int], tuple[P.Select, Content, list[Solution]]] = field(default_factory=dict)
 
 
 def evaluate(body: P.Body, data: Data) -> Answer:
@@ -124,7 +126,10 @@ def _element(element: P.Element, data: Data, active: Content) -> list[Solution]:
         case P.Graph(name, group) | P.Window(name, group):
             return _group(group, data, data.graphs.get(name.value, Content(frozenset())))  # type: ignore[union-attr]
         case P.SubSelect(select):
-            return _fitting(_select(select, replace(data, given={}), active), data)
+            key = id(select), id(active)
+            if key not in data.selected:  # with what the key identifies, so that no other object gets its identity
+                data.selected[key] = select, active, _select(select, replace(data, given={}), active)
+            return _fitting(data.selected[key][2], data)
         case P.Braces(group):
             return _group(group, data, active)
         case _:
