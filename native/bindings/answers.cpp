@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "answers/result_writer.hpp"
+#include "answers/term_arrays.hpp"
 #include "answers/text_terms.hpp"
 #include "arrays.hpp"
 #include "errors.hpp"
@@ -120,6 +121,18 @@ nb::bytes line(std::string_view head, std::vector<std::string> variables, std::v
     return bytes_of(text);
 }
 
+nb::tuple arrays_of(const TermTexts& terms, const IdsIn& ids) {
+    TermArrays made;
+    {
+        const Unlocked released;
+        made = term_arrays(view(ids), terms);
+    }
+    const auto texts = nb::make_tuple(to_numpy(std::move(made.lexicals.offsets)),
+                                      to_numpy<char, std::uint8_t>(std::move(made.lexicals.bytes)));
+    return nb::make_tuple(to_numpy(std::move(made.kinds)), texts, to_numpy(std::move(made.datatypes)),
+                          to_numpy(std::move(made.langs)), made.names);
+}
+
 }  // namespace
 }  // namespace penstock
 
@@ -135,6 +148,7 @@ void bind_answers(nb::module_& m) {
           "terms"_a);
     m.def("triples_line", &line<append_triples_line>, "head"_a, "variables"_a, "columns"_a, "repeats"_a, "rows"_a,
           "terms"_a);
+    m.def("term_arrays", &arrays_of, "terms"_a, "ids"_a);
     nb::class_<TextTerms, TermTexts>(m, "TextTerms")
         .def(nb::init<>())
         .def(

@@ -18,6 +18,7 @@
 #include "rdf/term_columns.hpp"
 #include "store/bulk_load.hpp"
 #include "store/sort.hpp"
+#include "term_tuples.hpp"
 #include "unlocked.hpp"
 
 namespace nb = nanobind;
@@ -57,6 +58,22 @@ IdsOut intern_columns(Dictionary& dictionary, const ColumnIn<std::uint8_t>& kind
         dictionary.intern(terms, ids.data());
     }
     return penstock::to_numpy(std::move(ids));
+}
+
+/// For each term 1 if it is no valid IRI or literal, else 0.
+ColumnOut<std::uint8_t> invalid_terms(const ColumnIn<std::uint8_t>& kinds, const TextIn& lexicals,
+                                      const TextIn& datatypes, const TextIn& langs) {
+    std::vector<std::uint8_t> invalid;
+    invalid.reserve(kinds.size());
+    for (const TermView& term : term_views(view(kinds), texts(lexicals), texts(datatypes), texts(langs))) {
+        try {
+            check_term(term);
+            invalid.push_back(0);
+        } catch (const DataError&) {
+            invalid.push_back(1);
+        }
+    }
+    return penstock::to_numpy(std::move(invalid));
 }
 
 void adopt(Dictionary& dictionary, const IdsIn& ids, const ColumnIn<std::uint8_t>& kinds, const TextIn& lexicals,
@@ -172,6 +189,7 @@ void bind_bulk(nb::module_& m) {
     m.def("dictionary_columns", &columns, "dictionary"_a, "first_slot"_a, "at_most_terms"_a, "about_bytes"_a);
     m.def("next_slot", &Dictionary::next_slot, "dictionary"_a);
     m.def("intern_columns", &intern_columns, "dictionary"_a, "kinds"_a, "lexicals"_a, "datatypes"_a, "langs"_a);
+    m.def("invalid_terms", &invalid_terms, "kinds"_a, "lexicals"_a, "datatypes"_a, "langs"_a);
     m.def("adopt_columns", &adopt, "dictionary"_a, "ids"_a, "kinds"_a, "lexicals"_a, "datatypes"_a, "langs"_a);
     m.def("blank_labels", &blank_labels, "scope"_a);
     m.def("bins", &bins, "vertices"_a, "shards"_a, "pieces"_a);

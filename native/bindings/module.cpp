@@ -6,6 +6,7 @@
 namespace nb = nanobind;
 
 void bind_terms(nb::module_& m);
+void bind_keys(nb::module_& m);
 void bind_answers(nb::module_& m);
 void bind_store(nb::module_& m);
 void bind_bulk(nb::module_& m);
@@ -17,6 +18,7 @@ void bind_dataplane(nb::module_& m);
 NB_MODULE(_native, m) {
     penstock::import_numpy();
     bind_terms(m);
+    bind_keys(m);
     bind_answers(m);
     bind_store(m);
     bind_bulk(m);

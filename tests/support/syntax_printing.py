@@ -241,6 +241,8 @@ def _(node: ast.Prologue) -> str:
 @printed.register
 def _(node: ast.Registration) -> str:
     parts = [f"REGISTER {node.operator} {node.name}"]
+    if node.parameters:
+        parts.append(f"({' '.join(node.parameters)})")
     if node.computed_every is not None:
         parts.append(f"COMPUTED EVERY {printed(node.computed_every)}")
     if node.report_nonempty:

@@ -267,7 +267,8 @@ class TreeMaker:
         instant = Token("STRING_LITERAL1", "'2014-08-01T00:00:00Z'")
         starts = [self.token("INTEGER"), instant, ast.LiteralSyntax(instant, datatype=self.iri())]
         every, at = self.maybe(self.duration), self.maybe(lambda: self.rng.choice(starts))
-        return ast.Registration(Token(operator, operator), self.iri(), every, self.flip(), at)
+        declared = tuple(self.token("VAR") for _ in range(self.rng.choice([0, 0, 1, 3])))
+        return ast.Registration(Token(operator, operator), self.iri(), declared, every, self.flip(), at)
 
     def text(self) -> ast.QueryText:
         if self.flip():

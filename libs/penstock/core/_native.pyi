@@ -71,6 +71,11 @@ def answer_text(
     format: str, variables: Sequence[str], columns: Sequence[Ids], repeats: Sequence[int], rows: int, terms: TermTexts
 ) -> str: ...
 
+def term_arrays(
+    terms: TermTexts, ids: Ids  # LimitError if the texts exceed 2 GiB
+) -> tuple[Kinds, Texts, NDArray[np.int32], NDArray[np.int32], list[str]]: ...
+# kinds (0: unbound), lexical forms, and the places of datatypes and languages in the list of names (-1: none)
+
 class AnswerText:
     """The same in parts."""
     def __init__(
@@ -131,6 +136,16 @@ def parse_nquads(
     first_line: int = 1,       # number of the first line, if data is a later part of a document
     max_term_bytes: int = 16 << 20,
 ) -> ParsedQuads: ...
+
+# ---- keys (bindings/keys.cpp)
+class KeyIndex:
+    """An index from keys, each of `width` term ids, to numbers other than 0. A key is a row of several columns."""
+    def __init__(self, width: int) -> None: ...
+    def __len__(self) -> int: ...
+    def bytes(self) -> int: ...
+    def find(self, keys: Sequence[Ids]) -> Ids: ...               # the number of each key, 0 for unknown keys
+    def put(self, keys: Sequence[Ids], numbers: Ids) -> Ids: ...  # the previous number of each key, 0 for new keys
+    def remove(self, keys: Sequence[Ids]) -> Ids: ...             # the number of each removed key, 0 for unknown keys
 
 # ---- stored graph (bindings/store.cpp)
 class Source: ...  # input of execute()
@@ -225,6 +240,7 @@ def dictionary_columns(
 ) -> tuple[Ids, Kinds, Texts, Texts, Texts, int]: ...       # ids, kinds, lexical forms, datatypes, languages, next slot
 def next_slot(dictionary: Dictionary) -> int: ...           # slots from here on are unused
 def intern_columns(dictionary: Dictionary, kinds: Kinds, lexicals: Texts, datatypes: Texts, langs: Texts) -> Ids: ...
+def invalid_terms(kinds: Kinds, lexicals: Texts, datatypes: Texts, langs: Texts) -> Kinds: ...  # 1: invalid, 0: valid
 def adopt_columns(  # DataError if a term has another id, or an id is taken
     dictionary: Dictionary, ids: Ids, kinds: Kinds, lexicals: Texts, datatypes: Texts, langs: Texts
 ) -> None: ...

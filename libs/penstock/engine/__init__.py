@@ -21,6 +21,9 @@ from penstock.engine.intake.declaration import Declaration
 from penstock.engine.intake.graph_change import UpdateReport
 from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
 from penstock.engine.limits import Limits
+from penstock.engine.sets.query_set import QuerySet
+from penstock.engine.sets.set_changes import MembersReport
+from penstock.engine.sets.steps import Step
 from penstock.engine.standing.query_status import QueryStatus, StreamWait
 from penstock.engine.standing.standing_query import Query
 from penstock.event_time.gaps import Gap
@@ -33,10 +36,13 @@ __all__ = [
     "Gap",
     "LateEvent",
     "Limits",
+    "MembersReport",
     "PushReport",
     "Query",
+    "QuerySet",
     "QueryStatus",
     "Solutions",
+    "Step",
     "StreamWait",
     "UpdateReport",
 ]

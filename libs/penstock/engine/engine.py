@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 from weakref import WeakMethod, WeakValueDictionary
 
 import numpy as np
@@ -38,6 +38,11 @@ from penstock.engine.oneshot.explaining import explain
 from penstock.engine.oneshot.local_documents import checked_directory
 from penstock.engine.oneshot.one_shot import OneShot, Texts
 from penstock.engine.oneshot.updating import UpdateRun, data_change
+from penstock.engine.sets import set_changes
+from penstock.engine.sets.query_set import QuerySet, SetOperations
+from penstock.engine.sets.set_changes import MembersReport
+from penstock.engine.sets.set_member import SetMember
+from penstock.engine.sets.tables import as_table, table_bytes
 from penstock.engine.standing.standing_query import Query
 from penstock.engine.statistics import engine_stats
 from penstock.engine.stored_graph import LocalGraph
@@ -51,7 +56,7 @@ from penstock.errors import (
 from penstock.query.budget import planning
 from penstock.query.functions import text_functions
 from penstock.query.protocol_dataset import dataset_of, update_with
-from penstock.query.resolve import as_update
+from penstock.query.resolve import as_query, as_update
 from penstock.query.supported_updates import check_supported, is_data
 from penstock.rdf import terms as terms_of
 
@@ -61,6 +66,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
+    import pyarrow as pa
     import rdflib
     from numpy.typing import ArrayLike
 
@@ -114,6 +120,7 @@ class Engine:
         self._changes = ChangeLog()
         self._idle = IdleSources()
         self._handles: WeakValueDictionary[Member, Query] = WeakValueDictionary()
+        self._set_handles: WeakValueDictionary[SetMember, QuerySet] = WeakValueDictionary()
         try:
             if data_dir is not None:
                 self._directory = DataDirectory(data_dir, read_only=read_only)
@@ -429,11 +436,55 @@ class Engine:
 
     @property
     def queries(self) -> Mapping[str, Query]:
-        """The standing queries, by name."""
+        """The standing queries, by name, without query sets."""
         with self._lock:
-            return {name: self._handle(member) for name, member in self._runtime.registry.members.items()}
+            members = self._runtime.registry.members.items()
+            return {name: self._handle(member) for name, member in members if not isinstance(member, SetMember)}
 
-    def explain(self, query: str | Query, base: str | None = None) -> str:
+    def register_set(
+        self,
+        text: str,
+        parameters: Any = None,
+        *,
+        report: Literal["every", "nonempty"],
+        key: str | Sequence[str] | None = None,
+        name: str | None = None,
+        base: str | None = None,
+    ) -> QuerySet:
+        """Register a query set: a text with parameters, `REGISTER QUERY name (?parameter …) AS …`, which is evaluated
+        for each row of a table. The answers are those of as many queries that have the row's values in place of the
+        parameters.
+
+        `parameters`: the first members (see `QuerySet.add`). `report`: which members report at an instant, all
+        ("every") or those with rows ("nonempty"). `key`: the name or names of the columns that identify a member; None:
+        the parameters. QueryError, with line and column, if the text is invalid, or if a parameter stands where neither
+        a vertex nor a value could. DataError if `key` or the columns of the table are invalid; nothing is registered
+        then.
+        """
+        if report not in ("every", "nonempty"):
+            raise DataError(f'report is "every" or "nonempty", not {report!r}')
+        with planning(self.limits, text):
+            statement = self._texts.parse(text, base)
+            columns = None if key is None else [key] if isinstance(key, str) else list(key)
+            declared = [variable.name for variable in as_query(statement).parameters]
+            table = (
+                None if parameters is None else as_table(parameters, list(dict.fromkeys([*declared, *(columns or ())])))
+            )
+            given = {"text": text, "name": name, "base": base, "key": columns, "report": report}
+            with self._change(lambda: self._entry("register_set", given)) as runtime:
+                member = runtime.registry.register_set(statement, name, base, columns, report=report)
+        if table is not None:
+            self._add_members(member, table)
+        return self._set_handle(member)
+
+    @property
+    def query_sets(self) -> Mapping[str, QuerySet]:
+        """The query sets, by name."""
+        with self._lock:
+            members = self._runtime.registry.members.values()
+            return {member.name: self._set_handle(member) for member in members if isinstance(member, SetMember)}
+
+    def explain(self, query: str | Query | QuerySet, base: str | None = None) -> str:
         """Return the plan of a query as text: its operators, estimates from current counts, and measurements of earlier
         executions. The call neither registers nor executes the query.
 
@@ -441,7 +492,8 @@ class Engine:
         earlier one, the text names its instant. The engine times the first execution of a plan, every 64th execution,
         and the next one after a call of this method. It times every execution of a one-shot query.
         """
-        name, text, base = (query.name, query.text, query.base) if isinstance(query, Query) else (None, query, base)
+        name, text = (None, query) if isinstance(query, str) else (query.name, query.text)
+        base = base if isinstance(query, str) else query.base
         with planning(self.limits, text):
             statement = self._texts.parse(text, base)
             with self._lock:
@@ -620,6 +672,37 @@ class Engine:
         if handle is None:
             handle = self._handles[member] = Query(member, WeakMethod(self._stop))
         return handle
+
+    def _set_handle(self, member: SetMember) -> QuerySet:
+        handle = self._set_handles.get(member)
+        if handle is None:
+            add, remove, stop = self._add_members, self._remove_members, self._stop
+            operations = SetOperations(WeakMethod(add), WeakMethod(remove), WeakMethod(stop), self._lock)
+            handle = self._set_handles[member] = QuerySet(member, operations)
+        return handle
+
+    def _add_members(self, member: SetMember, table: pa.Table) -> MembersReport:
+        report = MembersReport()
+        for chunk in set_changes.chunks(table):
+            with self._change(partial(self._members_entry, "add_members", member, chunk)) as runtime:
+                self._check_standing(member)
+                report += set_changes.add(runtime, member, chunk)
+        return report
+
+    def _remove_members(self, member: SetMember, table: pa.Table) -> int:
+        removed = 0
+        for chunk in set_changes.chunks(table):
+            with self._change(partial(self._members_entry, "remove_members", member, chunk)) as runtime:
+                self._check_standing(member)
+                removed += set_changes.remove(runtime, member, chunk)
+        return removed
+
+    def _members_entry(self, verb: str, member: SetMember, chunk: pa.Table) -> LogEntry:
+        return self._entry(verb, {"name": member.name}, table_bytes(chunk))
+
+    def _check_standing(self, member: SetMember) -> None:
+        if self._runtime.registry.members.get(member.name) is not member:
+            raise PenstockError(f"the query set {member.name} is stopped")
 
     def _stop(self, member: Member) -> None:
         with self._lock:

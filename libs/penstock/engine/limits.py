@@ -23,12 +23,14 @@ class Limits(PlanningLimits):
     MiB, enforced in the same way (0 = no limit). A query with a subscriber has no pending answers. max_refused,
     refused_bytes: maximum number of entries, and of bytes of original input, in the dead-letter output and in each
     stream's output of late events. max_event_bytes: maximum size of the text of an event. max_streams, max_queries:
-    maximum numbers of declared streams and of standing queries. evaluation_timeout_s, query_timeout_s: maximum duration
-    in s of an evaluation of a standing query, and of a one-shot query (0 = no limit). evaluation_memory_mb: maximum
-    memory in MiB of an evaluation or one-shot query (0 = no limit). max_shards: maximum number of shards of a stored
-    graph. text_cache, plan_cache: maximum numbers of cached parsed texts, and of cached plans of one-shot queries.
-    log_bytes: size of the write-ahead log above which the engine writes a checkpoint, which replaces the log.
-    cached_terms_mb: size in MiB of the term cache of a query engine above which it evicts unused terms (ADR 37).
+    maximum numbers of declared streams and of standing queries, where a query set counts once. max_members: maximum
+    number of members of all query sets. max_member_bytes: maximum size of a value in the row of a member.
+    evaluation_timeout_s, query_timeout_s: maximum duration in s of an evaluation of a standing query, and of a one-shot
+    query (0 = no limit). evaluation_memory_mb: maximum memory in MiB of an evaluation or one-shot query (0 = no limit).
+    max_shards: maximum number of shards of a stored graph. text_cache, plan_cache: maximum numbers of cached parsed
+    texts, and of cached plans of one-shot queries. log_bytes: size of the write-ahead log above which the engine writes
+    a checkpoint, which replaces the log. cached_terms_mb: size in MiB of the term cache of a query engine above which
+    it evicts unused terms (ADR 37).
     """
 
     max_catch_up: int = MAX_CATCH_UP
@@ -39,6 +41,8 @@ class Limits(PlanningLimits):
     max_event_bytes: int = 64 << 20
     max_streams: int = 65_536
     max_queries: int = 1_000_000
+    max_members: int = 20_000_000
+    max_member_bytes: int = 65_536
     max_shards: int = 1_024
     evaluation_timeout_s: float = 10.0
     query_timeout_s: float = 60.0

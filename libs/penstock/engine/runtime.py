@@ -118,7 +118,8 @@ class Runtime:
         at_most = self.core.limits.max_catch_up if skip == "leaps" else 0
         for cohort, gap in self.schedule.skip(moved, at_most):
             for member in cohort:
-                member.gaps.append(gap)
+                if not member.gaps or member.gaps[-1] != gap:  # several cohorts of a query set skip the same instants
+                    member.gaps.append(gap)
             self.firing.skipped(cohort)
             if cohort.group.publishes is not None:
                 published.append(cohort.group.publishes)
@@ -185,7 +186,7 @@ class Runtime:
         stream = self.streams.get(iri)
         if stream.publisher is not None and not stream.ended:
             raise DataError(f"stream <{iri}> is published by query {stream.publisher}: stop that first")
-        readers = [member.name for group in self.schedule.readers.of(stream) for c in group.cohorts for member in c]
+        readers = [name for group in self.schedule.readers.of(stream) for name in group.names()]
         if readers:
             raise DataError(f"stream <{iri}> is read by {len(readers)} queries ({readers[0]}, …): stop them first")
         self.streams.drop(iri)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from penstock.engine.sets.set_member import SetMember
 from penstock.engine.standing.query_status import status_of
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def query_stats(query: Member) -> dict[str, Any]:
         "registration_point": query.point,
         "last": None if trigger is None else trigger.last,
         "next": None if trigger is None else trigger.next,
-        "members": 0 if cohort is None else len(cohort),
+        "members": len(query) if isinstance(query, SetMember) else 0 if cohort is None else len(cohort),
         "unpolled": len(query.result_queue),
         "waits_for": [asdict(wait) for wait in status_of(query).waits_for],
         "gaps": [(gap.after, gap.until, gap.count) for gap in query.gaps],

@@ -84,8 +84,9 @@ class ContinuousQuery:
 
     `computed_every_ms` overrides the steps of all windows; `starting_at_ms` sets t0. `variables`: the variables of
     SELECT, in order; empty for other forms. `template`: the template of CONSTRUCT. `describe`: the terms of DESCRIBE.
-    `algebra`: the pattern with the solution modifiers on top; for a SELECT, it always has a Project. `at`: the position
-    of REGISTER or of the query form in the text; `name_at`: the position of the name.
+    `algebra`: the pattern with the solution modifiers on top; for a SELECT, it always has a Project. `parameters`: the
+    declared parameters of a query set. `at`: the position of REGISTER or of the query form in the text; `name_at`: the
+    position of the name.
     """
 
     text: str
@@ -105,6 +106,7 @@ class ContinuousQuery:
     computed_every_ms: int | None = None
     starting_at_ms: int | None = None
     warnings: tuple[str, ...] = ()
+    parameters: tuple[Variable, ...] = ()
     at: int = field(default=0, compare=False)
     name_at: int = field(default=0, compare=False)
 

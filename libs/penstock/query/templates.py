@@ -10,7 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from penstock.query.algebra.tree import Bgp, Call, Exists, Expr, Iri, Literal, Node, PathTriple, Term, Triple, Variable
+from penstock.query.algebra.tree import (
+    Bgp,
+    Call,
+    Exists,
+    Expr,
+    Iri,
+    Literal,
+    Node,
+    Parameter,
+    PathTriple,
+    Term,
+    Triple,
+    Variable,
+)
 from penstock.query.algebra.walk import rebuild
 
 if TYPE_CHECKING:
@@ -30,16 +43,19 @@ class Template:
     parameters: tuple[Variable, ...]
 
 
-def parametrise(query: ContinuousQuery) -> tuple[Template, tuple[Constant, ...]]:
-    """Return a query's template, and its constants in the order of the template's parameters."""
+def parametrise(query: ContinuousQuery, *, declared_only: bool = False) -> tuple[Template, tuple[Constant, ...]]:
+    """Return a query's template, and its constants in the order of the template's parameters. `declared_only`: replace
+    only the declared parameters of a query set, wherever they are.
+    """
     constants: list[Constant] = []
+    replaced = Parameter if declared_only else (Iri, Literal)
 
     def parameter(constant: Constant) -> Variable:
         constants.append(constant)
         return Variable(f"{_PARAMETER}{len(constants) - 1}", constant.at)
 
     def vertex(term: Term) -> Term:
-        return parameter(term) if isinstance(term, (Iri, Literal)) else term
+        return parameter(term) if isinstance(term, replaced) else term
 
     def pattern(triple: Triple | PathTriple) -> Triple | PathTriple:
         subject, object_ = vertex(triple.subject), vertex(triple.object)
@@ -48,9 +64,11 @@ def parametrise(query: ContinuousQuery) -> tuple[Template, tuple[Constant, ...]]
     def expression(expr: Expr) -> Expr:
         if isinstance(expr, Exists):
             return replace(expr, pattern=node(expr.pattern))
+        if isinstance(expr, Parameter):
+            return parameter(expr)
         if not isinstance(expr, Call):
             return expr
-        if expr.name in _COMPARISONS:
+        if expr.name in _COMPARISONS and not declared_only:
             return replace(
                 expr, args=tuple(parameter(a) if isinstance(a, Literal) else expression(a) for a in expr.args)
             )

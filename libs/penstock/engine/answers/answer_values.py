@@ -13,9 +13,10 @@ import pyarrow as pa
 import rdflib
 
 from penstock.core import _native as native
+from penstock.engine.answers.arrow_terms import term_column
 from penstock.engine.answers.pairs import Pairs
 from penstock.rdf.id_layout import TAG_LOCAL, TAG_SHIFT
-from penstock.rdf.terms import BLANK, IRI, from_tuple
+from penstock.rdf.terms import from_tuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -194,11 +195,7 @@ class Solutions(Answer):
         `type` is "uri", "bnode" or "literal". `datatype` is null for IRIs and blank nodes. `lang` is null unless the
         literal has a language tag.
         """
-        terms, positions = self._decoded
-        distinct = pa.array([None if term is None else _arrow_term(term) for term in terms], _ARROW_TERM)
-        columns = [
-            distinct.take(pa.array(column)) for column in self._whole([np.asarray(each, np.intp) for each in positions])
-        ]
+        columns = [term_column(column, self._decoder) for column in self.columns]
         return pa.table(columns, names=list(self.variables))
 
 
@@ -222,15 +219,6 @@ class Triples(Answer):
 
 
 _TRIPLE = ("s", "p", "o")
-_ARROW_TERM = pa.struct(
-    [("type", pa.string()), ("value", pa.string()), ("datatype", pa.string()), ("lang", pa.string())]
-)
-
-
-def _arrow_term(term: TermTuple) -> dict[str, Any]:
-    kind, lexical, datatype, lang = term
-    name = "uri" if kind == IRI else "bnode" if kind == BLANK else "literal"
-    return {"type": name, "value": lexical, "datatype": datatype or None, "lang": lang or None}
 
 
 def publish(columns: Sequence[Ids], decoder: Decoder) -> tuple[Ids, ...]:

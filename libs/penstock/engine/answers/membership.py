@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
@@ -30,7 +30,10 @@ class Membership:
     unbound cell.
 
     `all` has the members in the order of their numbers; after a restart, it has None in place of a removed member.
+    `one_reader`: whether one reader consumes the evaluations of all members.
     """
+
+    one_reader: ClassVar[bool] = False
 
     def __init__(self, members: Iterable[Recipient | None]) -> None:
         self.all = tuple(members)
@@ -47,9 +50,18 @@ class Membership:
     def __len__(self) -> int:
         return len(self.all)
 
+    def reported_keys(self, numbers: Ids | None) -> tuple[Ids, ...]:  # noqa: ARG002 - see SetMembership
+        """Return the keys of members of a query set as columns of ids; () for queries. `numbers` None: all members."""
+        return ()
+
     def number_of(self, member: Recipient) -> int | None:
         """Return the number of a member, or None if the list does not contain the member."""
         return self._numbers.get(member)
+
+    def renumbered(self, earlier: Membership, numbers: Ids) -> Ids:
+        """Return the numbers of members of `earlier` in this list, 0 for members that it does not contain."""
+        found: Ids = self.renumbering(earlier)[numbers]
+        return found
 
     def renumbering(self, earlier: Membership) -> Ids:
         """Return an array that maps the member numbers of `earlier` to those of this list. It has 0 for members that

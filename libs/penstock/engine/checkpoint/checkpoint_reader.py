@@ -14,6 +14,8 @@ from penstock.engine.checkpoint.checkpoint_writer import VERSION, stream_file
 from penstock.engine.checkpoint.data_directory import read_json
 from penstock.engine.intake.declaration import Declaration
 from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
+from penstock.engine.sets.set_member import SetMember
+from penstock.engine.sets.set_members import MemberColumns, SetMembership
 from penstock.engine.standing.stream_operator import Predecessor
 from penstock.engine.windows.trigger import CountTrigger
 from penstock.errors import DataError, LimitError, PenstockError, QueryError, StorageError
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from penstock.core._native import Ids
     from penstock.engine.runtime import Runtime
+    from penstock.engine.standing.groups import Member
 
 _ERRORS: dict[str, type[PenstockError]] = {"LimitError": LimitError, "DataError": DataError}
 
@@ -69,7 +72,7 @@ class _Reader:
         for saved in state["queries"]:
             self._member(saved)
         members = runtime.registry.members
-        self._memberships = [Membership([members.get(name or "") for name in names]) for names in state["memberships"]]
+        self._memberships = [self._membership(saved) for saved in state["memberships"]]
         logs = [self._log(saved) for saved in state["logs"]]
         for saved in state["cohorts"]:
             self._cohort(saved, logs)
@@ -98,16 +101,47 @@ class _Reader:
         try:
             ir = parse(saved["text"], saved["base"], limits=self._runtime.core.limits, accepted=True)
             assert isinstance(ir, ContinuousQuery)
-            member = self._runtime.registry.restore(ir, saved["name"], saved["base"])
+            member = self._restored(ir, saved)
         except QueryError as error:
             raise StorageError(f"{self._folder / 'engine.json'}: query {saved['name']}: {error}") from error
         member.point = saved["point"]
         member.gaps.extend(Gap(*gap) for gap in saved["gaps"])
 
+    def _restored(self, ir: ContinuousQuery, saved: dict[str, Any]) -> Member:
+        registry, given = self._runtime.registry, saved.get("set")
+        if given is None:
+            return registry.restore(ir, saved["name"], saved["base"])
+        member = registry.restore_set(ir, saved["name"], saved["base"], given["key"], report=given["report"])
+        member.key_types[:] = given["key_types"]
+        member.next_number = given["next_number"]
+        return member
+
+    def _membership(self, saved: list[str | None] | dict[str, Any]) -> Membership:
+        if isinstance(saved, dict):
+            return SetMembership(self._columns(saved))
+        return Membership([self._runtime.registry.members.get(name or "") for name in saved])
+
+    def _columns(self, saved: dict[str, Any]) -> MemberColumns:
+        read: dict[tuple[int, int], Ids] = {}
+
+        def ids(place: list[int]) -> Ids:
+            first, length = place
+            if (first, length) not in read:
+                read[first, length] = self._ids(place)
+            return read[first, length]
+
+        return MemberColumns(
+            self._arrays.ids(saved["numbers"]), tuple(map(ids, saved["parameters"])), tuple(map(ids, saved["keys"]))
+        )
+
     def _cohort(self, saved: dict[str, Any], logs: list[BlockLog]) -> None:
-        registry = self._runtime.registry
+        registry, point, last = self._runtime.registry, saved["point"], saved["last"]
         members = [registry.members[name] for name in saved["members"]]
-        cohort = registry.restore_cohort(members, saved["point"], saved["last"], main=saved["main"])
+        if isinstance(owner := members[0], SetMember):
+            columns = self._columns(saved["columns"])
+            cohort = registry.restore_set_cohort(owner, columns, point, last, main=saved["main"])
+        else:
+            cohort = registry.restore_cohort(members, point, last, main=saved["main"])
         cohort.log = logs[saved["log"]]
         cohort.executions = saved["executions"]
         if saved["counted"] is not None:

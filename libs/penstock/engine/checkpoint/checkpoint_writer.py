@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.engine.answers.answer_values import publish
 from penstock.engine.checkpoint.arrays import ArrayWriter
+from penstock.engine.sets.set_member import SetMember, cohort_columns
+from penstock.engine.sets.set_members import SetMembership
 from penstock.engine.windows.trigger import CountTrigger, GridTrigger
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.core import _native as native
+    from penstock.core._native import Ids
     from penstock.engine.answers.membership import Membership
     from penstock.engine.answers.result_blocks import Block, BlockLog
     from penstock.engine.answers.rows import Rows
     from penstock.engine.intake.rejected_events import DeadLetter
     from penstock.engine.intake.streams import LiveStream
     from penstock.engine.runtime import Runtime
+    from penstock.engine.sets.set_members import MemberColumns
     from penstock.engine.standing.groups import Cohort, Member
 
 
@@ -84,8 +88,29 @@ class _Writer:
             "dead_letters": [_letter(letter) for letter in runtime.dead_letters.entries()],
         }
 
-    def _names(self, members: Membership) -> list[str | None]:
-        """Return the names of the members. None for a removed member, as another query may have its name by now."""
+    def _columns(self, columns: MemberColumns) -> dict[str, Any]:
+        """Return the members of a query set, as addresses of arrays. A column that is a parameter and a part of the key
+        is written once.
+        """
+        places: dict[int, tuple[int, int]] = {}
+
+        def place(ids: Ids) -> tuple[int, int]:
+            if id(ids) not in places:
+                places[id(ids)] = self.arrays.add(ids)
+            return places[id(ids)]
+
+        return {
+            "numbers": place(columns.numbers),
+            "parameters": [place(ids) for ids in columns.parameters],
+            "keys": [place(ids) for ids in columns.keys],
+        }
+
+    def _names(self, members: Membership) -> list[str | None] | dict[str, Any]:
+        """Return the names of the members. None for a removed member, as another query may have its name by now. For a
+        query set, return the columns of its members.
+        """
+        if isinstance(members, SetMembership):
+            return self._columns(members.columns)
         standing = set(self._runtime.registry.members.values())
         return [m.name if m is not None and m in standing else None for m in members.all]
 
@@ -115,13 +140,14 @@ class _Writer:
             "point": member.point,
             "gaps": [[gap.after, gap.until, gap.count] for gap in member.gaps],
             "segments": [[self._logs.setdefault(log, len(self._logs)), first, end] for log, first, end in segments],
-        }
+        } | (_set(member) if isinstance(member, SetMember) else {})
 
     def _cohort(self, cohort: Cohort) -> dict[str, Any]:
         trigger = cohort.trigger
         before = cohort.predecessor
         return {
             "members": [member.name for member in cohort],
+            "columns": None if (columns := cohort_columns(cohort)) is None else self._columns(columns),
             "main": cohort is cohort.group.main,
             "point": cohort.point,
             "last": trigger.last if isinstance(trigger, GridTrigger) else None,
@@ -163,6 +189,13 @@ class _Writer:
             "errors": [[member, type(e).__name__, str(e)] for member, e in block.errors.items()],
             "sparse": block.sparse,
         }
+
+
+def _set(member: SetMember) -> dict[str, Any]:
+    report = "nonempty" if member.group.query.report_nonempty else "every"
+    return {
+        "set": {"report": report, "key": member.key, "key_types": member.key_types, "next_number": member.next_number}
+    }
 
 
 def stream_file(number: int) -> str:

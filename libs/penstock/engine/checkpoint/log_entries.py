@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.engine.intake.events import checked_time, original_bytes
+from penstock.engine.sets.tables import table_of
 from penstock.errors import DataError, StorageError
 from penstock.query.budget import planning
 
@@ -51,6 +52,14 @@ class Operations(Protocol):
     def register(self, text: str, name: str | None = None, base: str | None = None) -> object:
         """Register a standing query."""
 
+    @property
+    def register_set(self) -> Callable[..., object]:
+        """Register a query set."""
+
+    @property
+    def query_sets(self) -> Mapping[str, Changeable]:
+        """The query sets by name."""
+
     def update(self, text: str, base: str | None = None) -> object:
         """Update the stored graph."""
 
@@ -67,6 +76,16 @@ class Stoppable(Protocol):
 
     def stop(self) -> None:
         """Stop the query."""
+
+
+class Changeable(Stoppable, Protocol):
+    """A query set."""
+
+    def add(self, rows: Any) -> object:
+        """Add members."""
+
+    def remove(self, keys: Any) -> int:
+        """Remove members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +159,15 @@ def apply(entry: LogEntry, engine: Operations) -> None:
         case "register":
             with planning(engine.limits, given["text"], accepted=True):
                 engine.register(**given)
+        case "register_set":
+            with planning(engine.limits, given["text"], accepted=True):
+                engine.register_set(**given)
+        case "add_members":
+            _set(engine, given["name"]).add(table_of(entry.data))
+        case "remove_members":
+            _set(engine, given["name"]).remove(table_of(entry.data))
         case "stop":
-            if (query := engine.queries.get(given["name"])) is not None:
+            if (query := engine.queries.get(given["name"]) or engine.query_sets.get(given["name"])) is not None:
                 query.stop()
         case "update":
             engine.update(**given)
@@ -149,6 +175,13 @@ def apply(entry: LogEntry, engine: Operations) -> None:
             engine.load(entry.data, **given)
         case _:
             raise StorageError(f"the write-ahead log has an entry of an unknown kind: {entry.verb!r}")
+
+
+def _set(engine: Operations, name: str) -> Changeable:
+    found = engine.query_sets.get(name)
+    if found is None:
+        raise DataError(f"there is no query set {name}")
+    return found
 
 
 def _push(entry: LogEntry, engine: Operations) -> None:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.oneshot.drawn_plan import drawn
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, make_plan
+from penstock.engine.sets.set_member import SetMember
 from penstock.engine.windows.trigger import grid_of
 from penstock.errors import QueryError
 from penstock.query.ir import CountRange, TimeRange, Update
 from penstock.query.resolve import as_query, resolve
+from penstock.query.set_templates import set_template
 from penstock.query.templates import parametrise
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.engine.standing.groups import Cohort, Group, Member
     from penstock.engine.standing.last_run import LastRun
     from penstock.query.ir import Statement, WindowClause
+    from penstock.query.templates import Constant
 
 
 def explain(
@@ -36,12 +39,18 @@ def explain(
     if not statement.continuous:
         return one_shot.explain(statement, base)
     resolved = resolve(statement, EngineCatalogue(runtime.core, runtime.streams))
-    template, constants = parametrise(resolved)
-    group = runtime.registry.group_of(template)
+    member = runtime.registry.members.get(name or "")
+    if resolved.parameters:
+        template = set_template(resolved, name or resolved.name or "").template
+        constants: tuple[Constant, ...] = ()
+        group = member.group if isinstance(member, SetMember) and member.ir == statement else None
+    else:
+        template, constants = parametrise(resolved)
+        group = runtime.registry.group_of(template)
     members, last, streamed = 0, None, None
-    if group is not None and group.plan is not None:
+    if group is not None and group.plan is not None and any(True for _ in group.cohorts):
         members = sum(len(cohort) for cohort in group.cohorts)
-        cohort = _cohort(group, runtime.registry.members.get(name or ""))
+        cohort = _cohort(group, member)
         last = cohort.last_run
         fresh = group.plan_now(cohort, runtime.core, runtime.streams).physical
         if last is None:
@@ -55,9 +64,8 @@ def explain(
     else:
         catalogue = EngineCatalogue(runtime.core, runtime.streams)
         tree = make_plan(template, catalogue, grouped=True, sample=constants).physical.render()
-    lines = [
-        f"{resolved.form.value} {resolved.r2s.value}, queries in its group: {members}, parameters: {len(constants)}"
-    ]
+    count = len(template.parameters)
+    lines = [f"{resolved.form.value} {resolved.r2s.value}, queries in its group: {members}, parameters: {count}"]
     lines += [f"  window {i}: {_window(clause)}" for i, clause in enumerate(resolved.windows)]
     if (grid := grid_of(resolved)) is not None:
         every = " and ".join(f"{step} ms" for step in grid.steps)

@@ -137,10 +137,11 @@ class Evaluator:
         product = rows if isinstance(rows, Product) else None
         (present, starts), held = rows.spans(), rows.held
         lease = None
-        if len(present) and held:
+        keys = cohort.members.reported_keys(None if errors or not query.report_nonempty else present)
+        if (len(present) and held) or keys:
             lease = self._core.dictionary.lease()
             self._core.require(held)
-            for column in held:
+            for column in (*held, *keys):
                 self._core.dictionary.touch(column)
         return Block(
             reading=reading,

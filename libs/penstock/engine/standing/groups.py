@@ -152,7 +152,7 @@ class Cohort:
         """
         assert self.point is None, self
         self.point = point
-        for member in self._all:
+        for member in self:
             if member.point is None:
                 member.point = point
         group = self.group
@@ -169,7 +169,7 @@ class Cohort:
                 )
             )
         self.windows = tuple(windows)
-        gaps = next((member.gaps for member in self._all), ())  # all members of a cohort have the same gaps
+        gaps = next((member.gaps for member in self), ())  # all members of a cohort have the same gaps
         self.trigger = GridTrigger(group.grid, point if last is None else last, gaps)
 
     def still_cut(self) -> bool:
@@ -187,12 +187,15 @@ class Cohort:
         is dissolved.
         """
         assert self.next == other.next, (self, other)
-        self.add(list(other))
+        self._adopt(other)
         if self.predecessor is not None and other.predecessor is not None:
             self.predecessor = self.predecessor.merged(other.predecessor, self.members)
         elif other.predecessor is not None:
             self.predecessor = other.predecessor
         other.dissolve(pool)
+
+    def _adopt(self, other: Cohort) -> None:
+        self.add(list(other))
 
     def dissolve(self, pool: WindowPool) -> None:
         """Release the windows and remove the members. The cohort is not evaluated any more."""
@@ -245,6 +248,10 @@ class Group:
             yield self.main
         yield from self.apart.values()
 
+    def names(self) -> list[str]:
+        """Return the names of the members."""
+        return [member.name for cohort in self.cohorts for member in cohort]
+
     def make_plan(
         self, core: EngineCore, streams: Streams, sample: Sequence[Constant], *, accepted: bool = False
     ) -> Planned:
@@ -280,13 +287,17 @@ class Group:
             _log.exception("replanning failed; the query keeps its plan")
 
     # ---- members
+    def new_cohort(self, number: int) -> Cohort:
+        """Return a new cohort of the group, without members."""
+        return Cohort(self, number)
+
     def cohort_for(self, point: int | None, number: int, pool: WindowPool) -> Cohort:
         """Return the separate cohort of a registration point (None: there is no progress yet). Creates it with number
         `number` if necessary.
         """
         cohort = self.apart.get(point)
         if cohort is None:
-            cohort = self.apart[point] = Cohort(self, number)
+            cohort = self.apart[point] = self.new_cohort(number)
             if point is not None:
                 cohort.start(point, pool)
         return cohort

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue
+from penstock.engine.sets.set_groups import SetCohort, SetGroup
+from penstock.engine.sets.set_member import SetMember, checked_key
 from penstock.engine.standing.derived_streams import check_publication, publish_stream, set_depths
 from penstock.engine.standing.groups import Cohort, Group, Member
 from penstock.engine.windows.window_contents import WindowPool
 from penstock.errors import LimitError
 from penstock.query.budget import planning
 from penstock.query.resolve import as_query, error_at, resolve
+from penstock.query.set_templates import set_template
 from penstock.query.templates import parametrise
 
 if TYPE_CHECKING:
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.engine.answers.result_queue import ResultQueue
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.streams import LiveStream, Streams
+    from penstock.engine.sets.set_members import MemberColumns
     from penstock.engine.windows.schedule import Schedule
     from penstock.query.ir import ContinuousQuery, Statement
     from penstock.query.templates import Template
@@ -93,8 +98,11 @@ class Registry:
         member.group.settle(self.pool)
         return member
 
-    def _checked(self, statement: Statement) -> ContinuousQuery:
+    def _checked(self, statement: Statement, *, declares: bool = False) -> ContinuousQuery:
         query = as_query(statement)
+        if query.parameters and not declares:
+            message = "a text with parameters is a query set: use Engine.register_set"
+            raise error_at(query, query.parameters[0].at, message)
         if not query.windows:
             message = "a standing query needs a window over a stream; use Engine.query for a query without one"
             raise error_at(query, query.at, message)
@@ -110,6 +118,80 @@ class Registry:
             raise error_at(ir, ir.name_at, f"there is already a query named {name}", "" if name == ir.name else name)
         return name
 
+    # ---- query sets
+    def register_set(
+        self, statement: Statement, name: str | None, base: str | None, key: Sequence[str] | None, *, report: str
+    ) -> SetMember:
+        """Add a query set without members, and return it. `key`: the names of the columns that identify a member; None:
+        the parameters. QueryError or DataError, without effect, if the set is invalid.
+        """
+        with planning(self._core.limits, statement.text):
+            ir = self._checked(statement, declares=True)
+            member = self._enrol_set(ir, self._name(ir, name), base, key, report == "nonempty")
+            self.members[member.name] = member
+            return member
+
+    def restore_set(
+        self, ir: ContinuousQuery, name: str, base: str | None, key: Sequence[str], *, report: str
+    ) -> SetMember:
+        """Add a query set that was registered before, without its members."""
+        with planning(self._core.limits, ir.text, accepted=True):
+            member = self._enrol_set(ir, name, base, key, report == "nonempty", restored=True)
+            self.members[name] = member
+            return member
+
+    def _enrol_set(
+        self,
+        ir: ContinuousQuery,
+        name: str,
+        base: str | None,
+        key: Sequence[str] | None,
+        nonempty: bool,
+        *,
+        restored: bool = False,
+    ) -> SetMember:
+        given = replace(ir, report_nonempty=nonempty)
+        resolved = resolve(given, EngineCatalogue(self._core, self._streams), stands=restored)
+        template = set_template(resolved, name)
+        read = [self._streams.get(iri) for iri in dict.fromkeys(clause.stream for clause in resolved.windows)]
+        group = SetGroup(template, read, self.incarnation, self._schedule.unpolled)
+        keys = checked_key(template, key)
+        group.make_plan(self._core, self._streams, (), accepted=restored)
+        member = group.owner = SetMember(name, base, ir, group, keys, self.listeners, self._core.dictionary)
+        self._groups[self.incarnation, None, template.template] = group
+        self._schedule.add(group)
+        set_depths(group, self._schedule.readers)
+        return member
+
+    def extend(self, member: SetMember, columns: MemberColumns) -> None:
+        """Add members to a query set. Their registration point is the current one."""
+        group = member.set_group
+        if not member.constants:  # the first members: now there is a sample for the plan
+            member.constants = member.constants_of(columns)
+            group.make_plan(self._core, self._streams, member.constants, accepted=True)
+        point = self.registration_point(group.streams)
+        group.cohort_of(point, next(self._cohorts), self.pool).extend(columns)
+        if point is None:
+            self.waiting[group] = None
+        group.settle(self.pool)
+
+    def shrink(self, member: SetMember, numbers: Ids) -> None:
+        """Remove members of a query set."""
+        if len(numbers):
+            member.set_group.drop(numbers, self.pool)
+            if None not in member.set_group.apart:
+                self.waiting.pop(member.set_group, None)
+
+    def restore_set_cohort(
+        self, member: SetMember, columns: MemberColumns, point: int | None, last: int | None, *, main: bool
+    ) -> Cohort:
+        """Create a cohort of a query set that `restore_set` has added (see `restore_cohort`)."""
+        cohort = SetCohort(member.set_group, next(self._cohorts))
+        cohort.extend(columns)
+        member.restore(columns)
+        self._place(cohort, point, last, main=main)
+        return cohort
+
     def restore(self, ir: ContinuousQuery, name: str, base: str | None, max_catch_up: int | None = None) -> Member:
         """Add a query that was registered before to its group, but to no cohort yet. If it publishes a stream, the
         stream must exist already.
@@ -124,6 +206,11 @@ class Registry:
         group = members[0].group
         cohort = Cohort(group, next(self._cohorts))
         cohort.add(members)
+        self._place(cohort, point, last, main=main)
+        return cohort
+
+    def _place(self, cohort: Cohort, point: int | None, last: int | None, *, main: bool) -> None:
+        group = cohort.group
         if point is not None:
             cohort.start(point, self.pool, last)
         else:
@@ -133,7 +220,6 @@ class Registry:
             cohort.uncut(self.pool)
         else:
             group.apart[point] = cohort
-        return cohort
 
     def _enrol(
         self,
@@ -212,3 +298,5 @@ class Registry:
                 yield from cohort.members.seed[1:]
                 if cohort.predecessor is not None:
                     yield from cohort.predecessor.ids()
+                if isinstance(cohort, SetCohort):
+                    yield from cohort.columns.keys

@@ -57,7 +57,7 @@ class Predecessor:
         """Return the rows with the member numbers of `members`, without rows of members that are not in `members`."""
         if members is self.members:
             return self.rows
-        numbers = members.renumbering(self.members)[self.rows.member]
+        numbers = members.renumbered(self.members, self.rows.member)
         order = np.argsort(numbers, kind="stable")
         retained = order[numbers[order] != 0]
         rows = self.rows.take(retained)

@@ -41,6 +41,19 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
+class Parameter(Literal):
+    """A place at which each member of a query set has a constant. `lexical`: the name of the declared parameter.
+
+    The translation treats it as a literal, so that the text means what it means with constants in these places.
+    """
+
+    @classmethod
+    def of(cls, name: str, at: int) -> Parameter:
+        """Return an occurrence of the declared parameter `name`."""
+        return cls(name, "", at=at)
+
+
+@dataclass(frozen=True, slots=True)
 class BlankNode:
     """A blank node of a CONSTRUCT or INSERT template, or of INSERT DATA. In patterns, a blank node is a Variable."""
 

@@ -359,10 +359,13 @@ class Prologue:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """REGISTER … AS. `operator` is a keyword: QUERY, STREAM, RSTREAM, ISTREAM or DSTREAM."""
+    """REGISTER … AS. `operator` is a keyword: QUERY, STREAM, RSTREAM, ISTREAM or DSTREAM. `parameters`: the variables
+    that a query set declares.
+    """
 
     operator: Token
     name: Token
+    parameters: tuple[Token, ...] = ()
     computed_every: DurationSyntax | None = None
     report_nonempty: bool = False
     starting_at: Token | LiteralSyntax | None = None

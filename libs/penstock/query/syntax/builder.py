@@ -79,8 +79,11 @@ class TreeBuilder(UpdateBuilder):
         return c[1], c[2]
 
     def registration(self, c: Children) -> Registration:
-        start, operator, name, computed, nonempty, starting, _ = c
-        return Registration(operator, name, computed, bool(nonempty), starting, position(start))
+        start, operator, name, parameters, computed, nonempty, starting, _ = c
+        return Registration(operator, name, parameters or (), computed, bool(nonempty), starting, position(start))
+
+    def parameters(self, c: Children) -> tuple[Token, ...]:
+        return tuple(token for token in c if token.type == "VAR")
 
     def operator(self, c: Children) -> Token:
         token: Token = c[0]

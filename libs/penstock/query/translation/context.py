@@ -6,9 +6,13 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from penstock.query.algebra.tree import Filter, Variable
+from penstock.query.algebra.tree import Filter, Parameter, Variable
+from penstock.query.syntax.ast_nodes import position
+from penstock.query.text_faults import Fault
 
 if TYPE_CHECKING:
+    from lark import Token
+
     from penstock.query.algebra.tree import AggregateCall, Expr, Node
     from penstock.query.budget import Budget
     from penstock.query.ir import WindowClause
@@ -55,6 +59,7 @@ class Context:
     any_function: bool = False
     warnings: list[str] = field(default_factory=list)
     aggregates: dict[AggregateCall, Variable] | None = None  # where aggregates are allowed: collects them
+    parameters: frozenset[str] = frozenset()  # names of the declared parameters of a query set
     labels: dict[str, int] = field(default_factory=dict)  # blank node label -> the basic graph pattern it occurs in
     bgps: int = 0
     depth: int = 0
@@ -69,6 +74,18 @@ class Context:
         budget.spend(at)
         if self.depth > budget.limits.max_nesting:
             budget.exceeded("max_nesting", "the query is nested too deeply", at)
+
+    def constant_or_variable(self, token: Token) -> Parameter | Variable:
+        """Return the term of a variable's token where a constant could stand: a parameter if it is declared as one."""
+        name, at = str(token[1:]), position(token)
+        return Parameter.of(name, at) if name in self.parameters else Variable(name, at)
+
+    def variable(self, token: Token) -> Variable:
+        """Return the variable of a token where no constant could stand. Fault for a declared parameter."""
+        name, at = str(token[1:]), position(token)
+        if name in self.parameters:
+            raise Fault(f"{token} is a parameter, which cannot stand here: only where a vertex or a value could", at)
+        return Variable(name, at)
 
     def fresh_label(self, kind: str) -> str:
         """Return a new label for a blank node, which the text does not use."""

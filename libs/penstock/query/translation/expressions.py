@@ -48,7 +48,7 @@ class ExpressionTranslator:
         """Return the expression. Fault if a name, a number of arguments or the position of an aggregate is invalid."""
         if isinstance(syntax, Token):
             if syntax.type == "VAR":
-                return Variable(syntax[1:], position(syntax))
+                return context.constant_or_variable(syntax)
             return constant(syntax, context.names)
         if isinstance(syntax, LiteralSyntax):
             return literal(syntax, context.names)

@@ -79,7 +79,7 @@ def inline_data(context: Context, syntax: InlineData) -> Values:
             raise Fault(f"{token} stands twice in VALUES", position(token), str(token))
         names.add(token[1:])
 
-    variables = tuple(Variable(token[1:], position(token)) for token in syntax.variables)
+    variables = tuple(map(context.variable, syntax.variables))
 
     def cell(value: Token | LiteralSyntax) -> Iri | Literal | None:
         if isinstance(value, Token) and value.type == "UNDEF":
@@ -211,7 +211,7 @@ class _GroupReader:
     def _graph(self, element: GraphPattern) -> None:
         context = self._context
         if element.name.type == "VAR":
-            variable = Variable(element.name[1:], position(element.name))
+            variable = context.variable(element.name)
             self._see({variable.name: variable})
             name: Iri | Variable = variable
         else:
@@ -251,6 +251,6 @@ class _GroupReader:
         if token[1:] in self._scope:
             raise Fault(f"BIND to {token}, which is already bound before it in its group", position(token), str(token))
         expr = self._translate.expression(self._context, element.binding.expr)
-        variable = Variable(token[1:], position(token))
+        variable = self._context.variable(token)
         self._scope[variable.name] = variable
         self._node = Extend(self._node, variable, expr, element.at)

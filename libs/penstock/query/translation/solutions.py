@@ -147,11 +147,11 @@ class _Solution:
     def _new_variable(self, token: Token) -> Variable:
         if token[1:] in self._scope:
             raise Fault(f"AS {token}: the variable is already in use in this query level", position(token), str(token))
-        return Variable(token[1:], position(token))
+        return self._context.variable(token)
 
     def _item(self, item: Token | AsVariable) -> _Item:
         if not isinstance(item, AsVariable):
-            return _Item(Variable(item[1:], position(item)), None)
+            return _Item(self._context.variable(item), None)
         variable = self._new_variable(item.variable)
         if variable.name in self._aliases:
             raise Fault(f"AS {item.variable}: SELECT gives it twice", variable.at, str(item.variable))

@@ -16,6 +16,7 @@ from penstock.query.syntax.ast_nodes import (
     SelectQuery,
     position,
 )
+from penstock.query.text_faults import Fault
 from penstock.query.translation.context import Context, Pattern, labels_in
 from penstock.query.translation.names import Names
 from penstock.query.translation.query_checks import check_depth, check_operator, check_windows, template_warnings
@@ -47,6 +48,7 @@ class _Header:
     report_nonempty: bool = False
     computed_every_ms: int | None = None
     starting_at_ms: int | None = None
+    parameters: tuple[Variable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class Translation:
             context.names.declare(prologue)
         header = _header(syntax.registration, registered_as, syntax.query, context)
         context.computed_every_ms = header.computed_every_ms
+        context.parameters = frozenset(variable.name for variable in header.parameters)
         dataset = read_dataset(syntax.query.dataset, context)
         body = _body(syntax.query, context)
         check_depth(body.algebra, context.budget)
@@ -111,6 +114,7 @@ class Translation:
             describe=body.describe,
             dataset=dataset,
             windows=tuple(self._context.windows.values()),
+            parameters=header.parameters,
             registered=header.registered,
             name=header.name,
             name_is_iri=header.name_is_iri,
@@ -148,7 +152,18 @@ def _header(
         report_nonempty=syntax.report_nonempty,
         computed_every_ms=None if syntax.computed_every is None else milliseconds(syntax.computed_every),
         starting_at_ms=None if syntax.starting_at is None else starting_instant(syntax.starting_at),
+        parameters=_declared(syntax.parameters),
     )
+
+
+def _declared(tokens: tuple[Token, ...]) -> tuple[Variable, ...]:
+    """Return the declared parameters of a query set. Fault if one is declared twice."""
+    found: dict[str, Variable] = {}
+    for token in tokens:
+        variable = Variable(token[1:], position(token))
+        if found.setdefault(variable.name, variable) is not variable:
+            raise Fault(f"{token} is declared twice", variable.at, str(token))
+    return tuple(found.values())
 
 
 def _body(query: QuerySyntax, context: Context) -> _Body:
@@ -187,5 +202,5 @@ def _describe(query: DescribeQuery, context: Context) -> _Body:
     terms: list[Term] = []
     for token in query.terms:
         is_variable = token.type == "VAR"
-        terms.append(Variable(token[1:], position(token)) if is_variable else context.names.iri(token))
+        terms.append(context.variable(token) if is_variable else context.names.iri(token))
     return _Body(Form.DESCRIBE, algebra, describe=tuple(terms))

@@ -106,7 +106,7 @@ class TripleReader:
         return head
 
     def _variable(self, token: Token) -> Term:
-        return Variable(token[1:], position(token))
+        return self.context.variable(token)
 
     def _labelled(self, label: str, at: int) -> Term:
         return BlankNode(label, at)
@@ -204,6 +204,9 @@ class PatternReader(TripleReader):
             self.triples.extend(path_triples(self.context, subject, way, target, start))
         else:
             super()._triple(subject, verb, target, at)
+
+    def _leaf(self, token: Token) -> Term:
+        return self.context.constant_or_variable(token) if token.type == "VAR" else super()._leaf(token)
 
     def _labelled(self, label: str, at: int) -> Term:
         """Return the variable of a blank node. Fault if its label occurs in another basic graph pattern (SPARQL 1.1

@@ -1,0 +1,156 @@
+"""A query set as the schedule and the checkpoints see it: one member whose results are steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.core import _native as native
+from penstock.engine.sets.set_groups import SetCohort
+from penstock.engine.sets.step_queue import StepQueue
+from penstock.engine.sets.steps import TRIPLE
+from penstock.engine.standing.groups import Cohort, Member
+from penstock.errors import DataError
+from penstock.query.algebra.tree import Iri, Literal
+from penstock.query.ir import Form
+from penstock.query.set_templates import Use
+from penstock.rdf import terms as terms_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.core._native import Ids
+    from penstock.engine.answers.result_queue import ResultQueue
+    from penstock.engine.sets.set_groups import SetGroup
+    from penstock.engine.sets.set_members import MemberColumns
+    from penstock.query.ir import ContinuousQuery
+    from penstock.query.set_templates import SetTemplate
+    from penstock.query.templates import Constant
+
+
+class SetMember(Member):
+    """A query set. `key`: the names of the columns that identify a member. `key_types`: the types of their values, ""
+    as long as there was no member. `index`: from the key to the number of a member. `constants`: those of a member, for
+    estimates.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        base: str | None,
+        ir: ContinuousQuery,
+        group: SetGroup,
+        key: tuple[str, ...],
+        listeners: set[ResultQueue],
+        dictionary: native.Dictionary,
+    ) -> None:
+        super().__init__(name, base, ir, group, (), (), listeners)
+        self.set_group = group
+        self.key = key
+        self.key_types = [""] * len(key)
+        self.index = native.KeyIndex(len(key))
+        self.next_number = 1
+        self.dictionary = dictionary
+        self.terms = native.LocalTerms(dictionary)
+        self.result_queue: StepQueue = StepQueue(self, listeners)
+
+    def __len__(self) -> int:
+        return sum(len(cohort) for cohort in self.set_group.cohorts)
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def set_template(self) -> SetTemplate:
+        """The template of the set."""
+        return self.set_group.set_template
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns that a table of members has: parameters, then other columns of the key."""
+        return tuple(dict.fromkeys((*self.set_template.names, *self.key)))
+
+    def text_kind(self, name: str) -> int:
+        """Return whether text in a column is an IRI or a string."""
+        uses = dict(zip(self.set_template.names, self.set_template.uses, strict=True))
+        return terms_of.LITERAL if uses.get(name, Use.VALUE) is Use.VALUE else terms_of.IRI
+
+    @property
+    def cohort(self) -> Cohort | None:
+        """The cohort with most members, None without members."""
+        return max(self.set_group.cohorts, key=len, default=None)
+
+    @cohort.setter
+    def cohort(self, value: Cohort | None) -> None:
+        assert value is None
+
+    def numbers(self, count: int) -> Ids:
+        """Return new numbers for `count` members."""
+        first, self.next_number = self.next_number, self.next_number + count
+        return np.arange(first, self.next_number, dtype=np.uint64)
+
+    def unchanged(self, numbers: Ids, parameters: tuple[Ids, ...]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Return for each row whether the member with that number exists (0: it does not), with these parameters."""
+        same = np.zeros(len(numbers), np.bool_)
+        if not numbers.any():
+            return same
+        for cohort in self.set_group.set_cohorts():
+            found, before = cohort.parameters_of(numbers)
+            equal = np.ones(len(found), np.bool_)
+            for old, new in zip(before, parameters, strict=True):
+                equal &= old == new[found]
+            same[found] = equal
+        same &= numbers != 0
+        return same
+
+    def sample(self) -> tuple[Constant, ...]:
+        """Return the constants of a member, in the order of the template's parameters. () without members."""
+        for cohort in self.set_group.set_cohorts():
+            if len(cohort):
+                return self.constants_of(cohort.columns)
+        return ()
+
+    def constants_of(self, columns: MemberColumns) -> tuple[Constant, ...]:
+        """Return the constants of the first of the members."""
+        first = np.array([column[0] for column in columns.parameters], np.uint64)
+        found = self.terms.decode(first)
+        made = [
+            Iri(term[1]) if term[0] == terms_of.IRI else Literal(term[1], term[2], term[3])
+            for term in found
+            if term is not None
+        ]
+        return tuple(made[i] for i in self.set_template.occurrences)
+
+    def restore(self, columns: MemberColumns) -> None:
+        """Add members of a checkpoint to the index."""
+        self.index.put(columns.keys, columns.numbers)
+        if not self.constants and len(columns):
+            self.constants = self.constants_of(columns)
+
+
+def checked_key(template: SetTemplate, key: Sequence[str] | str | None) -> tuple[str, ...]:
+    """Return the names of the columns of the key; None: those of the parameters. DataError if a name is that of a
+    column of the answer.
+    """
+    names = template.names if key is None else (key,) if isinstance(key, str) else tuple(key)
+    if not names or len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
+        raise DataError(f"a key is the name of a column, or several different names, not {key!r}")
+    query = template.template.query
+    answer = {variable.name for variable in query.variables}
+    if query.form in (Form.CONSTRUCT, Form.DESCRIBE):
+        answer = set(TRIPLE)
+    for name in names:
+        if name in answer:
+            raise DataError(f"the answer has a column {name}, too: give the column of the key another name")
+    return names
+
+
+def sets_of(members: list[Member]) -> list[SetMember]:
+    """Return the query sets among members."""
+    return [member for member in members if isinstance(member, SetMember)]
+
+
+def cohort_columns(cohort: Cohort) -> MemberColumns | None:
+    """Return the members of the cohort of a query set; None for other cohorts."""
+    return cohort.columns if isinstance(cohort, SetCohort) else None

@@ -1,0 +1,124 @@
+"""The members of a query set as columns of ids. No member is an object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.engine.answers.membership import Membership
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from penstock.core._native import Ids
+
+
+@dataclass(frozen=True, slots=True)
+class MemberColumns:
+    """Members, in ascending order of their numbers. `parameters`: a column of ids for each declared parameter. `keys`:
+    a column of ids for each column of the key. A member has the same number as long as it exists.
+    """
+
+    numbers: Ids
+    parameters: tuple[Ids, ...]
+    keys: tuple[Ids, ...]
+
+    @classmethod
+    def empty(cls, parameters: int, keys: int) -> MemberColumns:
+        """Return no members, with that many columns."""
+        none = np.empty(0, np.uint64)
+        return cls(none, (none,) * parameters, (none,) * keys)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> MemberColumns:
+        """Return the members at the positions `rows`, or where the mask `rows` is true."""
+        taken: dict[int, Ids] = {}  # a column that is a parameter and a key is taken once
+
+        def column(ids: Ids) -> Ids:
+            if id(ids) not in taken:
+                taken[id(ids)] = ids[rows]
+            return taken[id(ids)]
+
+        return MemberColumns(column(self.numbers), tuple(map(column, self.parameters)), tuple(map(column, self.keys)))
+
+    def rows_of(self, numbers: Ids) -> NDArray[np.intp]:
+        """Return the position of each number; the number of members for numbers that do not occur."""
+        if not len(self):
+            return np.zeros(len(numbers), np.intp)
+        rows = np.searchsorted(self.numbers, numbers)
+        rows[rows == len(self)] = 0
+        rows[self.numbers[rows] != numbers] = len(self)
+        return rows
+
+    def have(self, numbers: Ids) -> NDArray[np.bool_]:
+        """Return for each number whether it is that of a member."""
+        return self.rows_of(numbers) < len(self)
+
+    def without(self, numbers: Ids) -> MemberColumns:
+        """Return the members without those with these numbers."""
+        rows = self.rows_of(numbers)
+        stays = np.ones(len(self), np.bool_)
+        stays[rows[rows < len(self)]] = False
+        return self.take(stays)
+
+
+def joined(parts: Sequence[MemberColumns]) -> MemberColumns:
+    """Return the members of all parts."""
+    if len(parts) == 1:
+        return parts[0]
+    made: dict[tuple[int, ...], Ids] = {}
+
+    def column(columns: tuple[Ids, ...]) -> Ids:
+        which = tuple(map(id, columns))
+        if which not in made:
+            made[which] = np.concatenate(columns)
+        return made[which]
+
+    numbers = column(tuple(part.numbers for part in parts))
+    whole = MemberColumns(
+        numbers,
+        tuple(map(column, zip(*(part.parameters for part in parts), strict=True))),
+        tuple(map(column, zip(*(part.keys for part in parts), strict=True))),
+    )
+    if bool((numbers[1:] > numbers[:-1]).all()):
+        return whole
+    return whole.take(np.argsort(numbers, kind="stable"))
+
+
+class SetMembership(Membership):
+    """The members of a query set for which a plan is executed. `occurrences`: for each parameter of the template, the
+    index of the declared parameter.
+    """
+
+    one_reader = True
+
+    def __init__(self, columns: MemberColumns, occurrences: tuple[int, ...] = ()) -> None:
+        super().__init__(())
+        self.columns = columns
+        self._occurrences = occurrences
+
+    @cached_property
+    def seed(self) -> tuple[Ids, ...]:
+        """The plan's seed table: the members' numbers, and one column per parameter of the template."""
+        return (self.columns.numbers, *(self.columns.parameters[i] for i in self._occurrences))
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def renumbered(self, earlier: Membership, numbers: Ids) -> Ids:  # noqa: ARG002 - numbers do not change
+        """Return the numbers of members of `earlier`, 0 for members that this list does not contain."""
+        return np.where(self.columns.have(numbers), numbers, np.uint64(0))
+
+    def reported_keys(self, numbers: Ids | None) -> tuple[Ids, ...]:
+        """Return the keys of members as columns of ids. `numbers` None: all members."""
+        if numbers is None:
+            return self.columns.keys
+        rows = self.columns.rows_of(numbers)
+        return tuple(keys[rows] for keys in self.columns.keys)

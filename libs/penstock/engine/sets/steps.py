@@ -1,0 +1,163 @@
+"""The results of a query set at one instant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.engine.answers.arrow_terms import term_column
+from penstock.engine.answers.result_blocks import Evaluation
+from penstock.engine.sets.cells import key_column, key_ids
+from penstock.engine.sets.set_members import SetMembership
+from penstock.query.ir import Form
+
+if TYPE_CHECKING:
+    import rdflib
+
+    from penstock.core._native import Ids
+    from penstock.engine.answers.answer_values import Solutions
+    from penstock.engine.answers.result_blocks import Block, Bounds
+    from penstock.engine.sets.set_member import SetMember
+    from penstock.errors import PenstockError
+
+TRIPLE = ("subject", "predicate", "object")
+"""Names of the columns of a CONSTRUCT or DESCRIBE."""
+
+
+class Step:
+    """The results of the members of a query set at one instant.
+
+    The members that report follow from the set's `report`: all members, or those with rows. `len()` is their number. A
+    member whose evaluation has failed is in `errors` and has no rows; the other members are not affected.
+    """
+
+    def __init__(self, owner: SetMember, blocks: list[Block]) -> None:
+        self.query = owner.name
+        self._key, self._types, self._terms = owner.key, tuple(owner.key_types), owner.terms
+        self._text_kinds, self._dictionary = tuple(map(owner.text_kind, owner.key)), owner.dictionary
+        self._blocks = blocks
+
+    def __repr__(self) -> str:
+        return f"<Step of {self.query} at {self.time}: {len(self)} members>"
+
+    @property
+    def time(self) -> int:
+        """The instant t, in ms."""
+        return self._blocks[0].reading.time
+
+    @property
+    def windows(self) -> dict[str, Bounds]:
+        """The nominal bounds of each window (see `Evaluation.windows`)."""
+        return dict(self._blocks[0].reading.windows)
+
+    @property
+    def snapshot(self) -> int:
+        """The number of the snapshot of the stored graph that the evaluation has read."""
+        return self._blocks[0].reading.snapshot
+
+    @property
+    def vts(self) -> dict[str, int]:
+        """By stream IRI, the number of the last batch that the evaluation could read."""
+        return dict(self._blocks[0].reading.vts)
+
+    @property
+    def attempt(self) -> int:
+        """See `Evaluation.attempt`."""
+        return self._blocks[0].reading.attempt
+
+    def __len__(self) -> int:
+        return sum(len(_reporting(block)) for block in self._blocks)
+
+    @property
+    def members(self) -> pa.Table:
+        """The keys of the members that report, in the columns of the key."""
+        return self._table([self._keys(block, _reporting(block)) for block in self._blocks])
+
+    @property
+    def errors(self) -> list[tuple[Any, PenstockError]]:
+        """The members whose evaluation has failed, as (key, error)."""
+        found: list[tuple[Any, PenstockError]] = []
+        for block in self._blocks:
+            numbers = np.array(sorted(block.errors), np.uint64)
+            keys = self._table([self._keys(block, numbers)]).to_pylist()
+            found += [
+                (tuple(key.values()) if len(key) > 1 else next(iter(key.values())), block.errors[int(number)])
+                for key, number in zip(keys, numbers, strict=True)
+            ]
+        return found
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows of all members as an Arrow table: first the columns of the key, then those of the answer (see
+        `Solutions.to_arrow`). An ASK has no further columns; its table has the members for which it is true.
+        """
+        return self._table([self._rows(block) for block in self._blocks])
+
+    def __contains__(self, key: object) -> bool:
+        return self._place(key) is not None
+
+    def __getitem__(self, key: object) -> Solutions | bool | rdflib.Graph:
+        """Return the answer of a member that reports. KeyError if it does not report. Raises the member's error if its
+        evaluation has failed.
+
+        `key`: the value of the key, or a tuple if the key has several columns. The call reads the keys of all members.
+        """
+        place = self._place(key)
+        if place is None:
+            raise KeyError(key)
+        return Evaluation(self.query, *place).answer
+
+    # ---- inside
+    def _place(self, key: object) -> tuple[Block, int] | None:
+        ids = key_ids(self._dictionary, self._types, self._text_kinds, key)
+        if ids is None:
+            return None
+        for block in self._blocks:
+            columns = _columns(block)
+            same = np.logical_and.reduce([column == term for column, term in zip(columns.keys, ids, strict=True)])
+            for number in columns.numbers[same].tolist():
+                if block.concerns(number):
+                    return block, number
+        return None
+
+    def _keys(self, block: Block, numbers: Ids) -> list[pa.ChunkedArray]:
+        columns = _columns(block)
+        rows = columns.rows_of(numbers)
+        return [key_column(ids[rows], self._terms, kind) for ids, kind in zip(columns.keys, self._types, strict=True)]
+
+    def _rows(self, block: Block) -> list[pa.ChunkedArray]:
+        counts = np.diff(block.starts)
+        if block.form is Form.ASK:
+            return self._keys(block, block.present[counts > 0])
+        columns = block.columns if block.product is None else block.product.rows().columns
+        decoder = block.decoder or self._terms
+        return [
+            *self._keys(block, np.repeat(block.present, counts)),
+            *(term_column(column, decoder) for column in columns),
+        ]
+
+    def _table(self, parts: list[list[pa.ChunkedArray]]) -> pa.Table:
+        names = [*self._key, *self._answer_columns] if len(parts[0]) > len(self._key) else list(self._key)
+        tables = [pa.table(columns, names=names) for columns in parts]
+        return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+
+    @property
+    def _answer_columns(self) -> tuple[str, ...]:
+        block = self._blocks[0]
+        return block.variables if block.form is Form.SELECT else TRIPLE
+
+
+def _columns(block: Block) -> Any:
+    assert isinstance(block.members, SetMembership)
+    return block.members.columns
+
+
+def _reporting(block: Block) -> Ids:
+    """Return the numbers of the members that report."""
+    if not block.sparse:
+        numbers: Ids = _columns(block).numbers
+        return numbers
+    if not block.errors:
+        return block.present
+    return np.union1d(block.present, np.array(list(block.errors), np.uint64))
