@@ -7,6 +7,8 @@
 namespace penstock {
 namespace {
 
+constexpr std::size_t kAhead = 16;  // terms between two hints
+
 /// The few datatypes and languages of a column, numbered. Remembers the last one, because columns repeat it.
 class Names {
 public:
@@ -36,7 +38,10 @@ TermArrays term_arrays(std::span<const TermId> ids, const TermTexts& terms) {
     out.lexicals.offsets.reserve(ids.size() + 1);
     Names datatypes(out.names), langs(out.names);
     std::string scratch;
-    for (const TermId id : ids) {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (i + 2 * kAhead < ids.size()) terms.prefetch_entry(ids[i + 2 * kAhead]);
+        if (i + kAhead < ids.size()) terms.prefetch_text(ids[i + kAhead]);
+        const TermId id = ids[i];
         const TermView term = id == kUnbound ? TermView{} : terms.view(id, scratch);
         if (out.lexicals.bytes.size() + term.lexical.size() > std::numeric_limits<std::int32_t>::max())
             throw LimitError("a column of texts exceeds 2 GiB");

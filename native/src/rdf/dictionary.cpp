@@ -162,6 +162,17 @@ TermView Dictionary::view(TermId id, std::string& scratch) const {
     return record->view();
 }
 
+void Dictionary::prefetch_entry(TermId id) const {
+    if (is_entry(id)) impl_->entries.prefetch(payload_of(id));
+}
+
+void Dictionary::prefetch_text(TermId id) const {
+    const TermRecord* const record = is_entry(id) ? impl_->record_at(payload_of(id)) : nullptr;
+    if (record == nullptr) return;
+    __builtin_prefetch(record);
+    __builtin_prefetch(reinterpret_cast<const char*>(record) + 64);
+}
+
 bool Dictionary::Impl::names_something(TermId id) const {
     if (id == kUnbound) return true;
     if (tag_of(id) == Tag::Blank) return payload_of(id) < blanks.load(std::memory_order_relaxed);

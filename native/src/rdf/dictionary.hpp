@@ -64,6 +64,8 @@ public:
     /// The text of any id except Tag::Local. It points into `scratch` or into the dictionary; the latter is valid while
     /// a lease is held. Throws DataError for an id that does not exist.
     TermView view(TermId id, std::string& scratch) const;
+    void prefetch_entry(TermId id) const;
+    void prefetch_text(TermId id) const;
 
     /// Throws DataError unless every id is 0 or exists. For ids from outside.
     void check(const TermId* ids, std::size_t n) const;
@@ -149,6 +151,8 @@ public:
     TermId fresh_blank();  // a blank node of this evaluation only (kind Blank, Tag::Local)
     /// The text of any id, local or not.
     TermView view(TermId id, std::string& scratch) const override;
+    void prefetch_entry(TermId id) const override { dictionary().prefetch_entry(id); }
+    void prefetch_text(TermId id) const override { dictionary().prefetch_text(id); }
     void require(std::span<const TermId> ids) const override;
 
     // Over a partial dictionary a computed term may have an id that only the source knows. Before local ids are

@@ -52,6 +52,8 @@ class MemberColumns:
         """Return the position of each number; the number of members for numbers that do not occur."""
         if not len(self):
             return np.zeros(len(numbers), np.intp)
+        if int(self.numbers[-1]) - int(self.numbers[0]) == len(self) - 1:  # no number is missing
+            return np.minimum(numbers - self.numbers[0], np.uint64(len(self))).astype(np.intp)
         rows = np.searchsorted(self.numbers, numbers)
         rows[rows == len(self)] = 0
         rows[self.numbers[rows] != numbers] = len(self)

@@ -15,6 +15,7 @@ from penstock.query.ir import Form
 
 if TYPE_CHECKING:
     import rdflib
+    from numpy.typing import NDArray
 
     from penstock.core._native import Ids
     from penstock.engine.answers.answer_values import Solutions
@@ -121,9 +122,10 @@ class Step:
                     return block, number
         return None
 
-    def _keys(self, block: Block, numbers: Ids) -> list[pa.ChunkedArray]:
+    def _keys(self, block: Block, numbers: Ids, counts: NDArray[np.int64] | int = 1) -> list[pa.ChunkedArray]:
+        """Return the keys of members, each `counts` times."""
         columns = _columns(block)
-        rows = columns.rows_of(numbers)
+        rows = np.repeat(columns.rows_of(numbers), counts)
         return [key_column(ids[rows], self._terms, kind) for ids, kind in zip(columns.keys, self._types, strict=True)]
 
     def _rows(self, block: Block) -> list[pa.ChunkedArray]:
@@ -133,7 +135,7 @@ class Step:
         columns = block.columns if block.product is None else block.product.rows().columns
         decoder = block.decoder or self._terms
         return [
-            *self._keys(block, np.repeat(block.present, counts)),
+            *self._keys(block, block.present, counts),
             *(term_column(column, decoder) for column in columns),
         ]
 
