@@ -18,6 +18,7 @@ from benchmarks.running import findings, findings_apart
 ALL = (
     "macro.lsbench",
     "macro.closed_loop",
+    "macro.query_sets",
     "macro.injection",
     "macro.growth",
     "macro.window_growth",

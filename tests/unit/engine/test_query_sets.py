@@ -295,6 +295,16 @@ def test_later_members_see_later_tuples_only(bench):
     bench.advance("s", 2_100)
 
 
+def test_tables_are_added_in_chunks(bench, monkeypatch):
+    monkeypatch.setattr("penstock.engine.sets.set_changes.CHUNK_ROWS", 5)
+    monkeypatch.setattr("penstock.engine.sets.set_changes.CHUNK_BYTES", 60)
+    names = [f"urn:{'x' * (i % 7 * 10)}{i}" for i in range(23)]
+    alerts = registered(bench, pa.table({"user": names}), text=WATCH)
+    assert len(alerts) == 23
+    assert all(name in alerts for name in names)
+    assert alerts.remove(names[3:]) == 20
+
+
 # ---- limits
 def test_limits(make_bench):
     bench = make_bench(limits=penstock.Limits(max_members=3, max_unpolled=2))

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from penstock.engine.runtime import Runtime
     from penstock.engine.sets.set_member import SetMember
 
-CHUNK_ROWS = 65_536
-"""Number of rows of a table that are one change."""
+CHUNK_ROWS, CHUNK_BYTES = 65_536, 32 << 20
+"""Number of rows of a table that are one change, and their size in bytes, unless a single row is larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,14 @@ class MembersReport:
 
 
 def chunks(table: pa.Table) -> Iterator[pa.Table]:
-    """Yield the table in parts of at most CHUNK_ROWS rows."""
-    for first in range(0, table.num_rows, CHUNK_ROWS):
-        yield table.slice(first, CHUNK_ROWS)
+    """Yield the table in parts of at most CHUNK_ROWS rows and CHUNK_BYTES bytes."""
+    rows = table.num_rows
+    if rows > 1 and (rows > CHUNK_ROWS or table.nbytes > CHUNK_BYTES):
+        size = min(CHUNK_ROWS, (rows + 1) // 2)
+        for first in range(0, rows, size):
+            yield from chunks(table.slice(first, size))
+    elif rows:
+        yield table
 
 
 def add(runtime: Runtime, member: SetMember, table: pa.Table) -> MembersReport:

@@ -53,7 +53,8 @@ class MemberColumns:
         if not len(self):
             return np.zeros(len(numbers), np.intp)
         if int(self.numbers[-1]) - int(self.numbers[0]) == len(self) - 1:  # no number is missing
-            return np.minimum(numbers - self.numbers[0], np.uint64(len(self))).astype(np.intp)
+            found: NDArray[np.intp] = np.minimum(numbers - self.numbers[0], np.uint64(len(self))).astype(np.intp)
+            return found
         rows = np.searchsorted(self.numbers, numbers)
         rows[rows == len(self)] = 0
         rows[self.numbers[rows] != numbers] = len(self)
