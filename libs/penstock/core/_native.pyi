@@ -103,6 +103,25 @@ class BlankScope:
     def __init__(self) -> None: ...
     def __len__(self) -> int: ...
 
+class MappingProgram:
+    def __init__(self, spec: dict[str, Any]) -> None: ...  # see mapping/native_program.py
+    # Maps messages, as (time, text). A message that is neither `bytes` nor `str`, or whose time
+    # is not an int or None, is declined.
+    def map(self, messages: Sequence[tuple[object, object]], max_bytes: int) -> MappedBatch: ...
+
+class MappedBatch:
+    def __len__(self) -> int: ...  # events
+    @property
+    def times(self) -> Times: ...
+    @property
+    def counts(self) -> Times: ...      # triples of each event
+    @property
+    def messages(self) -> Times: ...    # the position of each event's message
+    @property
+    def declined(self) -> list[int]: ...  # positions of messages
+    def intern(self, dictionary: Dictionary) -> tuple[Ids, Ids, Ids]: ...
+    def ntriples(self, event: int) -> bytes: ...
+
 class ParsedQuads:
     @property
     def subjects(self) -> Ids: ...

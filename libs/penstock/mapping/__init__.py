@@ -2,7 +2,8 @@
 
 - `rml`, `term_maps`, `mapping_graph`: compile RML to a program
 - `program`: the compiled form
-- `executor`, `term_makers`, `json_path`: run a program on records
+- `native_program`: passes a program to the native executor (ADR 84)
+- `executor`, `term_makers`, `json_path`: run a program on records that the native executor does not map
 - `message_records`: messages, JSON values and CSV rows; `source_files`: files
 - `mapping_limits`: limits on all of this
 """

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.errors import DataError
 from penstock.mapping.json_path import is_single, parse_path, single_value
 from penstock.mapping.message_records import RealNumber
+from penstock.mapping.program import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,10 +30,13 @@ class EventTimes:
     `rule`: None, or an object with `path` (JSONPath, or a column of CSV) or `header`, and `unit`: "iso8601", "s", "ms"
     or "us" since the epoch. An ISO 8601 time without an offset is UTC. Times are truncated to ms. None: the time of the
     message itself.
+
+    reference: the reference and the unit of the times; None if they are the times of the messages.
     """
 
     def __init__(self, rule: dict[str, Any] | None, *, rows: bool) -> None:
         self._find: Callable[[Any, SourceMessage], Any] | None = None
+        self.reference: tuple[Reference, str] | None = None
         if rule is None:
             return
         if not isinstance(rule, dict) or not set(rule) <= {"path", "header", "unit"}:
@@ -47,6 +51,7 @@ class EventTimes:
             raise DataError(f"mapping: `path` and `header` of `time` are texts, not {name!r}")
         self._place = f"time at {name!r}" if "path" in rule else f"time in header {name!r}"
         self._find = _header(name.lower()) if "header" in rule else _column(name) if rows else _path(name)
+        self.reference = _reference(name, header="header" in rule, rows=rows), self._unit
 
     def of(self, record: Any, message: SourceMessage) -> int:
         """Return the time of an event in ms. DataError if there is none, or if it does not have the declared form."""
@@ -83,6 +88,12 @@ class EventTimes:
 def _shown(value: Any) -> str:
     text = repr(str(value) if type(value) is RealNumber else value)
     return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _reference(name: str, *, header: bool, rows: bool) -> Reference:
+    if header or rows:
+        return Reference("header" if header else "column", name, (), name)
+    return Reference("path", name, parse_path(name))
 
 
 def _header(name: str) -> Callable[[Any, SourceMessage], Any]:

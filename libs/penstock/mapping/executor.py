@@ -93,8 +93,9 @@ class Executor:
 
             def with_blank(record: Any, message: SourceMessage, output: _Output) -> None:
                 output.number += 1
+                made = f"_:f{output.number}"  # the statements may make further ones
                 for run in runs:
-                    run(record, f"_:f{output.number}", message, output)
+                    run(record, made, message, output)
 
             return with_blank
         if subject is not None:

@@ -13,12 +13,14 @@ from penstock.mapping.json_ld_context import ContextMapping
 from penstock.mapping.json_path import Path, all_values, parse_path
 from penstock.mapping.mapping_limits import MAPPING_LIMITS, MappingLimits
 from penstock.mapping.message_records import csv_rows, json_lines, json_value
+from penstock.mapping.native_program import native_program
 from penstock.mapping.rml import compile_rml
 from penstock.rdf.terms import check_iri
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from penstock.core._native import MappedBatch, MappingProgram
     from penstock.mapping.message_records import SourceMessage
 
 FORMATS: Final = ("json", "ndjson", "csv")
@@ -66,6 +68,7 @@ class StreamMapping:
         if self.format != "json" and "events" in settings:
             raise DataError(f"mapping: `events` is for JSON messages; `format` is {self.format!r}")
         self._limits = limits
+        self._native: MappingProgram | None = None
         self._times = EventTimes(settings.get("time"), rows=self.format == "csv")
         self._events: Path = parse_path(settings["events"]) if "events" in settings else ()
         self._find_events = all_values(self._events, limits.max_values)
@@ -84,6 +87,12 @@ class StreamMapping:
         if self.format == "ndjson" or self._events:
             raise DataError("mapping: in a cluster a message is one event: `events` and NDJSON are not supported")
 
+    def batch(self, messages: Sequence[tuple[object, object]], max_bytes: int) -> MappedBatch | None:
+        """Return the events of messages, given as (time, text), by the native executor. None if it does not support
+        the mapping. Messages that it declines, and those of more than `max_bytes`, are for `events`.
+        """
+        return None if self._native is None else self._native.map(messages, max_bytes)
+
     def event(self, message: SourceMessage) -> MappedEvent:
         """Return the only event of a message. DataError if it has several; otherwise as `events`."""
         found = self.events(message)
@@ -95,6 +104,13 @@ class StreamMapping:
         """Return the events of a message. DataError, with the path, term map or limit, if one of them fails; the
         message is then rejected as a whole.
         """
+        made = self.batch([(message.timestamp_ms, message.value)], len(message.value))
+        if made is None or made.declined:
+            return self.interpreted(message)
+        return [MappedEvent(time, made.ntriples(i)) for i, time in enumerate(made.times.tolist())]
+
+    def interpreted(self, message: SourceMessage) -> list[MappedEvent]:
+        """Do the same as `events` without the native executor."""
         records = self._records(message.value)
         if not records:
             raise DataError("the message has no event")
@@ -146,6 +162,9 @@ class StreamMapping:
         if len(nulls) > 1:
             raise DataError("mapping: its logical sources have different rml:null")
         (self._nulls,) = nulls
+        self._native = native_program(
+            program, self.format, self._events, self._times.reference, self._nulls, self._limits
+        )
         executor = Executor(program, self._limits)
         if formulation == "csv":
             return lambda row, message, size: executor.text({source: [row] for source in sources}, message, size)

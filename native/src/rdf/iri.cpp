@@ -33,10 +33,6 @@ constexpr std::array<unsigned char, 128> allowed_bytes() {
 }
 constexpr std::array<unsigned char, 128> kAllowed = allowed_bytes();
 
-bool is_ucschar(char32_t c) {
-    if (c < 0x10000) return (c >= 0xA0 && c <= 0xD7FF) || (c >= 0xF900 && c <= 0xFDCF) || (c >= 0xFDF0 && c <= 0xFFEF);
-    return c < 0xF0000 && (c & 0xFFFF) <= 0xFFFD && !(c >= 0xE0000 && c <= 0xE0FFF);
-}
 bool is_private(char32_t c) { return (c >= 0xE000 && c <= 0xF8FF) || (c >= 0xF0000 && (c & 0xFFFF) <= 0xFFFD); }
 
 const char* part_fault(std::string_view text, Part part) {
@@ -51,7 +47,7 @@ const char* part_fault(std::string_view text, Part part) {
             at += 3;
         } else {
             const char32_t c = next_code_point(at, end);
-            if (c < 0x80 || c == kInvalidCodePoint || (!is_ucschar(c) && !(part == kQuery && is_private(c))))
+            if (c < 0x80 || c == kInvalidCodePoint || (!is_iri_character(c) && !(part == kQuery && is_private(c))))
                 return "a character that may not stand there";
         }
     }
@@ -97,6 +93,11 @@ const char* authority_fault(std::string_view authority) {
 }
 
 }  // namespace
+
+bool is_iri_character(char32_t c) {
+    if (c < 0x10000) return (c >= 0xA0 && c <= 0xD7FF) || (c >= 0xF900 && c <= 0xFDCF) || (c >= 0xFDF0 && c <= 0xFFEF);
+    return c < 0xF0000 && (c & 0xFFFF) <= 0xFFFD && !(c >= 0xE0000 && c <= 0xE0FFF);
+}
 
 const char* iri_fault(std::string_view iri) {
     std::size_t scheme = 0;

@@ -9,4 +9,7 @@ namespace penstock {
 /// valid UTF-8.
 const char* iri_fault(std::string_view iri);
 
+/// Whether a character beyond ASCII is `ucschar` (RFC 3987 §2.2), which may be anywhere in an IRI behind the scheme.
+bool is_iri_character(char32_t c);
+
 }  // namespace penstock

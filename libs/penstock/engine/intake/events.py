@@ -104,8 +104,8 @@ class EventParser:
     """
 
     def __init__(self, dictionary: native.Dictionary, max_bytes: int) -> None:
-        self._dictionary = dictionary
-        self._max_bytes = max_bytes
+        self.dictionary = dictionary
+        self.max_bytes = max_bytes
 
     def convert(self, events: Sequence[tuple[object, EventData]], syntax: str) -> Conversions:
         """Convert events to N-Quads, unless the native module can parse the format `syntax`. Returns the converted
@@ -127,7 +127,7 @@ class EventParser:
     def _converted(self, data: str | bytes, fmt: Format, max_bytes: int) -> Converted | str | None:
         try:
             text = encoded(data)
-            return Converted.of(text, fmt, max_bytes) if len(text) <= self._max_bytes else None
+            return Converted.of(text, fmt, max_bytes) if len(text) <= self.max_bytes else None
         except DataError as error:
             return str(error)
         except Exception:  # noqa: BLE001 - `parse` raises the same error
@@ -146,7 +146,7 @@ class EventParser:
             for i, (time, _) in enumerate(events)
         ]
         data = [event if type(event) is bytes else _materialised(event) for _, event in events]
-        together = [i for i, text in enumerate(data) if _joinable(text, syntax, self._max_bytes) and i not in parts.bad]
+        together = [i for i, text in enumerate(data) if _joinable(text, syntax, self.max_bytes) and i not in parts.bad]
         if len(together) > 1:
             # if the result is None, the remaining events are parsed separately
             whole = self._parse_together(data, together, parts)
@@ -188,7 +188,7 @@ class EventParser:
     def _parse_one(self, index: int, data: EventData, syntax: str, parts: _Parts) -> None:
         try:
             if is_patch(syntax) and isinstance(data, (str, bytes)):
-                patch = Patch.parse(self._dictionary, self.text(data))
+                patch = Patch.parse(self.dictionary, self.text(data))
                 parts.rows[index] = patch.subjects, patch.predicates, patch.objects
                 parts.removed[index] = patch.removed
                 return
@@ -207,9 +207,9 @@ class EventParser:
             return self._intern(triples_to_tuples(data))
         text = self.text(data)
         if syntax == "nt":
-            parsed = native.parse_nquads(self._dictionary, text, quads=False)
+            parsed = native.parse_nquads(self.dictionary, text, quads=False)
             return parsed.subjects, parsed.predicates, parsed.objects
-        quads = parse(self._dictionary, text, syntax) if converted is None else converted.quads(self._dictionary)
+        quads = parse(self.dictionary, text, syntax) if converted is None else converted.quads(self.dictionary)
         if quads.graphs.any():
             raise DataError("an event is a set of triples: it cannot name graphs")
         return quads.subjects, quads.predicates, quads.objects
@@ -217,12 +217,12 @@ class EventParser:
     def text(self, data: str | bytes) -> bytes:
         """Return the text of an event in UTF-8. DataError if it is too large."""
         text = encoded(data)
-        if len(text) > self._max_bytes:
-            raise DataError(f"an event of {len(text)} bytes (max_event_bytes is {self._max_bytes})")
+        if len(text) > self.max_bytes:
+            raise DataError(f"an event of {len(text)} bytes (max_event_bytes is {self.max_bytes})")
         return text
 
     def _intern(self, flat: list[TermTuple]) -> tuple[Ids, Ids, Ids]:
-        ids = self._dictionary.intern_many(flat)
+        ids = self.dictionary.intern_many(flat)
         return ids[0::3].copy(), ids[1::3].copy(), ids[2::3].copy()
 
     # ---- many events per call
@@ -249,7 +249,7 @@ class EventParser:
         try:
             text = b"".join(lines)[1:]
             parsed = native.parse_nquads(
-                self._dictionary, text, quads=False, timestamps=True, strict=False, max_bad=count + 1
+                self.dictionary, text, quads=False, timestamps=True, strict=False, max_bad=count + 1
             )
         except (DataError, MemoryError):
             return None

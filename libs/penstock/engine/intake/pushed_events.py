@@ -1,12 +1,14 @@
 """Prepares the events of one push before the engine takes its lock: converts documents, and maps the messages of a
-stream that has a mapping (ADR 83).
+stream that has a mapping (ADR 83, ADR 84).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.intake.events import BadEvent, checked_time, original_bytes
+import numpy as np
+
+from penstock.engine.intake.events import BadEvent, Events, checked_time, original_bytes
 from penstock.errors import DataError
 from penstock.mapping.message_records import SourceMessage
 from penstock.mapping.stream_mapping import mapped_format
@@ -14,7 +16,8 @@ from penstock.mapping.stream_mapping import mapped_format
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.engine.intake.events import Conversions, EventData, EventParser, Events
+    from penstock.core._native import MappedBatch
+    from penstock.engine.intake.events import Conversions, EventData, EventParser
     from penstock.mapping.stream_mapping import StreamMapping
 
 
@@ -44,7 +47,9 @@ class PushedEvents:
         self.syntax = chosen
         self._flat: list[tuple[object, EventData]] = []
         self._places = []
-        for place, (time, data) in enumerate(events):
+        self._batch = mapping.batch(events, parser.max_bytes)
+        for place in range(len(events)) if self._batch is None else self._batch.declined:
+            time, data = events[place]
             try:
                 made = self._mapped(mapping, time, data)
             except DataError as error:
@@ -57,7 +62,7 @@ class PushedEvents:
         if not isinstance(data, (str, bytes)):
             return [(time, data)]  # triples
         message = SourceMessage(self._parser.text(data), None if time is None else checked_time(time))
-        return [(checked_time(event.time_ms), event.triples) for event in mapping.events(message)]
+        return [(checked_time(event.time_ms), event.triples) for event in mapping.interpreted(message)]
 
     def check(self, mapping: StreamMapping | None) -> None:
         """Raise DataError if the stream now has another mapping."""
@@ -68,10 +73,34 @@ class PushedEvents:
         """Return the valid events and the invalid ones, each with its original text. Call with the engine's lock."""
         if self._places is None:
             return self._parser.parse(self._events, self.syntax, self._conversions)
+        if self._batch is not None and not self._places:
+            return self._of_batch(self._batch), self._bad
         events, bad = self._parser.parse(self._flat, "nt")
         refused = {each.place for each in bad}
-        events.originals = [self._events[n][1] for i, n in enumerate(self._places) if i not in refused]
+        places = [place for i, place in enumerate(self._places) if i not in refused]
+        events.originals = [self._events[place][1] for place in places]
         for each in bad:
             each.place = self._places[each.place]
             each.data = original_bytes(self._events[each.place][1])
+        if self._batch is not None:
+            events = _merged(self._of_batch(self._batch), self._batch.messages, events, np.array(places, np.int64))
         return events, [*self._bad, *bad]
+
+    def _of_batch(self, batch: MappedBatch) -> Events:
+        columns = batch.intern(self._parser.dictionary)
+        return Events(batch.times, batch.counts, *columns, [self._events[n][1] for n in batch.messages.tolist()])
+
+
+def _merged(first: Events, places: np.ndarray, second: Events, second_places: np.ndarray) -> Events:
+    """Return the events of both, in the order of their places."""
+    assert first.counts is not None, "events of a mapping have counts"
+    assert second.counts is not None, "parsed events have counts"
+    order = np.argsort(np.concatenate([places, second_places]), kind="stable")
+    counts = np.concatenate([first.counts, second.counts])
+    starts = np.cumsum(counts) - counts
+    chosen = counts[order]
+    rows = np.repeat(starts[order] - (np.cumsum(chosen) - chosen), chosen) + np.arange(chosen.sum())
+    s, p, o = (np.concatenate(pair)[rows] for pair in ((first.s, second.s), (first.p, second.p), (first.o, second.o)))
+    originals = [*first.originals, *second.originals]
+    times = np.concatenate([first.times, second.times])[order]
+    return Events(times, chosen, s, p, o, [originals[i] for i in order.tolist()])

@@ -1,0 +1,42 @@
+// Reads CSV texts (RFC 4180) whose first line names the columns.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "mapping/program.hpp"
+#include "mapping/text_arena.hpp"
+
+namespace penstock::mapping {
+
+class CsvReader {
+public:
+    explicit CsvReader(const Program& program) : program_(program) {}
+
+    /// Returns the number of rows, which are valid until the next call. Declined if the text is not CSV, or if it is
+    /// one of the rare texts that Python's reader treats in a way of its own.
+    std::size_t read(std::string_view text);
+
+    /// The text of a cell; nothing for a text that means "no value". Declined if there is no such column.
+    std::optional<std::string_view> cell(std::size_t row, std::uint32_t column) const;
+
+private:
+    bool next_row();
+    void next_cell();
+    void quoted_cell();
+    void set_header();
+
+    const Program& program_;
+    const char* at_ = nullptr;
+    const char* end_ = nullptr;
+    bool row_ends_ = false;
+    TextArena unquoted_;
+    std::vector<std::string_view> cells_;  // of all rows, without the header
+    std::vector<std::uint32_t> columns_;   // by number of the name: the column
+    std::size_t width_ = 0;
+};
+
+}  // namespace penstock::mapping
