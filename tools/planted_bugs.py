@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 COPY = ROOT / "build/planted"
 EXEC, EXPR, STORE, STREAM = (f"native/src/{folder}/" for folder in ("exec", "expr", "store", "stream"))
-BUGS = {  # name -> file, what it has, what the bug has
+BUGS: dict[str, tuple[str, ...]] = {  # name -> file, what it has, what the bug has, what else it has, …
     "window: expired edges are not recorded": (
         STREAM + "window_index.cpp",
         "if (recording_) changes_.removed.push_back",
@@ -41,6 +41,8 @@ BUGS = {  # name -> file, what it has, what the bug has
         EXEC + "delta_plan.cpp",
         "bound.insert(step.binds.begin(), step.binds.end());",
         "Slots known = bound;",
+        "placed_ = placed_ && pending.empty();",  # else the chain is not maintained
+        "",
     ),
     "UNION: the second input does not change": (
         EXEC + "delta_plan.cpp",
@@ -104,12 +106,14 @@ def _run(*command: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(command, cwd=COPY, env=os.environ | variables, capture_output=True, check=False)
 
 
-def _found(source: str, sound: str, planted: str) -> bool:
+def _found(source: str, *replacements: str) -> bool:
     file = COPY / source
-    text = file.read_text()
-    if text.count(sound) != 1:
-        raise SystemExit(f"{source} no longer has once: {sound}")
-    file.write_text(text.replace(sound, planted))
+    text = bug = file.read_text()
+    for sound, planted in zip(replacements[::2], replacements[1::2], strict=True):
+        if text.count(sound) != 1:
+            raise SystemExit(f"{source} no longer has once: {sound}")
+        bug = bug.replace(sound, planted)
+    file.write_text(bug)
     try:
         built = _run("native/build.sh", "module", PYTHON=sys.executable)
         if built.returncode:
@@ -123,6 +127,7 @@ def _found(source: str, sound: str, planted: str) -> bool:
 def main() -> None:
     """Plant each bug, or those whose names are given."""
     for name in ("libs", "services", "schemas", "native", "tests", "examples"):
+        shutil.rmtree(COPY / name, ignore_errors=True)  # of an earlier run
         shutil.copytree(ROOT / name, COPY / name, symlinks=True, dirs_exist_ok=True)
     for name in ("CMakeLists.txt", "pyproject.toml", "README.md"):
         shutil.copy2(ROOT / name, COPY / name)

@@ -255,13 +255,13 @@ private:
         empty_ = groups_->size() - full_.size();
     }
 
+    OperatorPtr in_;
     const Schema seed_;
     std::vector<Slot> keys_, hidden_;
     std::vector<int> key_columns_, seed_columns_;
     std::vector<std::unique_ptr<Aggregate>> aggregates_;
     std::vector<RemovableAggregate*> removables_;  // those from which rows can be removed
     bool implicit_ = false;
-    OperatorPtr in_;
     Run* run_ = nullptr;
     Sink* out_ = nullptr;
     std::optional<KeyTable> groups_{std::in_place};
