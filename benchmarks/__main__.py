@@ -26,6 +26,7 @@ ALL = (
     "macro.lubm",
     "macro.lubm_json",
     "macro.updates",
+    "macro.mapping",
     "macro.citybench",
     "macro.memory",
     "macro.kafka_ingest",
