@@ -63,9 +63,9 @@ class _Loop:
         engine.declare_stream(_STREAM, timing="all")
         users = pa.array([f"http://example.org/user/{i}" for i in range(members)])
         self._dictionary = engine._runtime.core.dictionary
-        self._posted = self._kept([_POSTED])[0]
-        self._posts = self._kept([f"http://example.org/post/{i}" for i in range(POSTS)])
-        self._users = self._kept(users.to_pylist())  # known before, as the vertices of a stored graph are
+        self._posted = self._permanent([_POSTED])[0]
+        self._posts = self._permanent([f"http://example.org/post/{i}" for i in range(POSTS)])
+        self._users = self._permanent(users.to_pylist())  # known before, as the vertices of a stored graph are
         self._set = engine.register_set(_TEXT.format(operator), report="nonempty")
         gc.collect()
         began = time.perf_counter()
@@ -126,7 +126,7 @@ class _Loop:
         found = Counter(zip(keys, (self._dictionary.find(1, post) for post in rows), strict=True))
         check(found == Counter(expected), True, f"{len(expected)} rows of the last step, {found.total()} found")
 
-    def _kept(self, iris: list[str]) -> Any:
+    def _permanent(self, iris: list[str]) -> Any:
         ids = self._dictionary.intern_many([(1, iri, "", "") for iri in iris])
         self._dictionary.keep(ids)
         return ids

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from penstock.core import _native as native
     from penstock.engine.intake.streams import LiveStream
-    from penstock.engine.oneshot.one_shot import Texts
+    from penstock.engine.oneshot.texts import Texts
     from penstock.engine.runtime import Runtime
     from penstock.engine.standing.groups import Cohort, Group, Member
     from penstock.event_time.gaps import Gap

@@ -13,7 +13,7 @@ from penstock.wire import QueryRegistration
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from penstock.engine.oneshot.one_shot import Texts
+    from penstock.engine.oneshot.texts import Texts
     from penstock.event_time.gaps import Gap
     from penstock.log.topics import TopicNames
     from penstock.replication.replica import EngineReplica, Registration

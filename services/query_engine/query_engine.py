@@ -20,7 +20,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.engine.oneshot.one_shot import OneShot, Texts
+from penstock.engine.oneshot.one_shot import OneShot
+from penstock.engine.oneshot.texts import Texts
 from penstock.engine.standing.query_status import QueryStatus, status_of
 from penstock.errors import UnavailableError
 from penstock.log import Partition

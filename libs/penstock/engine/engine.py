@@ -36,7 +36,8 @@ from penstock.engine.intake.rejected_events import DeadLetter
 from penstock.engine.limits import MAX_TIME_MS, Limits
 from penstock.engine.oneshot.explaining import explain
 from penstock.engine.oneshot.local_documents import checked_directory
-from penstock.engine.oneshot.one_shot import OneShot, Texts
+from penstock.engine.oneshot.one_shot import OneShot
+from penstock.engine.oneshot.texts import Texts
 from penstock.engine.oneshot.updating import UpdateRun, data_change
 from penstock.engine.sets import set_changes
 from penstock.engine.sets.query_set import QuerySet, SetOperations
@@ -49,6 +50,7 @@ from penstock.engine.stored_graph import LocalGraph
 from penstock.errors import (
     DataError,
     PenstockError,
+    QueryError,
     StorageError,
     UnboundedStorageWarning,
     UnknownStreamError,
@@ -78,6 +80,7 @@ if TYPE_CHECKING:
     from penstock.engine.intake.streams import LiveStream
     from penstock.engine.runtime import Runtime, Skip
     from penstock.engine.standing.groups import Member
+    from penstock.query.ir import Update
     from penstock.rdf.terms import RdflibTerm
 
 _log = logging.getLogger("penstock.engine")
@@ -218,11 +221,19 @@ class Engine:
         being durable; the engine then refuses changes until a checkpoint succeeds.
         """
         dataset = dataset_of(default_graphs, named_graphs)
-        update = update_with(as_update(self._texts.parse(text, base)), dataset)
+        bound = self._texts.bound_update(text, base) if dataset is None else None
+        if bound is not None:
+            try:
+                return self._update(bound, base)
+            except QueryError:  # before any change; its position is one of another text
+                pass
+        return self._update(update_with(as_update(self._texts.parse(text, base)), dataset), base)
+
+    def _update(self, update: Update, base: str | None) -> UpdateReport:
         if self._load_directory is None:
             check_supported(update)
         if is_data(update):
-            with self._change(lambda: self._entry("update", {"text": text, "base": base})) as runtime:
+            with self._change(lambda: self._entry("update", {"text": update.text, "base": base})) as runtime:
                 return data_change(runtime.core.dictionary, update).commit(runtime.core)
         run = UpdateRun(self._opened().core, self._one_shot, update, load_directory=self._load_directory)
         with self._change(lambda: self._effect(run)) as runtime:

@@ -10,7 +10,8 @@ import numpy as np
 from penstock.core import _native as native
 from penstock.engine.intake.graph_change import GraphChange, distinct
 from penstock.engine.oneshot.failed_frames import clear_locals
-from penstock.engine.oneshot.one_shot import OneShot, Texts
+from penstock.engine.oneshot.one_shot import OneShot
+from penstock.engine.oneshot.texts import Texts
 from penstock.engine.oneshot.updating import UpdateRun
 from penstock.errors import DataPlaneError
 from penstock.query.protocol_dataset import update_with

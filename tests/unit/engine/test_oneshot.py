@@ -44,7 +44,7 @@ def test_a_text_asked_again_is_neither_parsed_nor_planned_again(bench, monkeypat
     bench.engine.update("INSERT DATA { <urn:a> <urn:p> <urn:b> }")
     text = "SELECT * WHERE { <urn:a> ?p ?o }"
     assert len(bench.engine.query(text)) == 1
-    monkeypatch.setattr("penstock.engine.oneshot.one_shot.parse", None)
+    monkeypatch.setattr("penstock.engine.oneshot.texts.parse", None)
     monkeypatch.setattr("penstock.engine.oneshot.one_shot.make_plan", None)
     assert len(bench.engine.query(text)) == 1
 

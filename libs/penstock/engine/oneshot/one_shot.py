@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -10,71 +9,35 @@ from cachetools import LRUCache
 
 from penstock.core import _native as native
 from penstock.engine.answers.answer_values import Solutions, Triples, publish
+from penstock.engine.oneshot.asked_query import AskedQuery
 from penstock.engine.oneshot.drawn_plan import drawn
-from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, Planned, make_plan
+from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, make_plan
 from penstock.engine.oneshot.failed_frames import clear_locals
-from penstock.errors import DataPlaneError, LimitError
+from penstock.engine.oneshot.generic_plans import GenericPlans
+from penstock.engine.oneshot.texts import CACHED_TEXT
+from penstock.errors import DataPlaneError, LimitError, QueryError
 from penstock.query.ir import Form
-from penstock.query.parser import parse
+from penstock.query.prepared import BoundQuery
 from penstock.query.protocol_dataset import query_with
 from penstock.query.resolve import as_query, error_at
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import rdflib
 
     from penstock.core._native import Ids
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.streams import Streams
-    from penstock.engine.limits import Limits
+    from penstock.engine.oneshot.generic_plans import Seed
+    from penstock.engine.oneshot.texts import Texts
     from penstock.query.ir import ContinuousQuery, Dataset, Statement
 
     _Key: TypeAlias = tuple[str, str | None, Dataset | None]
     """A text, its base, and the dataset that replaces the one in the text."""
 
 _MAX_RETRIES = 3  # maximum number of retries of a query after failures of stores
-_CACHED_TEXT = 1 << 16  # maximum length of a cached text, in characters
-_REPLAN_EVERY = 64  # number of uses of a plan between two checks of the statistics
 _TIME_EVERY = 16  # number of uses of a plan between two executions whose times are measured
-
-
-class Texts:
-    """A cache of parsed texts. Long texts are not cached. May be used from any thread."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._cache: LRUCache[tuple[str, str | None], Statement] = LRUCache(limits.text_cache)
-        self._caching = Lock()
-
-    def parse(self, text: str, base: str | None, *, accepted: bool = False) -> Statement:
-        """Return the parsed statement. QueryError if the text is invalid. `accepted`: the text was accepted before, at
-        its registration, so limits on planning do not apply again.
-        """
-        with self._caching:
-            found = self._cache.get((text, base))
-        if found is not None:
-            return found
-        statement = parse(text, base, limits=self._limits, accepted=accepted)
-        if len(text) <= _CACHED_TEXT:
-            with self._caching:
-                self._cache[text, base] = statement
-        return statement
-
-
-@dataclass(slots=True)
-class _Asked:
-    """A one-shot query, its plan, the number of its uses, and the figures of the last execution. `timed`: the profile
-    of the last execution of `planned` whose times were measured. `permanent`: whether the ids of all constants are
-    permanent, so that they need no further check. `variables`, `slots`: the names and slots of the answer's columns.
-    """
-
-    query: ContinuousQuery
-    variables: tuple[str, ...]
-    planned: Planned
-    slots: tuple[int, ...]
-    uses: int = 0
-    last_run: tuple[Planned, native.Profile, native.Profile] | None = None  # perhaps with an earlier plan of the text
-    timed: native.Profile | None = None
-    permanent: bool = False
 
 
 class OneShot:
@@ -84,7 +47,8 @@ class OneShot:
         self._core = core
         self._streams = streams
         self._texts = texts
-        self._plans: LRUCache[_Key, _Asked] = LRUCache(core.limits.plan_cache)
+        self._plans: LRUCache[_Key, AskedQuery] = LRUCache(core.limits.plan_cache)
+        self._generic = GenericPlans(core, streams)
         self._caching = Lock()
 
     def query(
@@ -101,24 +65,28 @@ class OneShot:
         """
         key = text, base, dataset
         known = self._known(key)
-        ir = query_with(_one_shot(self._texts.parse(text, base)), dataset) if known is None else known.query
+        bound = self._texts.bound_query(text, base) if known is None and dataset is None else None
         # Acquire the lease before any constant is interned, so that it also retains the constants.
         lease = self._core.dictionary.lease()
-        asked, result = self._run(ir, key, known, timeout_s, memory_mb)
-        if ir.form is Form.ASK:
+        asked, result = self._run(lambda view: self._ask(key, known, bound, view), timeout_s, memory_mb)
+        if asked.query.form is Form.ASK:
             return result.rows > 0
         columns = result.columns(asked.slots)
-        if ir.form is Form.SELECT:
+        if asked.query.form is Form.SELECT:
             return Solutions(asked.variables, columns, result.rows, result.local, lease)
         return Triples(columns, result.rows, result.local, lease).graph()
 
-    def solutions(self, ir: ContinuousQuery, source: native.Source) -> tuple[tuple[Ids, ...], int]:
+    def solutions(self, query: ContinuousQuery | BoundQuery, source: native.Source) -> tuple[tuple[Ids, ...], int]:
         """Return the columns of a SELECT over `source`, as ids of the dictionary, and the number of its solutions. The
         caller must hold a lease of the dictionary. LimitError if the query exceeds the engine's limits.
         """
-        planned = make_plan(ir, EngineCatalogue(self._core, self._streams, stored=source), grouped=False)
-        asked = _asked(ir, planned)
-        result = self._execute(asked, source, None, None)
+        seed: Seed = ()
+        if isinstance(query, BoundQuery):
+            asked, seed = self._generic.find(query, source)
+        else:
+            catalogue = EngineCatalogue(self._core, self._streams, stored=source)
+            asked = AskedQuery.of(query, make_plan(query, catalogue, grouped=False))
+        result = self._execute(asked, seed, source, None, None)
         return publish(result.columns(asked.slots), result.local), result.rows
 
     def explain(self, ir: ContinuousQuery, base: str | None) -> str:
@@ -134,13 +102,11 @@ class OneShot:
 
     def _run(
         self,
-        ir: ContinuousQuery,
-        key: _Key,
-        known: _Asked | None,
+        ask: Callable[[native.Source], tuple[AskedQuery, Seed]],
         timeout_s: float | None,
         memory_mb: int | None,
-    ) -> tuple[_Asked, native.Result]:
-        """Execute a query. After the failure of a store, retry on a new view.
+    ) -> tuple[AskedQuery, native.Result]:
+        """Execute the plan that `ask` finds for a view. After the failure of a store, retry on a new view.
 
         The view is created before the ids of constants are looked up. A constant that has no id then does not occur in
         the view.
@@ -149,8 +115,8 @@ class OneShot:
         while True:
             view = self._core.store.view()
             try:
-                asked = self._asked(ir, key, known, view)
-                return asked, self._execute(asked, view, timeout_s, memory_mb)
+                asked, seed = ask(view)
+                return asked, self._execute(asked, seed, view, timeout_s, memory_mb)
             except BaseException as error:
                 del view  # an error may live long, and must not retain the view
                 clear_locals(error)
@@ -161,8 +127,21 @@ class OneShot:
                     self._core.store.give_up(error)
                     raise
 
+    def _ask(
+        self, key: _Key, known: AskedQuery | None, bound: BoundQuery | None, view: native.Source
+    ) -> tuple[AskedQuery, Seed]:
+        """Return a query with its plan, and the plan's input."""
+        if bound is not None:
+            try:
+                return self._generic.find(bound, view)
+            except QueryError:  # its position is one of the first text
+                pass
+        text, base, dataset = key
+        ir = query_with(_one_shot(self._texts.parse(text, base)), dataset) if known is None else known.query
+        return self._asked(ir, key, known, view), ()
+
     def _execute(
-        self, asked: _Asked, view: native.Source, timeout_s: float | None, memory_mb: int | None
+        self, asked: AskedQuery, seed: Seed, view: native.Source, timeout_s: float | None, memory_mb: int | None
     ) -> native.Result:
         limits, core = self._core.limits, self._core
         profile = native.Profile()  # one per execution, because several threads may execute the same text at once
@@ -176,6 +155,7 @@ class OneShot:
                 core.store.labels,
                 core.dictionary,
                 [view],
+                seed,
                 now_ms=core.clock(),
                 timeout_s=limits.query_timeout_s if timeout_s is None else timeout_s,
                 memory_bytes=(limits.evaluation_memory_mb if memory_mb is None else memory_mb) << 20,
@@ -183,7 +163,7 @@ class OneShot:
                 foreign=core.foreign,
                 profile=profile,
                 forker=core.forker(view, asked.planned.physical),
-                absent=core.absent([asked.planned.constant_ids]) if core.dictionary.partial else (),
+                absent=core.absent([asked.planned.constant_ids, *seed[1:]]) if core.dictionary.partial else (),
             )
         except MemoryError as error:
             raise LimitError("the query ran out of memory") from error
@@ -192,48 +172,30 @@ class OneShot:
             asked.last_run = asked.planned, profile, timed
         return result
 
-    def _asked(self, ir: ContinuousQuery, key: _Key, asked: _Asked | None, view: native.Source) -> _Asked:
+    def _asked(self, ir: ContinuousQuery, key: _Key, asked: AskedQuery | None, view: native.Source) -> AskedQuery:
         """Return the plan of a query. Replans if the statistics have changed too much, or if a constant has another id
         now.
 
         The id of a constant can change if no stored data contains the constant: the dictionary may have dropped the
         term, and assigned its id to another term.
         """
-        if asked is not None and self._holds(asked, view):
+        if asked is not None and asked.holds(self._core, self._streams, view):
             return asked
         planned = make_plan(ir, EngineCatalogue(self._core, self._streams, stored=view), grouped=False)
         last_run = None if asked is None else asked.last_run
-        asked = _asked(ir, planned)
+        asked = AskedQuery.of(ir, planned)
         asked.last_run = last_run
-        if len(ir.text) <= _CACHED_TEXT:
+        if len(ir.text) <= CACHED_TEXT:
             with self._caching:
                 self._plans[key] = asked
         return asked
 
-    def _known(self, key: _Key) -> _Asked | None:
+    def _known(self, key: _Key) -> AskedQuery | None:
         with self._caching:
             try:
                 return self._plans[key]
             except KeyError:
                 return None
-
-    def _holds(self, asked: _Asked, view: native.Source | None) -> bool:
-        if asked.planned.blind:
-            return False
-        asked.uses += 1
-        if not asked.permanent:
-            for term, term_id in asked.planned.constants.items():
-                if self._core.term_id(term) != term_id:
-                    return False
-            asked.permanent = self._core.dictionary.touch(asked.planned.constant_ids)
-        if asked.uses % _REPLAN_EVERY:
-            return True
-        return not asked.planned.physical.replan_needed(EngineCatalogue(self._core, self._streams, stored=view))
-
-
-def _asked(query: ContinuousQuery, planned: Planned) -> _Asked:
-    names = tuple(variable.name for variable in query.variables)
-    return _Asked(query, names, planned, tuple(slot for _, slot in planned.physical.outputs))
 
 
 def _one_shot(statement: Statement) -> ContinuousQuery:

@@ -16,6 +16,7 @@ from penstock.errors import DataError
 from penstock.query.algebra.tree import Bgp, BlankNode, Graph, Iri, Literal, Project, Triple, Variable
 from penstock.query.catalogue import STORED_GRAPH
 from penstock.query.ir import ChangeData, ChangeGraph, ContinuousQuery, Form, LoadDocument, Modify, TransferGraph
+from penstock.query.prepared import BoundModify
 from penstock.query.supported_updates import error_in
 from penstock.rdf.id_layout import TAG_BLANK, TAG_IRI, TAG_SHIFT
 from penstock.rdf.parsing import parse
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.engine.stored_graph import Columns
     from penstock.query.algebra.tree import Node, Term
     from penstock.query.ir import Operation, Quad, Update
+    from penstock.query.prepared import BoundQuery
 
 _S, _P, _O, _G = (Variable(name) for name in "spog")
 _TRIPLES = Bgp((Triple(_S, _P, _O),))
@@ -130,7 +132,8 @@ class UpdateRun:
         return GraphChange()
 
     def _modify(self, operation: Modify) -> GraphChange:
-        found, rows = self._solutions(operation.query)
+        bound = operation.bound if isinstance(operation, BoundModify) else None
+        found, rows = self._solutions(operation.query, bound)
         blanks: dict[str, Ids] = {}
         removed, added = (
             joined([self._instances(quad, found, rows, blanks) for quad in template]) if rows else NO_QUADS
@@ -211,9 +214,11 @@ class UpdateRun:
             self._pending.clear()
         return self._view
 
-    def _solutions(self, query: ContinuousQuery) -> tuple[dict[str, Ids], int]:
-        """Return the columns of a query by variable, and the number of its solutions."""
-        columns, rows = self.one_shot.solutions(query, self._source())
+    def _solutions(self, query: ContinuousQuery, bound: BoundQuery | None = None) -> tuple[dict[str, Ids], int]:
+        """Return the columns of a query by variable, and the number of its solutions. `bound`: the query to execute in
+        place of `query`.
+        """
+        columns, rows = self.one_shot.solutions(bound or query, self._source())
         return dict(zip((variable.name for variable in query.variables), columns, strict=True)), rows
 
     def _has_triples(self, graph: Iri | None) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids
     from penstock.engine.answers.unpolled import Unpolled
     from penstock.engine.intake.streams import LiveStream
-    from penstock.engine.sets.set_member import SetMember
+    from penstock.engine.sets.step_queue import StepQueue
     from penstock.engine.windows.window_contents import WindowPool
     from penstock.query.set_templates import SetTemplate
 
@@ -107,6 +107,13 @@ class SetCohort(Cohort):
         self._added, self._removed, self._count = [], [], 0
 
 
+class SetOwner(Member):
+    """What the group of a query set needs of the set."""
+
+    key: tuple[str, ...]
+    result_queue: StepQueue
+
+
 class SetGroup(Group):
     """The group of a query set. `owner`: the set. The group has no cohort as long as the set has no members."""
 
@@ -115,7 +122,7 @@ class SetGroup(Group):
     ) -> None:
         super().__init__(set_template.template, streams, incarnation, unpolled)
         self.set_template = set_template
-        self.owner: SetMember
+        self.owner: SetOwner
 
     def new_cohort(self, number: int) -> SetCohort:
         """Return a new cohort, whose results the set consumes."""

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.core import _native as native
-from penstock.engine.sets.set_groups import SetCohort
+from penstock.engine.sets.set_groups import SetCohort, SetOwner
 from penstock.engine.sets.step_queue import StepQueue
 from penstock.engine.sets.steps import TRIPLE
-from penstock.engine.standing.groups import Cohort, Member
 from penstock.errors import DataError
 from penstock.query.algebra.tree import Iri, Literal
 from penstock.query.ir import Form
@@ -24,12 +23,13 @@ if TYPE_CHECKING:
     from penstock.engine.answers.result_queue import ResultQueue
     from penstock.engine.sets.set_groups import SetGroup
     from penstock.engine.sets.set_members import MemberColumns
+    from penstock.engine.standing.groups import Cohort, Member
     from penstock.query.ir import ContinuousQuery
     from penstock.query.set_templates import SetTemplate
     from penstock.query.templates import Constant
 
 
-class SetMember(Member):
+class SetMember(SetOwner):
     """A query set. `key`: the names of the columns that identify a member. `key_types`: the types of their values, ""
     as long as there was no member. `index`: from the key to the number of a member. `constants`: those of a member, for
     estimates.

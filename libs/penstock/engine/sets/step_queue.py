@@ -9,7 +9,7 @@ from penstock.engine.sets.steps import Step
 
 if TYPE_CHECKING:
     from penstock.engine.answers.result_blocks import Block, BlockLog
-    from penstock.engine.sets.set_member import SetMember
+    from penstock.engine.sets.steps import KeyedSet
 
 
 class StepQueue(ResultQueue):
@@ -19,7 +19,7 @@ class StepQueue(ResultQueue):
     Callers hold the engine's lock, because an evaluation of the set appends to several logs.
     """
 
-    _member: SetMember
+    _member: KeyedSet
 
     def take(self, limit: int | None = None) -> list[Step]:  # type: ignore[override]
         """Remove and return pending steps, at most `limit` of them (None: all), in order of time."""

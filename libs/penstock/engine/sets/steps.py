@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.engine.answers.arrow_terms import term_column
+from penstock.engine.answers.membership import Recipient
 from penstock.engine.answers.result_blocks import Evaluation
 from penstock.engine.sets.cells import key_column, key_ids
 from penstock.engine.sets.set_members import SetMembership
@@ -17,14 +18,27 @@ if TYPE_CHECKING:
     import rdflib
     from numpy.typing import NDArray
 
-    from penstock.core._native import Ids
+    from penstock.core._native import Dictionary, Ids, LocalTerms
     from penstock.engine.answers.answer_values import Solutions
     from penstock.engine.answers.result_blocks import Block, Bounds
-    from penstock.engine.sets.set_member import SetMember
     from penstock.errors import PenstockError
 
 TRIPLE = ("subject", "predicate", "object")
 """Names of the columns of a CONSTRUCT or DESCRIBE."""
+
+
+class KeyedSet(Recipient, Protocol):
+    """What a step needs of its query set. `key`, `key_types`: the names of the columns of the key, and the types of
+    their values.
+    """
+
+    key: tuple[str, ...]
+    key_types: list[str]
+    dictionary: Dictionary
+    terms: LocalTerms
+
+    def text_kind(self, name: str) -> int:
+        """Return whether text in a column is an IRI or a string."""
 
 
 class Step:
@@ -34,7 +48,7 @@ class Step:
     member whose evaluation has failed is in `errors` and has no rows; the other members are not affected.
     """
 
-    def __init__(self, owner: SetMember, blocks: list[Block]) -> None:
+    def __init__(self, owner: KeyedSet, blocks: list[Block]) -> None:
         self.query = owner.name
         self._key, self._types, self._terms = owner.key, tuple(owner.key_types), owner.terms
         self._text_kinds, self._dictionary = tuple(map(owner.text_kind, owner.key)), owner.dictionary

@@ -1,0 +1,58 @@
+"""A plan that several executions of one-shot queries share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, Planned
+
+if TYPE_CHECKING:
+    from penstock.core import _native as native
+    from penstock.engine.engine_core import EngineCore
+    from penstock.engine.intake.streams import Streams
+    from penstock.query.ir import ContinuousQuery
+
+_REPLAN_EVERY = 64  # number of uses of a plan between two checks of the statistics
+
+
+@dataclass(slots=True)
+class AskedQuery:
+    """A one-shot query, its plan, the number of its uses, and the figures of the last execution. `timed`: the profile
+    of the last execution of `planned` whose times were measured. `permanent`: whether the ids of all constants are
+    permanent, so that they need no further check. `variables`, `slots`: the names and slots of the answer's columns.
+    """
+
+    query: ContinuousQuery
+    variables: tuple[str, ...]
+    planned: Planned
+    slots: tuple[int, ...]
+    uses: int = 0
+    last_run: tuple[Planned, native.Profile, native.Profile] | None = None  # perhaps with an earlier plan of the text
+    timed: native.Profile | None = None
+    permanent: bool = False
+
+    @classmethod
+    def of(cls, query: ContinuousQuery, planned: Planned) -> AskedQuery:
+        """Return a query with its plan."""
+        names = tuple(variable.name for variable in query.variables)
+        return cls(query, names, planned, tuple(slot for _, slot in planned.physical.outputs))
+
+    def holds(self, core: EngineCore, streams: Streams, view: native.Source) -> bool:
+        """Return whether the plan is still right for an execution on `view`. Counts the execution.
+
+        The plan is wrong if a constant has another id now. The id of a constant can change if no stored data contains
+        the constant: the dictionary may have dropped the term, and assigned its id to another term. Some executions
+        also check the statistics.
+        """
+        if self.planned.blind:
+            return False
+        self.uses += 1
+        if not self.permanent:
+            for term, term_id in self.planned.constants.items():
+                if core.term_id(term) != term_id:
+                    return False
+            self.permanent = core.dictionary.touch(self.planned.constant_ids)
+        if self.uses % _REPLAN_EVERY:
+            return True
+        return not self.planned.physical.replan_needed(EngineCatalogue(core, streams, stored=view))

@@ -1,0 +1,100 @@
+"""Generic plans: plans of prepared queries, which take the constants as a row of input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from cachetools import LRUCache
+
+from penstock.core import _native as native
+from penstock.engine.oneshot.asked_query import AskedQuery
+from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, make_plan
+
+if TYPE_CHECKING:
+    from penstock.core._native import Ids
+    from penstock.engine.engine_core import EngineCore
+    from penstock.engine.intake.streams import Streams
+    from penstock.query.prepared import BoundQuery, PreparedQuery
+    from penstock.query.templates import Constant
+
+    _Degree: TypeAlias = tuple[int, int, int, int, int]
+    """A vertex or a parameter, a graph, a predicate, a direction, and the number of neighbours."""
+
+Seed: TypeAlias = "tuple[Ids, ...]"
+"""The row that a plan reads: the number of the member, and the ids of the parameters."""
+
+_FACTOR = 4  # degrees that differ by a larger factor may favour another plan
+_FLOOR = 64  # below this degree, the plan does not matter
+_MEMBER = np.zeros(1, np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Generic:
+    """A plan, and the degrees of its parameters by which it was chosen."""
+
+    asked: AskedQuery
+    degrees: tuple[_Degree, ...]
+
+
+class _RecordingCatalogue(EngineCatalogue):
+    """Records the degrees that the planner has asked for."""
+
+    def __init__(self, core: EngineCore, streams: Streams, stored: native.Source) -> None:
+        super().__init__(core, streams, stored=stored)
+        self.degrees: list[_Degree] = []
+
+    def degree(self, source: int, vertex: int, graph: int, predicate: int, direction: int) -> int:
+        found = super().degree(source, vertex, graph, predicate, direction)
+        self.degrees.append((vertex, graph, predicate, direction, found))
+        return found
+
+
+class GenericPlans:
+    """A cache of generic plans. May be used from any thread.
+
+    A generic plan is chosen for the constants of the first text. It serves a text if its constants have about as many
+    neighbours; otherwise, the text gets a plan of its own (as PostgreSQL chooses between generic and custom plans).
+    """
+
+    def __init__(self, core: EngineCore, streams: Streams) -> None:
+        self._core = core
+        self._streams = streams
+        self._plans: LRUCache[PreparedQuery, _Generic] = LRUCache(core.limits.plan_cache)
+        self._caching = Lock()
+
+    def find(self, bound: BoundQuery, view: native.Source) -> tuple[AskedQuery, Seed]:
+        """Return a query with a plan for its execution on a view, and the plan's input. QueryError if there is no plan.
+        The caller must hold a lease of the dictionary that is older than the call.
+        """
+        ids = [self._core.term_id(constant) for constant in bound.constants]
+        seed = _MEMBER, *(np.array((term_id,), np.uint64) for term_id in ids)
+        with self._caching:
+            generic = self._plans.get(bound.prepared)
+        if generic is None or not generic.asked.holds(self._core, self._streams, view):
+            generic = self._plan(bound, bound.prepared.sample, view)
+            with self._caching:
+                self._plans[bound.prepared] = generic
+        if self._serves(generic, ids, view):
+            return generic.asked, seed
+        return self._plan(bound, bound.constants, view).asked, seed
+
+    def _plan(self, bound: BoundQuery, sample: tuple[Constant, ...], view: native.Source) -> _Generic:
+        catalogue, template = _RecordingCatalogue(self._core, self._streams, view), bound.prepared.template
+        planned = make_plan(template, catalogue, grouped=True, sample=sample)
+        parameters = {catalogue.term_id(constant): i for i, constant in enumerate(sample)}
+        degrees = [(parameters[v], g, p, d, n) for v, g, p, d, n in catalogue.degrees if v in parameters]
+        return _Generic(AskedQuery.of(template.query, planned), tuple(degrees))
+
+    def _serves(self, generic: _Generic, ids: list[int], view: native.Source) -> bool:
+        """Return whether the constants have about as many neighbours in the view as those of the first text."""
+        labels = self._core.store.labels
+        for parameter, graph, predicate, direction, degree in generic.degrees:
+            label = labels.label(graph, predicate)
+            found = native.source_degree(view, ids[parameter], label, direction) if label else 0
+            low, high = sorted((max(found, _FLOOR), max(degree, _FLOOR)))
+            if high > low * _FACTOR:
+                return False
+        return True

@@ -1,0 +1,105 @@
+"""The texts that an engine has parsed, and the patterns that it has prepared (docs/adr/0088-prepared-texts.md)."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, TypeAlias
+
+from cachetools import LRUCache
+
+from penstock.query.ir import Update
+from penstock.query.normalized_text import normalize
+from penstock.query.parser import parse
+from penstock.query.prepared import PreparedText, prepare
+
+if TYPE_CHECKING:
+    from penstock.engine.limits import Limits
+    from penstock.query.ir import Statement
+    from penstock.query.normalized_text import Normalized
+    from penstock.query.prepared import BoundQuery
+
+    _Key: TypeAlias = tuple[str, str | None, tuple[str, ...]]
+    """A pattern, a base, and the fixed constants."""
+
+CACHED_TEXT = 1 << 16
+"""Maximum length of a cached text, in characters."""
+
+
+class Texts:
+    """A cache of parsed texts, and of prepared texts. A text is prepared if an earlier one differs from it only in
+    parameters. Long texts are not cached. May be used from any thread.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._cache: LRUCache[tuple[str, str | None], Statement] = LRUCache(limits.text_cache)
+        self._fixed: LRUCache[tuple[str, str | None], tuple[int, ...] | None] = LRUCache(limits.text_cache)
+        self._prepared: LRUCache[_Key, PreparedText | None] = LRUCache(limits.text_cache)
+        self._bound: LRUCache[tuple[str, str | None], None] = LRUCache(limits.text_cache)  # texts of bound queries
+        self._caching = Lock()
+
+    def parse(self, text: str, base: str | None, *, accepted: bool = False) -> Statement:
+        """Return the parsed statement. QueryError if the text is invalid. `accepted`: the text was accepted before, at
+        its registration, so limits on planning do not apply again.
+        """
+        with self._caching:
+            found = self._cache.get((text, base))
+        if found is not None:
+            return found
+        statement = parse(text, base, limits=self._limits, accepted=accepted)
+        if len(text) <= CACHED_TEXT:
+            with self._caching:
+                self._cache[text, base] = statement
+        return statement
+
+    def bound_query(self, text: str, base: str | None) -> BoundQuery | None:
+        """Return the prepared query of a one-shot query's text, with the constants of the text. None if there is none,
+        or if the text itself is repeated: a plan of its own is faster then.
+        """
+        with self._caching:
+            if (text, base) in self._cache or (text, base) in self._bound:
+                return None
+        bound = self._bind(text, base)
+        if bound is None or isinstance(bound, Update):
+            return None
+        with self._caching:
+            self._bound[text, base] = None
+        return bound
+
+    def bound_update(self, text: str, base: str | None) -> Update | None:
+        """Return an update whose patterns are bound queries. None if the pattern of its text is not prepared."""
+        bound = self._bind(text, base)
+        return bound if isinstance(bound, Update) else None
+
+    def _bind(self, text: str, base: str | None) -> BoundQuery | Update | None:
+        normalized = normalize(text)
+        if normalized is None:
+            return None
+        pattern = normalized.pattern, base
+        with self._caching:
+            if pattern not in self._fixed:
+                self._fixed[pattern] = None  # the first text of the pattern
+                return None
+            fixed = self._fixed[pattern]
+            key = None if fixed is None else (*pattern, tuple([normalized.constants[number] for number in fixed]))
+            if key is not None:
+                if key not in self._prepared:
+                    self._prepared[key] = None  # the first text with these fixed constants
+                    return None
+                prepared = self._prepared[key]
+                if prepared is not None:
+                    return prepared.bind(text, normalized.constants)
+        self._prepare(text, base, normalized)
+        return None
+
+    def _prepare(self, text: str, base: str | None, normalized: Normalized) -> None:
+        """Prepare a text. QueryError if the text is invalid."""
+        prepared = prepare(text, normalized, self.parse(text, base))
+        if prepared is None:
+            return
+        pattern = normalized.pattern, base
+        fixed = tuple([normalized.constants[number] for number in prepared.fixed])
+        with self._caching:
+            if self._fixed.get(pattern) in (None, prepared.fixed):
+                self._fixed[pattern] = prepared.fixed
+                self._prepared[*pattern, fixed] = prepared

@@ -1,0 +1,98 @@
+"""Normalized texts: a text without its constants, by which texts that differ only in constants are recognized.
+
+The constants are IRIs, local parts of prefixed names, strings and unsigned numbers. A text is normalized only if it is
+short and every constant is *plain*: the lexer reads it as one token of the same kind, whatever stands beside it. Texts
+with comments, escapes or long strings are not normalized.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_LONGEST = 1 << 12  # maximum length of a normalized text, in characters
+_MOST = 128  # maximum number of its constants
+
+_END = r"(?=[\s;,)}\]]|\.[\s}]|\Z)"
+_CONSTANT = re.compile(
+    r"""(<[A-Za-z][A-Za-z0-9+.-]*:[^<>"{}|^`\\\x00-\x20]*>"""
+    rf"""|(?<![_?$<])(?<=:)[A-Za-z0-9_][A-Za-z0-9_-]*{_END}"""
+    r"""|"[^"\\\n\r]*"|'[^'\\\n\r]*'"""
+    rf"""|(?<![\w?$:.+@^%-])(?:[0-9]+(?:\.[0-9]+)?){_END})""",
+    re.ASCII,
+)
+_EXCLUDED = re.compile(r"""\\|\x00|\"\"\"|\'\'\'""")
+_UNCERTAIN = re.compile(r"#|<(?!=?\s)")  # a comment, or what may be the beginning of an IRI that is not plain
+_PREFIX = re.compile(r"(?:(?<![A-Za-z0-9_.-])[A-Za-z][A-Za-z0-9_-]*)?:\Z", re.ASCII)
+
+IRI, LOCAL, STRING, INTEGER, DECIMAL = "i", "l", "s", "n", "d"
+"""Kinds of constants, as they stand in `Normalized.pattern` behind a zero character."""
+
+
+class Normalized(NamedTuple):
+    """`pattern`: the text, with a zero character and the kind in place of each constant. `constants`: the constants as
+    they are written, in order; of a prefixed name, the local part.
+    """
+
+    pattern: str
+    constants: tuple[str, ...]
+
+
+def normalize(text: str) -> Normalized | None:
+    """Return the normalized form of a text. None if the text has none."""
+    if len(text) > _LONGEST or _EXCLUDED.search(text) is not None:
+        return None
+    parts = _CONSTANT.split(text)
+    constants = parts[1::2]
+    if not constants or len(constants) > _MOST:
+        return None
+    between = parts[0::2]
+    parts[1::2] = [_placeholder(constant, before) for constant, before in zip(constants, between, strict=False)]
+    pattern = "".join(parts)
+    if _UNCERTAIN.search(pattern) is not None or not _encodable(text):
+        return None
+    return Normalized(pattern, tuple(constants))
+
+
+def kind(constant: str, before: str) -> str:
+    """Return the kind of a constant. `before`: the part of the text between the previous constant and this one."""
+    first = constant[0]
+    if first == "<":
+        return IRI
+    if first in "\"'":
+        return STRING
+    if before.endswith(":"):
+        return LOCAL
+    return DECIMAL if "." in constant else INTEGER
+
+
+def offsets(text: str) -> list[tuple[int, str]]:
+    """Return the offset and the kind of each constant of a text that has a normalized form. The offset of a local part
+    is that of its prefixed name; -1 if the name's prefix is not plain.
+    """
+    found = []
+    parts, at = _CONSTANT.split(text), 0
+    for before, constant in zip(parts[0::2], parts[1::2], strict=False):
+        at += len(before)
+        what = kind(constant, before)
+        start = at
+        if what == LOCAL:
+            prefix = _PREFIX.search(before)
+            start = -1 if prefix is None else at - len(prefix[0])
+        found.append((start, what))
+        at += len(constant)
+    return found
+
+
+def _placeholder(constant: str, before: str) -> str:
+    return "\x00" + kind(constant, before)
+
+
+def _encodable(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a lone surrogate, which is an error with a position
+        return False
+    return True

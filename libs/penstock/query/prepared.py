@@ -1,0 +1,209 @@
+"""Prepared texts: a text that equals an earlier one up to constants is neither parsed nor planned again
+(docs/adr/0088-prepared-texts.md).
+
+The parameters of a prepared text are its constants in subject and object position and in comparisons, as in a template
+(ADR 6), and those in the data and the templates of an update. All other constants, and the rest of the text, are equal
+in all texts that share it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from penstock.query.algebra.tree import Iri, Literal, Triple
+from penstock.query.ir import ChangeData, ContinuousQuery, Modify, Update
+from penstock.query.normalized_text import IRI, LOCAL, STRING, offsets
+from penstock.query.templates import parametrise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from penstock.query.algebra.tree import Term
+    from penstock.query.ir import Operation, Quad, Statement
+    from penstock.query.normalized_text import Normalized
+    from penstock.query.templates import Constant, Template
+
+    _Build: TypeAlias = Callable[[str], Constant]
+    _Terms: TypeAlias = Mapping[int, Constant]
+
+
+class PreparedQuery:
+    """A query with parameters. It equals only itself, so that plans can be cached by it.
+
+    `template`: the query with its parameters. `sample`: the constants of the first text, for estimates.
+    """
+
+    __slots__ = ("_numbers", "sample", "template")
+
+    def __init__(self, template: Template, sample: tuple[Constant, ...], numbers: Sequence[int | None]) -> None:
+        """`numbers`: for each parameter, the number of its constant in the text; None if it is the same in all texts
+        of the pattern.
+        """
+        self.template = template
+        self.sample = sample
+        self._numbers = tuple(numbers)
+
+    def bind(self, terms: _Terms) -> BoundQuery:
+        """Return the query with the terms of a text, by the numbers of its constants."""
+        pairs = zip(self._numbers, self.sample, strict=True)
+        return BoundQuery(self, tuple([same if number is None else terms[number] for number, same in pairs]))
+
+
+@dataclass(frozen=True, slots=True)
+class BoundQuery:
+    """A prepared query with the constants of a text, in the order of the template's parameters."""
+
+    prepared: PreparedQuery
+    constants: tuple[Constant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundModify(Modify):
+    """A change by a pattern, whose pattern is `bound`. The constants in `query` are those of another text."""
+
+    bound: BoundQuery | None = None
+
+
+class PreparedText:
+    """What texts of one pattern have in common: everything but the parameters. Make it by `prepare`.
+
+    `fixed`: the numbers of the constants that are not parameters.
+    """
+
+    __slots__ = ("_builders", "_numbers", "_queries", "_statement", "fixed")
+
+    def __init__(self, statement: Statement, constants: int, builders: dict[int, tuple[int, _Build]]) -> None:
+        """`constants`: how many there are. `builders`: by offset in the text, the number of each parameter and what
+        makes its term.
+        """
+        self._statement = statement
+        self._builders = tuple(builders.values())
+        self._numbers = {at: number for at, (number, _) in builders.items()}
+        replaced = set(self._numbers.values())
+        self.fixed = tuple(number for number in range(constants) if number not in replaced)
+        found = [statement] if isinstance(statement, ContinuousQuery) else _patterns(statement)
+        self._queries = [self._query(query) for query in found]
+
+    def bind(self, text: str, constants: Sequence[str]) -> BoundQuery | Update:
+        """Return the statement of a text of the same pattern with the same fixed constants. `constants`: those of its
+        normalized form. An update is complete, except that the patterns of its operations are bound queries; offsets
+        in it are those of another text.
+        """
+        terms = {number: build(constants[number]) for number, build in self._builders}
+        if isinstance(self._statement, ContinuousQuery):
+            return self._queries[0].bind(terms)
+        queries = iter(self._queries)
+        operations = tuple([self._operation(operation, terms, queries) for operation in self._statement.operations])
+        return Update(text, operations)
+
+    def _query(self, query: ContinuousQuery) -> PreparedQuery:
+        template, sample = parametrise(query)
+        return PreparedQuery(template, sample, [self._numbers.get(constant.at) for constant in sample])
+
+    def _operation(self, operation: Operation, terms: _Terms, queries: Iterator[PreparedQuery]) -> Operation:
+        if isinstance(operation, ChangeData):
+            return replace(operation, quads=tuple([(g, self._triple(t, terms)) for g, t in operation.quads]))
+        assert isinstance(operation, Modify)
+        delete, insert = self._quads(operation.delete, terms), self._quads(operation.insert, terms)
+        bound = next(queries).bind(terms)
+        return BoundModify(delete, insert, operation.query, operation.own_dataset, operation.at, bound)
+
+    def _quads(self, quads: tuple[Quad, ...], terms: _Terms) -> tuple[Quad, ...]:
+        return tuple([(graph, self._triple(triple, terms)) for graph, triple in quads])
+
+    def _triple(self, triple: Triple, terms: _Terms) -> Triple:
+        """Return a triple with the terms of a text."""
+        subject, object_ = self._term(triple.subject, terms), self._term(triple.object, terms)
+        return Triple(subject, triple.predicate, object_, triple.at)
+
+    def _term(self, term: Term, terms: _Terms) -> Term:
+        number = self._numbers.get(term.at)
+        return term if number is None else terms[number]
+
+
+def prepare(text: str, normalized: Normalized, statement: Statement) -> PreparedText | None:
+    """Return what the texts of the pattern of `text` have in common. `statement`: the parsed text. None if texts of
+    the pattern must be parsed: continuous queries, and updates that do not only change data.
+    """
+    if isinstance(statement, ContinuousQuery):
+        if statement.continuous:
+            return None
+        parameters = list(parametrise(statement)[1])
+    else:
+        if not all(isinstance(operation, ChangeData | Modify) for operation in statement.operations):
+            return None
+        parameters = list(_constants(statement))
+    everywhere = Counter(term.at for term in _terms(statement))
+    replaced = Counter(term.at for term in parameters)
+    numbers = {at: (number, kind) for number, (at, kind) in enumerate(offsets(text))}
+    builders: dict[int, tuple[int, _Build]] = {}
+    for term in parameters:
+        number, kind = numbers.get(term.at, (-1, ""))
+        if number < 0 or everywhere[term.at] != replaced[term.at]:
+            continue
+        written = normalized.constants[number]
+        build = _builder(kind, written, term)
+        if build is not None and build(written) == term:
+            builders[term.at] = number, build
+    return PreparedText(statement, len(normalized.constants), builders) if builders else None
+
+
+def _constants(update: Update) -> Iterator[Constant]:
+    """Yield the constants of an update that may be parameters."""
+    for operation in update.operations:
+        quads: tuple[Quad, ...] = ()
+        if isinstance(operation, ChangeData):
+            quads = operation.quads
+        elif isinstance(operation, Modify):
+            quads = operation.delete + operation.insert
+            yield from parametrise(operation.query)[1]
+        for _, triple in quads:
+            for term in (triple.subject, triple.object):
+                if isinstance(term, Iri | Literal):
+                    yield term
+
+
+def _patterns(update: Update) -> list[ContinuousQuery]:
+    return [operation.query for operation in update.operations if isinstance(operation, Modify)]
+
+
+def _terms(part: object) -> Iterator[Constant]:
+    """Yield all IRIs and literals of a statement."""
+    if isinstance(part, Iri | Literal):
+        yield part
+    elif isinstance(part, tuple):
+        for element in part:
+            yield from _terms(element)
+    elif is_dataclass(part):
+        for field in fields(part):
+            yield from _terms(getattr(part, field.name))
+
+
+def _builder(kind: str, written: str, term: Constant) -> _Build | None:
+    """Return what makes the term of a constant, from how it is written. None if this is not known."""
+    if isinstance(term, Iri):
+        if kind == IRI:
+            return _iri
+        return partial(_local, term.value.removesuffix(written)) if kind == LOCAL else None
+    if kind in (IRI, LOCAL):
+        return None
+    return partial(_string if kind == STRING else _number, term.datatype, term.lang)
+
+
+def _iri(written: str) -> Iri:
+    return Iri(written[1:-1])
+
+
+def _local(namespace: str, written: str) -> Iri:
+    return Iri(namespace + written)
+
+
+def _string(datatype: str, lang: str, written: str) -> Literal:
+    return Literal(written[1:-1], datatype, lang)
+
+
+def _number(datatype: str, lang: str, written: str) -> Literal:
+    return Literal(written, datatype, lang)
