@@ -239,7 +239,8 @@ class Coordinator:
         """Store a prepared load as one snapshot. Returns the number of triples. DataError if the manifest does not fit
         the cluster, or if a file is missing.
 
-        All stores and engines must be able to read the files.
+        The coordinator and all stores must be able to read the files, and so must query engines that hold the stored
+        graph themselves.
         """
         return self._do(lambda active: active.insertions.load(manifest, self.terms))
 

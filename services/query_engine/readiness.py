@@ -42,7 +42,7 @@ class Readiness:
 
     def _reaches(self) -> bool:
         """Return whether the engine can read the stores: whether it holds valid leases, or has the stored graph itself.
-        Requests missing leases: an engine without buckets has no evaluations, which would request them.
+        Also requests missing leases. Otherwise, evaluations request them, but an engine without buckets has none.
         """
         if self._graph is None:
             return True

@@ -111,8 +111,9 @@ class ResultSinks:
 
     # ---- transactions
     def refuse(self, error: RecordRefusedError, pending: Sequence[Record]) -> bool:
-        """Record which topic has rejected a transaction, and what it rejects. Returns False if the topic is not a
-        results topic, or if its records cannot be replaced; the caller must then handle the error.
+        """Record that a topic has rejected a transaction, so that errors replace the answers that it rejects: those
+        above its size limit, or all. Returns False if the topic is not a results topic, or if it is the cluster's
+        results topic and rejects errors, too; the caller must then handle the error.
         """
         topic = error.topic
         if not self._topics.takes_results(topic):

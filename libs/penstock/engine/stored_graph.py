@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 
 class StoredGraph(Protocol):
-    """The port. Any thread may create and read views; all other methods belong to the writer thread."""
+    """The port. Any thread may read `labels` and `placement`, and call `view`, `unread`, `glance`, `forker` and
+    `give_up`. The methods that write belong to the writer thread.
+    """
 
     @property
     def shards(self) -> int:

@@ -4,8 +4,8 @@
 - /rdf-graphs, /rdf-graphs/PATH: the SPARQL 1.1 Graph Store HTTP Protocol
 - GET /streams, /queries
 - PUT, GET, DELETE /streams/IRI: JSON settings
-- POST /streams/IRI/events: one event (RDF or RDF Patch, ?timestamp=), or one JSON object per line,
-  {"timestamp": ms, "data": RDF} (?format=)
+- POST /streams/IRI/events: one event (RDF or RDF Patch, ?timestamp=); one message, if the stream has a mapping; or one
+  JSON object per line, {"timestamp": ms, "data": RDF or message} (?format=)
 - POST /streams/IRI/advance (?timestamp=, ?skip=true)
 - POST /streams/IRI/late, /dead-letters: return the new refused events
 - PUT, GET, DELETE /queries/NAME: the query's text (?base=)

@@ -47,8 +47,8 @@ def marker(stream: StreamDeclaration, partition: int, version: int) -> Tuples:
 
 
 class PredicateFilter:
-    """The filter of one stream, for tuples whose predicates are ids of `dictionary`. `passed`: the predicates that
-    pass; None: all tuples pass. `version`: 0 if all tuples pass.
+    """The filter of one stream, for tuples whose predicates are ids of `dictionary`. `passed`: the timing predicates
+    that pass; None: all do. Timeless predicates always pass. `version`: 0 if all tuples pass.
     """
 
     def __init__(

@@ -56,7 +56,8 @@ class Executor:
 
     def text(self, records: Records, message: SourceMessage, size: int) -> bytes:
         """Return the triples of the records of a message, or of files, as N-Quads. `size`: bytes of the input; limits
-        the output. DataError names the path or term map that fails.
+        the output. DataError if a path or term map fails (the error names it), if a limit is exceeded, or if a text is
+        not Unicode.
         """
         output = _Output(records, self._limits.expanded_bytes(size))
         try:

@@ -60,12 +60,12 @@ class Budget:
     """The remaining budget of a text. `at`: offset in the text of the construct that was processed last. `facts`: a
     cache of properties of algebra nodes, by function and identity of the node.
 
-    `accepted`: the text was accepted before, possibly by another process. Its processor time is not limited, and its
-    counts may be twice the limits.
+    `accepted`: the text was accepted before, possibly by another process. Its processor time is not limited, and the
+    operators, depth and memory of its plan may be twice the limits.
 
-    One pause does not count: processor time between two checks of the clock that is more than half of the limit. Such a
-    time is a garbage collection of a large process, or a suspended virtual machine, which systems count as processor
-    time of the running thread. A second pause counts.
+    One pause does not count: processor time between two checks of the clock that is more than half of the limit. The
+    cause of such a pause is a garbage collection of a large process, or the suspension of a virtual machine. Systems
+    count both as processor time of the running thread. A second pause counts.
     """
 
     __slots__ = (

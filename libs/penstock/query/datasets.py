@@ -60,7 +60,9 @@ class QueryDataset:
         return ()
 
     def lists(self, iri: str) -> bool:
-        """Return whether a dataset clause names the graph, so that the graph exists even if it is empty."""
+        """Return whether the dataset lists the graph as a named graph, so that it exists even if it is empty: by FROM
+        NAMED, by a window, or, in a continuous query, by FROM.
+        """
         return iri in self._addressed
 
     def window(self, iri: str) -> Parts:

@@ -118,8 +118,8 @@ class Forking:
         return native.Forker(self._owners, run)
 
     def interrupt(self, address: Address) -> None:
-        """Make a fork that waits for the store at `address` fail at once, because the store has failed. May be called
-        from any thread.
+        """Interrupt a fork that waits for the store at `address`, so that it fails at once. Call when the store has
+        failed. May be called from any thread.
         """
         for reached, connection in list(self._connections.values()):
             if reached == address:

@@ -242,8 +242,8 @@ class StreamAdaptor:
 
     # ---- progress
     def _take_progress(self, query: StreamingQuery) -> bool:
-        """Count the batches that finished since the last call, and commit their offsets. All records of these batches
-        are in the log.
+        """Add the counts of events and tuples of the batches that finished since the last call, and commit their
+        offsets. Returns whether there were such batches. All records of these batches are in the log.
         """
         fresh = [p for p in query.recentProgress if p["batchId"] > self._batch and p["sources"]]
         for progress in fresh:

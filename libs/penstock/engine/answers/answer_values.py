@@ -66,7 +66,7 @@ class Answer:
         return publish(self.columns, self._decoder)
 
     def _whole(self, held: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
-        """Expand columns with one value per held id to whole columns, with one value per row."""
+        """Return columns with one value per row, from columns with one value for each id in `_held`."""
         return tuple(held) if self._pairs is None else self._pairs.expand(held)
 
     def _columns_to_write(self) -> tuple[Sequence[Ids], Sequence[int]]:

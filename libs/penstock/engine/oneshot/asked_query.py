@@ -18,9 +18,10 @@ _REPLAN_EVERY = 64  # number of uses of a plan between two checks of the statist
 
 @dataclass(slots=True)
 class AskedQuery:
-    """A one-shot query, its plan, the number of its uses, and the figures of the last execution. `timed`: the profile
-    of the last execution of `planned` whose times were measured. `permanent`: whether the ids of all constants are
-    permanent, so that they need no further check. `variables`, `slots`: the names and slots of the answer's columns.
+    """A one-shot query, its plan, and the number of its uses. `last_run`: the plan and the figures of the last
+    execution. `timed`: the profile of the last execution of `planned` in which times were measured. `permanent`:
+    whether the ids of all constants are permanent, so that they need no further check. `variables`, `slots`: the names
+    and slots of the answer's columns.
     """
 
     query: ContinuousQuery

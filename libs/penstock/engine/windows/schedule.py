@@ -143,8 +143,8 @@ class Schedule:
             self._check_bytes(cohort)
 
     def _check_bytes(self, cohort: Cohort) -> None:
-        """Raise LimitError (`unpolled_mb`) if the cohort has a member without a subscriber, whose evaluations must be
-        stored.
+        """Raise LimitError, because the answers to come exceed `unpolled_mb`. If all members of the cohort have
+        subscribers, their answers need not be stored, so there is no error.
         """
         if all(member.result_queue.subscribed for member in cohort):
             return
@@ -177,8 +177,9 @@ class Schedule:
 
     # ---- the pass
     def run(self, moved: Iterable[LiveStream], work: Work) -> None:
-        """Close all batches that the watermarks permit, and evaluate all instants that become due, after the streams
-        `moved` have advanced. Also completes a pass that was interrupted, for example by Ctrl-C.
+        """Call after the streams `moved` have advanced. Close all batches that the watermarks permit, and evaluate all
+        instants that become due, except those of groups in the backlog. Also completes a pass that was interrupted, for
+        example by Ctrl-C.
         """
         interrupted = list(self.unfinished)
         for stream in moved:

@@ -80,9 +80,7 @@ class GridTrigger:
         return skipped
 
     def omit(self, gap: Gap) -> None:
-        """Do not evaluate the instants of a gap. Call in the order of the gaps' times; a gap that is known already has
-        no effect.
-        """
+        """Do not evaluate the instants of a gap. Call in the order of the gaps' times; a repeated gap has no effect."""
         if not self._gaps or gap.until > self._gaps[-1].until:
             self._gaps.append(gap)
             self.next = self._following(self.last)

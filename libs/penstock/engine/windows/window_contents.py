@@ -1,9 +1,9 @@
 """The contents of windows: the tuples of each window at an instant, and the pool of windows that cohorts share.
 
-Cohorts whose queries read the same streams have the same progress. They share windows with the same range, step and
-grid start; the first cohort moves such a window at each instant. If a registration point cuts a window, the window is
-not shared. Windows that differ only in the set of streams that their queries read share a content until one of them
-falls behind.
+Cohorts of one incarnation whose queries read the same streams have the same progress. They share windows with the same
+range, step, grid start and kind (added or removed tuples); the first cohort moves such a window at each instant. A
+window that a registration point cuts is shared only by cohorts with the same registration point. Windows that differ
+only in the set of streams that their queries read share a content until one of them falls behind.
 """
 
 from __future__ import annotations

@@ -239,7 +239,7 @@ def _name(role: Role) -> str:
 
 
 def _record(scope: Scope, name: str, status: int) -> None:
-    """Write a change, or the attempt of one, to the audit log. Neither the token nor the body is written."""
+    """Write a change, or an attempted change, to the audit log. Neither the token nor the body is written."""
     client = scope.get("client")
     _audit.info(
         "change" if status in _SUCCESS else "refused change",

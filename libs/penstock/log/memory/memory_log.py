@@ -1,4 +1,4 @@
-"""The log in memory, for the embedded engine, tests and the simulation.
+"""The log in memory, for tests and the simulation.
 
 It provides Kafka's guarantees and reproduces its pitfalls (`memory_broker`). The given clock supplies the time,
 `Faults` injects faults. Without other threads, the same calls give the same results.

@@ -1,4 +1,4 @@
-"""Translation of property paths, SPARQL 1.1 §18.2.2.2 to .4."""
+"""Translation of property paths, SPARQL 1.1 §18.2.2.3 and §18.2.2.4."""
 
 from __future__ import annotations
 
