@@ -180,13 +180,21 @@ class UpdateRun:
         graph, triple = quad
         s, p, o = (self._terms(t, found, rows, blanks) for t in (triple.subject, triple.predicate, triple.object))
         g = np.zeros(rows, np.uint64) if graph is None else self._terms(graph, found, rows, blanks)
-        valid = np.isin(s >> TAG_SHIFT, (TAG_IRI, TAG_BLANK)) & (s != 0) & _is_iri(p) & (o != 0)
-        if graph is not None:
-            valid &= _is_iri(g)
-        stored = self.core.graph_id(STORED_GRAPH) if isinstance(graph, Variable) else 0
-        if stored:
-            g = np.where(g == stored, np.uint64(0), g)
-        return s[valid], p[valid], o[valid], g[valid]
+        checks = []  # other terms are valid at their places
+        if isinstance(triple.subject, Variable | Literal):
+            checks.append(_is_iri(s) | (s >> TAG_SHIFT == TAG_BLANK))
+        if isinstance(triple.predicate, Variable):
+            checks.append(_is_iri(p))
+        if isinstance(triple.object, Variable):
+            checks.append(o != 0)
+        if isinstance(graph, Variable):
+            checks.append(_is_iri(g))
+            if stored := self.core.graph_id(STORED_GRAPH):
+                g = np.where(g == stored, np.uint64(0), g)
+        if not checks:
+            return s, p, o, g
+        valid = np.logical_and.reduce(checks)
+        return (s, p, o, g) if valid.all() else (s[valid], p[valid], o[valid], g[valid])
 
     def _terms(self, term: Term, found: dict[str, Ids], rows: int, blanks: dict[str, Ids]) -> Ids:
         """Return the term for each solution."""
