@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from functools import lru_cache
 from unittest.mock import patch
 
-from penstock.engine.oneshot import one_shot as oneshot
+from penstock.engine.oneshot import texts
 from penstock.query.parser import parse
 from penstock.services.coordinator import registrar
 
@@ -16,6 +16,6 @@ _cached = lru_cache(maxsize=256)(parse)  # its results are immutable; errors are
 def parsing_once() -> ExitStack:
     """Let everybody share what was parsed, until the stack is closed."""
     stack = ExitStack()
-    for module in (registrar, oneshot):
+    for module in (registrar, texts):
         stack.enter_context(patch.object(module, "parse", _cached))
     return stack

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.engine.limits import Limits
-from penstock.engine.oneshot.one_shot import Texts
+from penstock.engine.oneshot.texts import Texts
 from penstock.log import START, MemoryLog, Partition, Record
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames

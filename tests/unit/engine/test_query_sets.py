@@ -10,7 +10,6 @@ import threading
 from decimal import Decimal
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 from rdflib import BNode, Literal, URIRef
@@ -46,13 +45,12 @@ def cells(table: pa.Table) -> list[tuple[Any, ...]]:
         pa.table({"user": pa.array(["urn:a", "urn:b"], pa.large_string()), "limit": pa.array([5, 9], pa.int8())}),
         pa.table({"limit": [5.5, 9.0], "user": pa.array(["urn:a", "urn:b"]).dictionary_encode()}),
         pa.record_batch({"user": pa.array(["urn:a", "urn:b"], pa.string_view()), "limit": [5, 9]}),
-        pd.DataFrame({"user": ["urn:a", "urn:b"], "limit": [5, 9]}, index=["x", "y"]),
         [("urn:a", 5), ("urn:b", 9)],
         [{"user": URIRef("urn:a"), "limit": Literal(5)}, {"limit": Decimal(9), "user": "urn:b"}],
         iter([["urn:a", 5], [URIRef("urn:b"), 9]]),
     ],
 )
-def test_members_from_arrow_frames_and_rows(bench, rows):
+def test_members_from_arrow_and_rows(bench, rows):
     alerts = registered(bench, rows, key="user")
     assert len(alerts) == 2
     assert bench.engine.dead_letters() == []
@@ -69,6 +67,13 @@ def test_members_from_arrow_frames_and_rows(bench, rows):
     with pytest.raises(KeyError):
         step["urn:c"]
     assert alerts.poll() == []
+
+
+def test_members_from_a_pandas_frame(bench):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"user": ["urn:a", "urn:b"], "limit": [5, 9]}, index=["x", "y"])
+    assert len(registered(bench, frame, key="user")) == 2
+    assert bench.engine.dead_letters() == []
 
 
 def test_the_key_is_by_default_all_parameters_and_keeps_its_types(bench):
