@@ -5,22 +5,37 @@ from __future__ import annotations
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 pytest.importorskip("confluent_kafka")
 
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
 from penstock.broker import Broker
-from penstock.log import START, FencedError, LogError, Partition, Record, Topic, TransientError
+from penstock.log import (
+    START,
+    Backpressure,
+    FencedError,
+    LogError,
+    Partition,
+    Record,
+    Topic,
+    TransientError,
+    UnknownTopicError,
+)
 from penstock.log.kafka import KafkaLog
 from penstock.log.kafka import writers as kafka_writers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from confluent_kafka import Producer
 
     from penstock.log.kafka.writers import KafkaTransactionalWriter
 
@@ -58,7 +73,8 @@ def test_a_fatal_error_that_a_writer_meets_while_it_submits_is_no_bare_exception
         def submit() -> None:
             while time.monotonic() < deadline:
                 for record in many(topic_prefix):
-                    writer.submit(record)
+                    with suppress(Backpressure):  # the broker has not answered yet
+                        writer.submit(record)
 
         with pytest.raises(LogError, match=_LOST):
             submit()
@@ -120,6 +136,49 @@ def test_a_transaction_without_brokers_does_not_block_beyond_the_time_to_give_up
         with pytest.raises(LogError):
             writer.commit([Record("t", b"during")])
         assert time.monotonic() - began < 60.0  # a request for topics may take 30 s
+
+
+class NeverAborts:
+    """A producer with a record that it can neither write nor drop, as librdkafka has it if a partition is deleted
+    while a record is retried.
+    """
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._producer, name)
+
+    def __len__(self) -> int:
+        return len(self._producer)
+
+    def abort_transaction(self, timeout_s: float) -> None:
+        time.sleep(timeout_s)
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "1 message(s) remaining", retriable=True))
+
+
+def test_an_abort_that_waits_for_a_record_of_a_deleted_topic_is_left_to_the_successor(broker, topic_prefix):
+    kept, deleted = topic_prefix, f"{topic_prefix}-deleted"
+    with closing(KafkaLog(broker.bootstrap_servers)) as log:
+        log.create([Topic(kept), Topic(deleted)])
+        writer = log.transactional(topic_prefix)
+        writer.commit([Record(kept, b"a"), Record(deleted, b"a")])
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        admin.delete_topics([deleted])[deleted].result()
+        writer._producer = NeverAborts(writer._producer)
+        began = time.monotonic()
+
+        def write() -> None:
+            while time.monotonic() < began + 60.0:
+                writer.commit([Record(kept, b"b"), Record(deleted, b"b")])
+
+        with pytest.raises(UnknownTopicError) as found:
+            write()
+        assert (found.value.topic, found.value.over) == (deleted, True)
+        writer.close()
+        log.transactional(topic_prefix).commit([Record(kept, b"c")])
+        assert time.monotonic() - began < 60.0  # was more than the 300 s after which a log gives up
+        assert committed(log, kept) in ([b"a", b"c"], [b"a", b"b", b"c"])
 
 
 def test_a_writer_that_fences_a_busy_one_commits_soon(broker, topic_prefix):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
 from contextlib import contextmanager, suppress
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _FLUSH_S: Final = 30.0
 _REASON_S: Final = 1.0  # maximum wait for the delivery reports of a failed client
 _TRANSACTION_S: Final = 60.0  # after this the brokers abort a transaction whose writer failed
+_DELETED_S: Final = 5.0  # maximum duration of the abort of a transaction with records of a deleted topic
 _LEAST_S: Final = 1.0  # minimum duration of a call that settles a transaction
 _IN_FLIGHT_KBYTES: Final = 262_144
 _POLL_S: Final = 0.05
@@ -282,11 +284,13 @@ class KafkaTransactionalWriter:
         """Return the error of a refused transaction. It names the topic that refused a record.
 
         If the brokers refuse to add a partition to the transaction, they do not name the partition. In this case, this
-        method tests each topic separately.
+        method looks for a topic that no longer exists, and otherwise tests each topic separately.
         """
         if self._refused is None:
             topics = sorted({record.topic for record in records})
-            culprit = next(filter(self._refuses, topics), "") if len(topics) > 1 else topics[0]
+            culprit = self._deleted(records) if error.code() in _UNKNOWN else None
+            if culprit is None:
+                culprit = next(filter(self._refuses, topics), "") if len(topics) > 1 else topics[0]
             self._refused = culprit, error
         topic, why = self._refused
         kind = RecordRefusedError
@@ -347,18 +351,19 @@ class KafkaTransactionalWriter:
             else:
                 return
 
-    def _until_done(self, call: Callable[[float], object]) -> None:
-        """Repeat a call, which takes a timeout in s, until it succeeds or fails permanently, at most until
-        `_give_up_at`.
+    def _until_done(self, call: Callable[[float], object], within_s: float = math.inf) -> None:
+        """Repeat a call, which takes a timeout in s, until it succeeds or fails permanently, at most `within_s` and at
+        most until `_give_up_at`.
         """
+        give_up_at = min(self._give_up_at, time.monotonic() + within_s)
         while True:
-            left_s = self._give_up_at - time.monotonic()
+            left_s = give_up_at - time.monotonic()
             try:
                 with unmasked():
                     call(min(_TRANSACTION_S, max(left_s, _LEAST_S)))
             except KafkaException as exception:
                 error = exception.args[0]
-                over = time.monotonic() > self._give_up_at
+                over = time.monotonic() > give_up_at
                 if not error.retriable() or error.txn_requires_abort() or over:
                     raise
                 self._log.interrupt()
@@ -374,8 +379,11 @@ class KafkaTransactionalWriter:
         settles = error.code() in {*_REFUSED, _UNDELIVERED, _BROKEN_OFF, KafkaError._FATAL}
         if not error.txn_requires_abort() and self._refused is None and not settles:
             return LogError(text)
+        # If a partition is deleted while librdkafka 2.16 retries a record, the record stays in the client, and an abort
+        # waits for it in vain. The successor of this writer then aborts the transaction.
+        deleted = self._refused is not None and self._refused[1].code() in _UNKNOWN
         try:
-            self._until_done(self._producer.abort_transaction)
+            self._until_done(self._producer.abort_transaction, _DELETED_S if deleted else math.inf)
         except KafkaException as exception:
             fenced = exception.args[0].code() in _FENCED
             return FencedError(text) if fenced else LogError(f"{text}; abort: {exception.args[0].str()}")
