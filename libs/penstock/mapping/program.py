@@ -47,9 +47,9 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Objects that are subjects of another rule, whose number is `parent`. `conditions`: pairs of an instruction for
-    the record (child) and one for a record of that rule (parent). The objects are the subjects of those parent records
-    for which the two instructions of each pair have a value in common.
+    """Objects that are subjects of another rule, whose number is `parent`. `conditions`: pairs (child, parent) of
+    instructions. The first is applied to the record, the second to a record of the rule `parent`. The objects are the
+    subjects of those parent records for which the two instructions of each pair have a value in common.
     """
 
     parent: int

@@ -73,8 +73,8 @@ def key_of(record: SequencedRecord) -> _Key:
 
 @dataclass(slots=True)
 class _Arrived:
-    """The records of one batch, or the one record of another kind, that have arrived in a partition. `offset`: of the
-    first record. `parts`: the number of records in all.
+    """What has arrived in a partition for one step: the records of a batch, or the single record of any other kind.
+    `offset`: of the first record. `parts`: the number of records in all.
     """
 
     offset: int

@@ -1,3 +1,3 @@
-"""Global term ids, which the dictionary service of a cluster assigns: its client, caches of its ids, and the conversion
-of columns of other ids.
+"""Global term ids, which the dictionary service of a cluster assigns: the client of this service, caches of global ids,
+and the conversion of columns of local ids to global ids.
 """

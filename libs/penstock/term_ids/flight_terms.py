@@ -123,7 +123,7 @@ class FlightTerms:
         raise TransientError(f"no dictionary responds{hint}: {failed}")
 
     def _renew(self) -> None:
-        """Connect with the certificate of changed files, if they can be used."""
+        """If the certificate files have changed, and can be used, connect again with the new certificate."""
         if self._certificates is None or (stamp := self._certificates.stamp()) in ((), self._stamp):
             return
         try:

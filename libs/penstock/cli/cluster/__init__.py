@@ -1,1 +1,3 @@
-"""Commands that run or administer a cluster: `up`, `demo-cluster`, `quarantine`, and one command per service."""
+"""Commands that run or administer a cluster: `up`, `demo-cluster`, `quarantine`, `certificates`, `acls`, `doctor`, and
+one command per service.
+"""

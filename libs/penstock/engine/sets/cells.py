@@ -174,8 +174,8 @@ def key_column(ids: Ids, terms: TermTexts, kind: str) -> pa.ChunkedArray:
 def key_ids(
     dictionary: Dictionary, types: Sequence[str], text_kinds: Sequence[int], key: object
 ) -> tuple[int, ...] | None:
-    """Return the ids of a key's values; None if there is no such member, or if it is no key. `key`: the value, or a
-    tuple of several.
+    """Return the ids of a key's values; None if `key` does not have the types of the key columns, or if the dictionary
+    does not contain one of its values. No member has this key then. `key`: the value, or a tuple of several.
     """
     names = [str(i) for i in range(len(types))]
     try:

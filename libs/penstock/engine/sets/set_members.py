@@ -49,7 +49,8 @@ class MemberColumns:
         return MemberColumns(column(self.numbers), tuple(map(column, self.parameters)), tuple(map(column, self.keys)))
 
     def rows_of(self, numbers: Ids) -> NDArray[np.intp]:
-        """Return the position of each number; the number of members for numbers that do not occur."""
+        """Return the position of each member number. A member number that does not occur gets the position `len(self)`.
+        """
         if not len(self):
             return np.zeros(len(numbers), np.intp)
         if int(self.numbers[-1]) - int(self.numbers[0]) == len(self) - 1:  # no number is missing

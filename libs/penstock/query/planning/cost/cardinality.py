@@ -111,7 +111,7 @@ class Estimator:
 
 
 def _graphs(graphs: tuple[int, ...] | str) -> tuple[int, ...]:
-    """Return the graph ids of a part for statistics. A window has only graph 0."""
+    """Return the graph ids under which the statistics of a dataset part are stored. A window has only graph 0."""
     if isinstance(graphs, str):
         return (ALL_NAMED_GRAPHS,)
     return graphs or (0,)
