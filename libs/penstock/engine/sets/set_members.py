@@ -49,8 +49,7 @@ class MemberColumns:
         return MemberColumns(column(self.numbers), tuple(map(column, self.parameters)), tuple(map(column, self.keys)))
 
     def rows_of(self, numbers: Ids) -> NDArray[np.intp]:
-        """Return the position of each member number. A member number that does not occur gets the position `len(self)`.
-        """
+        """Return the position of each member number; `len(self)` for a member number that does not occur."""
         if not len(self):
             return np.zeros(len(numbers), np.intp)
         if int(self.numbers[-1]) - int(self.numbers[0]) == len(self) - 1:  # no number is missing
