@@ -47,8 +47,8 @@ class Access:
 
     @classmethod
     def listening_on(cls, host: str, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> Access:
-        """Return the access of a service that listens on an address: local names, the address, and the
-        additional ones.
+        """Return which hosts and origins a service that listens on an address accepts: the local names, the address,
+        and `hosts` and `origins`.
         """
         everywhere = host in _EVERYWHERE
         own = {socket.gethostname(), socket.getfqdn()} if everywhere else {host}

@@ -1,8 +1,9 @@
 """Records of late and rejected events, for users: a copy of the original, with reason and source in headers
 (semantics.md §2, §6).
 
-A copy has the value and headers of the original, including its content type, and the headers `reason`, `source`
-(topic/partition/offset, also the key), `stream`, `time` in ms if known, and `watermark` for late events.
+A copy has the value and headers of the original, including its content type. It has these headers in addition:
+`reason`, `source` (topic/partition/offset), `stream`, `time` in ms if known, and `watermark` for late events. The key
+of the copy has the same text as `source`.
 
 A copy never exceeds MAX_RECORD_BYTES. A longer value is truncated; the header `truncated` then contains the size of the
 original value in bytes. Headers beyond `MAX_HEADERS_BYTES` are omitted; `headers-left-out` then contains their number.

@@ -34,7 +34,7 @@ class ClusterTopics:
 
     @property
     def heartbeats(self) -> str:
-        """The name of the heartbeats topic, to which all processes write."""
+        """The name of the heartbeats topic, to which coordinators, dictionaries, stores and query engines write."""
         return f"{self.names.prefix}.heartbeats"
 
     def election(self, service: str) -> str:

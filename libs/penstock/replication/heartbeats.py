@@ -1,4 +1,5 @@
-"""Heartbeats and failure detection. Every process writes heartbeats to the log; the coordinator reads them.
+"""Heartbeats and failure detection. Coordinators, dictionaries, stores and query engines write heartbeats to the log.
+The coordinator reads them.
 
 A thread sends the heartbeats, so their rate does not depend on the load. It stops sending while the service's loop
 makes no progress. A process that shuts down gracefully announces the shutdown, and the coordinator reassigns its shards

@@ -40,8 +40,8 @@ class TermService(Protocol):
     """The dictionary service, as its clients see it. All methods raise TransientError if it is unavailable; retry."""
 
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return the ids of terms. New terms get ids, which are durable when the call returns. In each call, every
-        label of a blank node gets a new node.
+        """Return the ids of terms. New terms get ids, which are durable when the call returns. A blank node label
+        denotes one new node per call. The same label in another call denotes another node.
         """
         ...
 

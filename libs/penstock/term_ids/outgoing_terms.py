@@ -31,8 +31,8 @@ class TermEncoder(Protocol):
     """The part of the dictionary service that adaptors and stores use."""
 
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return durable ids of terms. In each call, every label of a blank node gets a new node. TransientError if the
-        service is unavailable; retry.
+        """Return durable ids of terms. A blank node label denotes one new node per call. The same label in another call
+        denotes another node. TransientError if the service is unavailable; retry.
         """
         ...
 

@@ -1,8 +1,9 @@
 """A supervisor of service processes: starts them, restarts those that end, and reports repeated failures.
 
 A service restarts at once after its first failure. After each further consecutive failure it restarts after a pause,
-which doubles up to RESTART_MAX_S. From the third consecutive failure on, the supervisor reports the last line of the
-service's log. It reports an unchanged line again only when the number of failures has doubled.
+which doubles up to RESTART_MAX_S. From the third consecutive failure on, the supervisor reports why the service ended:
+the last record `failed` of the service's log, or otherwise the last line. It reports an unchanged line again only when
+the number of failures has doubled.
 """
 
 from __future__ import annotations

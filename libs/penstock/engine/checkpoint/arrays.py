@@ -1,4 +1,6 @@
-"""A file of arrays of 64-bit numbers. The address of an array is (offset, length), both counted in numbers."""
+"""A file of arrays of 64-bit numbers. The address of an array is (offset, length). The unit of both is one number (8
+bytes).
+"""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class GenericPlans:
 
     def find(self, bound: BoundQuery, view: native.Source) -> tuple[AskedQuery, Seed]:
         """Return a query with a plan for its execution on a view, and the plan's input. QueryError if there is no plan.
-        The caller must hold a lease of the dictionary that is older than the call.
+        The caller must acquire a lease of the dictionary before the call, and hold it while it uses the result.
         """
         ids = [self._core.term_id(constant) for constant in bound.constants]
         seed = _MEMBER, *(np.array((term_id,), np.uint64) for term_id in ids)

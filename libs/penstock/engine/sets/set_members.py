@@ -30,7 +30,7 @@ class MemberColumns:
 
     @classmethod
     def empty(cls, parameters: int, keys: int) -> MemberColumns:
-        """Return no members, with that many columns."""
+        """Return an empty set of members with `parameters` and `keys` columns."""
         none = np.empty(0, np.uint64)
         return cls(none, (none,) * parameters, (none,) * keys)
 

@@ -273,8 +273,8 @@ class KafkaConnection:
         """Return a request's result, or None if it failed with the error code `harmless`. Retries while brokers elect
         leaders. `needed`: the operation and resource that the request needs.
 
-        DeniedError if ACLs deny it; TransientError after the timeout; UnknownTopicError for a topic or partition that
-        does not exist; LogError for another permanent error.
+        DeniedError if ACLs deny the request and `needed` is given. TransientError after the timeout. UnknownTopicError
+        for a topic or partition that does not exist. LogError for another permanent error.
         """
         deadline = time.monotonic() + _ANSWER_S
         while True:

@@ -72,9 +72,7 @@ def _key(context: PlanContext, pattern: Triple, scope: Scope, bound: frozenset[s
 
 
 def _fork(context: PlanContext, placement: Placement, chain: Chain) -> tuple[Spec | None, str]:
-    """Return the fork node of a chain of scans and "". If there should be no fork, return None and the reason, for
-    EXPLAIN.
-    """
+    """Return (fork node of a chain of scans, "") or, if there should be no fork, (None, reason for EXPLAIN)."""
     each = max(chain.left.rows, 1e-9)
     entering = [chain.left.rows, *(scan.rows for scan in chain.scans[:-1])]
     steps = tuple(Step(rows / each, scan.rows / each) for rows, scan in zip(entering, chain.scans, strict=True))
