@@ -7,7 +7,9 @@ converts the tree to `algebra` and `ir`; `text_faults` has errors with a positio
 - `catalogue`: the front end's interface to an engine, used by `resolve`, `datasets`, `planner` and `planning`.
 - `planner`: the entry point from the IR to a physical plan. `planning` chooses operators and join order; `plan_tree`
 displays the plan.
-- `functions`: the SPARQL functions, and those that the native core delegates to Python.
+- `templates` and `set_templates`: queries with parameters in place of constants. `normalized_text` and `prepared`:
+reuse of the plan of an earlier text that differs only in constants.
+- `functions`: the signatures of the SPARQL functions, and the functions that the native core delegates to Python.
 
 The native core executes plans; `penstock.engine` schedules evaluations.
 """

@@ -49,7 +49,7 @@ class PlanningLimits:
     planning_memory_mb: int = 512
 
     def __post_init__(self) -> None:
-        """Raise ValueError for limits with which planning could overflow the stack."""
+        """Raise ValueError if `max_nesting` or `max_plan_depth` is out of range."""
         if not 1 <= self.max_nesting <= MOST_NESTING:
             raise ValueError(f"max_nesting must be between 1 and {MOST_NESTING}, not {self.max_nesting}")
         if not 1 <= self.max_plan_depth <= 1_000:
@@ -57,15 +57,15 @@ class PlanningLimits:
 
 
 class Budget:
-    """The remaining budget of a text. `at`: offset in the text of the construct that was processed last. `facts`: a
-    cache of properties of algebra nodes, by function and identity of the node.
+    """The remaining budget of a text. `at`: the offset of the construct that was processed last. `facts`: a cache of
+    properties of algebra nodes, by function and identity of the node.
 
     `accepted`: the text was accepted before, possibly by another process. Its processor time is not limited, and the
     operators, depth and memory of its plan may be twice the limits.
 
-    One pause does not count: processor time between two checks of the clock that is more than half of the limit. The
-    cause of such a pause is a garbage collection of a large process, or the suspension of a virtual machine. Systems
-    count both as processor time of the running thread. A second pause counts.
+    A pause is processor time between two checks of the clock that exceeds half of the limit. The first pause does not
+    count: its cause is a garbage collection of a large process, or the suspension of a virtual machine. Systems count
+    both as processor time of the running thread. A second pause counts.
     """
 
     __slots__ = (
@@ -99,8 +99,8 @@ class Budget:
         self._left = 0.0
 
     def spend(self, at: int = -1, work: int = 1) -> None:
-        """Record units of work (about ten microseconds each) for the construct at offset `at`. LimitFault if the time
-        is over.
+        """Record units of work (about ten microseconds each) for the construct at offset `at`. After each _LOOK_EVERY
+        units, check the clock (`look`).
         """
         if at >= 0:
             self.at = at
@@ -128,7 +128,7 @@ class Budget:
             self._looked += seconds
 
     def time(self, on: bool) -> None:
-        """Stop or continue the clock. Data of updates are not timed."""
+        """Continue the clock (`on`) or stop it. Data of updates are not timed."""
         if self._deadline is None:
             self._looked = thread_time()
             self._deadline = self._looked + self._left if on and self._left else None
@@ -159,7 +159,9 @@ class Budget:
         self.spend()
 
     def exceeded(self, name: str, message: str, at: int | None = None) -> None:
-        """Raise LimitFault for the limit `name`, at offset `at`; None: at the construct that was processed last."""
+        """Raise LimitFault for the limit `name`, at offset `at`. If `at` is None, the offset is that of the construct
+        that was processed last.
+        """
         raise LimitFault(f"{message} ({name}): split the query", self.at if at is None else at)
 
 

@@ -42,7 +42,7 @@ class Catalogue(Protocol):
         """Return the batch interval of a stream in ms."""
 
     def has_graph(self, iri: str) -> bool:
-        """Return whether the stored graph contains a graph with that name, or a stream absorbs into one."""
+        """Return whether the stored graph contains the named graph `iri`, or a stream absorbs into it."""
 
     def timing(self, stream: str) -> bool:
         """Return whether a stream has timing predicates."""
@@ -54,8 +54,8 @@ class Catalogue(Protocol):
         """Return the id of a constant. A new constant gets an id."""
 
     def label_stats(self, source: int, graph: int, predicate: int) -> tuple[int, int, int]:
-        """Return the numbers of edges, distinct subjects and distinct objects of an edge label; for ANY_PREDICATE, sums
-        over all labels of the graph.
+        """Return the numbers of edges, distinct subjects and distinct objects of an edge label. For ANY_PREDICATE, they
+        are sums over all labels of the graph.
         """
 
     def degree(self, source: int, vertex: int, graph: int, predicate: int, direction: int) -> int:

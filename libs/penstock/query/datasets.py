@@ -52,7 +52,7 @@ class QueryDataset:
     _catalogue: Catalogue
 
     def graph(self, iri: str) -> Parts:
-        """Return the parts that `GRAPH <iri>` reads, none if the dataset has no such graph."""
+        """Return the parts that `GRAPH <iri>` reads. The result is empty if the dataset does not contain the graph."""
         if iri in self._addressed:
             return self._addressed[iri]
         if self._open:

@@ -30,8 +30,8 @@ class RelationToStream(Enum):
 @dataclass(frozen=True, slots=True)
 class TimeRange:
     """A time window: (t - range_ms, t] at every instant t, with a step of `step_ms`. `range_ms` None is `[ALL]`. `now`:
-    whether the window is `[NOW]`. Its range is then the batch interval of the stream, and so is its step, unless
-    COMPUTED EVERY is given; both are 0 until `resolve` sets them.
+    the window is `[NOW]`, and its range and step are 0. `resolve` replaces it by a window whose range is the batch
+    interval of the stream. The step of this window is that of COMPUTED EVERY, or otherwise also the batch interval.
     """
 
     range_ms: int | None
@@ -185,8 +185,8 @@ Operation: TypeAlias = ChangeData | Modify | LoadDocument | ChangeGraph | Transf
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A SPARQL Update. Its operations become one snapshot; each operation reads the changes of the earlier ones. The
-    IRI of the stored default graph (docs/semantics.md §4) is None in all operations.
+    """A SPARQL Update. Its operations become one snapshot; each operation reads the changes of the earlier ones. In all
+    operations, None stands for the stored default graph, even where the text has its IRI (docs/semantics.md §4).
     """
 
     text: str

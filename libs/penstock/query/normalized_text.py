@@ -1,8 +1,8 @@
-"""Normalized texts: a text without its constants, by which texts that differ only in constants are recognized.
+"""Normalized texts. Texts that differ only in constants have the same normalized text.
 
 The constants are IRIs, local parts of prefixed names, strings and unsigned numbers. A text is normalized only if it is
-short and every constant is *plain*: the lexer reads it as one token of the same kind, whatever stands beside it. Texts
-with comments, escapes or long strings are not normalized.
+short and every constant is *plain*: the lexer reads the constant as one token of its kind, whatever stands beside it.
+Texts with comments, escapes or long strings are not normalized.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ IRI, LOCAL, STRING, INTEGER, DECIMAL = "i", "l", "s", "n", "d"
 
 class Normalized(NamedTuple):
     """`pattern`: the text, with a zero character and the kind in place of each constant. `constants`: the constants as
-    they are written, in order; of a prefixed name, the local part.
+    they are written, in order. The constant of a prefixed name is its local part.
     """
 
     pattern: str
@@ -39,7 +39,9 @@ class Normalized(NamedTuple):
 
 
 def normalize(text: str) -> Normalized | None:
-    """Return the normalized form of a text. None if the text has none."""
+    """Return the normalized form of a text. None if the text has no constants, or is not normalized (see the module
+    docstring).
+    """
     if len(text) > _LONGEST or _EXCLUDED.search(text) is not None:
         return None
     parts = _CONSTANT.split(text)

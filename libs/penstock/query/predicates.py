@@ -32,8 +32,8 @@ class _AnyError(Exception):
 
 def predicates_of(query: ContinuousQuery) -> frozenset[str] | None:
     """Return the IRIs of the predicates whose tuples affect the answers of a query; None if tuples of any predicate may
-    affect them. That is the case for variables as predicates, negated property sets, paths that may have length zero
-    (they match every node), DESCRIBE, and count windows.
+    affect them. That is the case for variables as predicates of patterns and of `timestamp`, negated property sets,
+    paths with `*` or `?` (their parts may match every node), DESCRIBE, and count windows.
     """
     if query.form is Form.DESCRIBE or any(isinstance(window.range, CountRange) for window in query.windows):
         return None

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class PreparedQuery:
-    """A query with parameters. It equals only itself, so that plans can be cached by it.
+    """A query with parameters. It is compared by identity, so that it can be a key in a cache of plans.
 
     `template`: the query with its parameters. `sample`: the constants of the first text, for estimates.
     """
@@ -39,15 +39,17 @@ class PreparedQuery:
     __slots__ = ("_numbers", "sample", "template")
 
     def __init__(self, template: Template, sample: tuple[Constant, ...], numbers: Sequence[int | None]) -> None:
-        """`numbers`: for each parameter, the number of its constant in the text; None if it is the same in all texts
-        of the pattern.
+        """`numbers`: for each parameter, the number of its constant in the text. None if the constant is the same in
+        all texts that share the query.
         """
         self.template = template
         self.sample = sample
         self._numbers = tuple(numbers)
 
     def bind(self, terms: _Terms) -> BoundQuery:
-        """Return the query with the terms of a text, by the numbers of its constants."""
+        """Return the query with the constants of a text. `terms`: the term of each constant, by its number in the
+        text.
+        """
         pairs = zip(self._numbers, self.sample, strict=True)
         return BoundQuery(self, tuple([same if number is None else terms[number] for number, same in pairs]))
 
@@ -62,13 +64,13 @@ class BoundQuery:
 
 @dataclass(frozen=True, slots=True)
 class BoundModify(Modify):
-    """A change by a pattern, whose pattern is `bound`. The constants in `query` are those of another text."""
+    """A change whose pattern is `bound`. The field `query` has the same pattern with the constants of another text."""
 
     bound: BoundQuery | None = None
 
 
 class PreparedText:
-    """What texts of one pattern have in common: everything but the parameters. Make it by `prepare`.
+    """What texts with the same `Normalized.pattern` and the same fixed constants have in common. `prepare` creates it.
 
     `fixed`: the numbers of the constants that are not parameters.
     """
@@ -76,8 +78,8 @@ class PreparedText:
     __slots__ = ("_builders", "_numbers", "_queries", "_statement", "fixed")
 
     def __init__(self, statement: Statement, constants: int, builders: dict[int, tuple[int, _Build]]) -> None:
-        """`constants`: how many there are. `builders`: by offset in the text, the number of each parameter and what
-        makes its term.
+        """`constants`: the number of constants in the text. `builders`: for each parameter, by its offset in the text:
+        the number of its constant, and a function that makes its term.
         """
         self._statement = statement
         self._builders = tuple(builders.values())
@@ -88,9 +90,9 @@ class PreparedText:
         self._queries = [self._query(query) for query in found]
 
     def bind(self, text: str, constants: Sequence[str]) -> BoundQuery | Update:
-        """Return the statement of a text of the same pattern with the same fixed constants. `constants`: those of its
-        normalized form. An update is complete, except that the patterns of its operations are bound queries; offsets
-        in it are those of another text.
+        """Return the statement of a text with the same `Normalized.pattern` and the same fixed constants. `constants`:
+        the constants of the text's normalized form. In an update, the pattern of each operation is a bound query, and
+        the offsets are those of another text.
         """
         terms = {number: build(constants[number]) for number, build in self._builders}
         if isinstance(self._statement, ContinuousQuery):
@@ -125,8 +127,9 @@ class PreparedText:
 
 
 def prepare(text: str, normalized: Normalized, statement: Statement) -> PreparedText | None:
-    """Return what the texts of the pattern of `text` have in common. `statement`: the parsed text. None if texts of
-    the pattern must be parsed: continuous queries, and updates that do not only change data.
+    """Prepare a text for later texts with the same `Normalized.pattern`. `statement`: the parsed text. None if each of
+    these texts must be parsed: continuous queries, updates with operations on documents or whole graphs, and texts
+    without parameters.
     """
     if isinstance(statement, ContinuousQuery):
         if statement.continuous:
@@ -183,7 +186,9 @@ def _terms(part: object) -> Iterator[Constant]:
 
 
 def _builder(kind: str, written: str, term: Constant) -> _Build | None:
-    """Return what makes the term of a constant, from how it is written. None if this is not known."""
+    """Return a function that makes a term like `term` from the text of a constant. None if the kind of the constant
+    does not fit the term.
+    """
     if isinstance(term, Iri):
         if kind == IRI:
             return _iri

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def dataset_of(default_graphs: Iterable[str], named_graphs: Iterable[str]) -> Dataset | None:
-    """Return the dataset of some graphs, by IRI. None if there are none. DataError if an IRI is invalid or relative."""
+    """Return the dataset that consists of graphs, given by IRI. None if no graph is given. DataError if an IRI is
+    invalid or relative.
+    """
     if default_graphs == () == named_graphs:
         return None
     default, named = (tuple(Iri(check_iri(iri)) for iri in iris) for iris in (default_graphs, named_graphs))

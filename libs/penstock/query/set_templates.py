@@ -26,7 +26,7 @@ class Use(Enum):
 @dataclass(frozen=True, slots=True)
 class SetTemplate:
     """The template of a query set. `occurrences`: for each parameter of the template, the index of the declared
-    parameter. `uses`: by declared parameter.
+    parameter. `names`, `uses`: the name and the use of each declared parameter.
     """
 
     template: Template
@@ -36,8 +36,8 @@ class SetTemplate:
 
 
 def set_template(query: ContinuousQuery, name: str) -> SetTemplate:
-    """Return the template of the query set `name`. The query must be resolved. QueryError if it does not declare
-    parameters, or does not use one.
+    """Return the template of the query set `name`. The query must be resolved. QueryError if it declares no parameters,
+    does not use a declared parameter, or publishes a stream.
     """
     if not query.parameters:
         raise error_at(query, query.name_at, "a query set needs parameters: REGISTER QUERY name (?parameter …) AS …")

@@ -28,7 +28,7 @@ def is_data(update: Update) -> bool:
 
 
 def check_data(update: Update) -> None:
-    """Raise QueryError, with its position, for the first operation other than INSERT DATA and DELETE DATA."""
+    """Raise QueryError, with a position, if an update has an operation other than INSERT DATA and DELETE DATA."""
     check_supported(update, where="in a cluster")
     for operation in update.operations:
         if not isinstance(operation, ChangeData):

@@ -37,7 +37,9 @@ _PARAMETER = "$"  # not a valid first character of a SPARQL variable
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A query without its constants, name and text: the key of a group."""
+    """A query with parameters in place of constants, without its text. It has a name only if it publishes a stream. It
+    is the key of a group.
+    """
 
     query: ContinuousQuery
     parameters: tuple[Variable, ...]

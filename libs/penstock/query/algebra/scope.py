@@ -1,4 +1,4 @@
-"""Static properties of the algebra: which variables occur, which are bound in every solution, and what may be
+"""Static properties of the algebra: which variables occur, which are bound in every solution, and which patterns may be
 correlated.
 
 A pattern is *correlated* if it is evaluated with the bindings of the rows on its left. This gives the same result as a
@@ -152,8 +152,8 @@ def certain(node: Node) -> Names:
 
 @_memoised
 def all_variables(node: Node) -> Names:
-    """Return all variables of a pattern: those in scope and those in expressions, but not variables that a sub-select
-    hides.
+    """Return all variables of a pattern, including those in expressions and in MINUS, but not variables that a
+    sub-select hides.
     """
     match node:
         case Join() | Minus():

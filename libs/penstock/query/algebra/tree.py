@@ -44,7 +44,7 @@ class Variable:
 class Parameter(Literal):
     """A place at which each member of a query set has a constant. `lexical`: the name of the declared parameter.
 
-    The translation treats it as a literal, so that the text means what it means with constants in these places.
+    The translation treats it as a literal, so that the text has the same meaning as with constants in these places.
     """
 
     @classmethod
@@ -102,8 +102,8 @@ class ZeroOrOne:
 
 @dataclass(frozen=True, slots=True)
 class NegatedSet:
-    """A negated property set, such as `!(a|^b)`. `forward`, `inverse`: its members in each direction, None if it has
-    none.
+    """A negated property set, such as `!(a|^b)`. `forward`, `inverse`: its members in each direction, None if the
+    direction has no members.
     """
 
     forward: tuple[Iri, ...] | None

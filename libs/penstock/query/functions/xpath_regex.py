@@ -1,9 +1,10 @@
 r"""Translation of XPath regular expressions to patterns of the `regex` module.
 
-The language is that of XQuery and XPath Functions and Operators, section 5.6.1, on XML Schema's regular expressions:
-anchors, reluctant quantifiers and back-references; classes with subtraction (`[a-z-[aeiou]]`), `\i \c \d \s \w`,
-`\p{Lu}` and `\p{IsGreek}`. Syntax that has another meaning in the `regex` module is refused or rewritten: look-around,
-possessive quantifiers, `$` before a final newline, and `\w` and `\s`, which match more characters than in XML Schema.
+XQuery and XPath Functions and Operators, section 5.6.1, defines the language: XML Schema's regular expressions (with
+`\i \c \d \s \w`, `\p{Lu}`, `\p{IsGreek}`, and subtraction of classes, such as `[a-z-[aeiou]]`), extended by anchors,
+reluctant quantifiers and back-references. Syntax that has another meaning in the `regex` module is refused or
+rewritten: look-around, possessive quantifiers, `$` before a final newline, and `\w` and `\s`, which match more
+characters than in XML Schema.
 
 A search may take exponential time (with back-references, matching is NP-hard), so every search has a time limit.
 """
@@ -53,7 +54,7 @@ _WHITE = frozenset(" \t\n\r")
 
 
 class PatternError(ValueError):
-    """A text is not an XPath regular expression, or its flags are invalid (err:FORX0001, FORX0002)."""
+    """A regular expression, its flags or a replacement is invalid in XPath (err:FORX0002, FORX0001, FORX0004)."""
 
 
 def _literal(char: str) -> str:

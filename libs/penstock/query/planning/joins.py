@@ -48,9 +48,9 @@ def start(context: PlanContext, node: Node, scope: Scope, *, by_row: bool = Fals
 
 
 def base(context: PlanContext, node: Node, *, by_row: bool = False) -> Relation:
-    """Return the relation from which a pattern starts: the seed or, inside of an EXISTS, perhaps the substituted values
-    with their row numbers. It needs these values if `by_row` is set, or if a join of the pattern with the outer rows
-    would give another result than the substitution (see `joinable`).
+    """Return the relation from which a pattern starts: the seed, or the values that an enclosing EXISTS substitutes,
+    with their row numbers. It starts from these values if `by_row` is set, or if a join of the pattern with the outer
+    rows would give another result than the substitution (see `joinable`).
     """
     given = context.substitution
     if given is None or (is_sub_select(node) and not by_row):

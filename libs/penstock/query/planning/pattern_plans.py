@@ -78,9 +78,9 @@ def compile_pattern(context: PlanContext, node: Node, left: Relation, scope: Sco
 
 
 def _sub_select(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """Plan a sub-select independently of the rows on its left. An enclosing EXISTS substitutes nothing in a
-    sub-select. A sub-select retains no column but its own and the hidden ones, so it does not start from rows with the
-    variable of a GRAPH that encloses its GRAPH.
+    """Plan a sub-select independently of the rows on its left. An enclosing EXISTS substitutes nothing in a sub-select.
+    A sub-select retains only its own columns and the hidden ones. If `left` has other columns, such as the variable of
+    an outer GRAPH, the sub-select starts from the seed and is joined with `left` by hash.
     """
     hidden = frozenset((*context.hidden, *([scope.variable] if scope.variable is not None else [])))
     if not left.pure_seed or not left.names <= hidden:
@@ -146,10 +146,11 @@ def _minus(context: PlanContext, node: Minus, outer: Relation, scope: Scope) -> 
 
 
 def _may_be_tested(context: PlanContext, node: Minus, left: Relation, scope: Scope) -> bool:
-    """Return whether MINUS is the same as a test of each row of `left` for compatible rows of the right side.
+    """Return whether the plan tests each row of `left` for compatible rows of the right side of MINUS.
 
-    Each pair of rows must share a bound variable. A row of the right side must not depend on names that MINUS hides
-    from it, so an enclosing EXISTS excludes the test.
+    The test must give the same result as MINUS: each pair of rows must share a bound variable, and a row of the right
+    side must not depend on names that MINUS hides from it. An enclosing EXISTS therefore excludes the test. In a query
+    without windows, the test must also be cheaper than MINUS.
     """
     if context.substitution is not None or not may_correlate(context, node.right, left, scope):
         return False

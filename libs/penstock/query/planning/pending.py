@@ -60,8 +60,8 @@ class Pending:
         """Remove and yield the conditions whose result no later join can affect, in order. `certain`: names that are
         bound in every row.
 
-        `touched`: names that were bound since the last call; only conditions that read one of them are examined. None:
-        all conditions are.
+        `touched`: names that were bound since the last call. Only conditions that read one of these names are examined.
+        The first call, and a call with None, examine all conditions.
         """
         if not self._waiting:
             return

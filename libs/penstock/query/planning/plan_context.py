@@ -88,8 +88,8 @@ class PlanContext:
         return len(self._slots)
 
     def may_search(self, elements: Sequence[Element]) -> bool:
-        """Return whether all join orders of a group may be compared: its elements must be small, and there must have
-        been fewer than _MOST_SEARCHES such searches. Counts the search.
+        """Return whether all join orders of a group may be compared: the elements must be small in total, and there may
+        be at most _MOST_SEARCHES such searches per plan. The call counts as a search if the elements are small.
         """
         if sum(size(element.pattern) for element in elements) > _SEARCHED_SIZE:
             return False

@@ -42,7 +42,7 @@ def _keeping(node: Spec, needed: frozenset[int]) -> Spec:
 
 
 def _read(node: Spec) -> frozenset[int] | None:
-    """Return the slots that a unary operator reads or binds; None for operators at which the pushdown ends."""
+    """Return the slots that a unary operator reads or binds. None if the pushdown ends at the operator."""
     match node["op"]:
         case "scan":
             graph = frozenset((node["graph"],)) if "graph" in node else frozenset[int]()

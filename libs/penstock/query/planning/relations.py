@@ -18,8 +18,8 @@ class Relation:
     """A plan node, and the properties of its rows. `certain`: names that are bound in every row. `maybe`: names that
     may be bound. `rows`: expected number of rows.
 
-    `pure_seed`: whether the rows are those of the seed, so that each branch may start from a copy of its own.
-    `factors`: if the rows are a cross product of relations, these relations.
+    `pure_seed`: whether the rows are those of the seed, or of its cross product with graphs. Each branch of a UNION may
+    then start from its own copy of the rows. `factors`: if the rows are a cross product of relations, these relations.
     """
 
     node: Spec

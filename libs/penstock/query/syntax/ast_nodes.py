@@ -382,6 +382,6 @@ class QueryText:
 
 
 def position(syntax: object) -> int:
-    """Return the offset of the first token of a node, or of a token; -1 if it has none."""
+    """Return the offset of a token, or of the first token of a node. -1 if the node has no token."""
     at = syntax.start_pos if isinstance(syntax, Token) else getattr(syntax, "at", -1)
     return -1 if at is None else at

@@ -1,6 +1,7 @@
 """Hints for syntax errors: misspelt keywords, SQL, Turtle, operators of other languages.
 
-A hint is a short text. If the mistake is before the token at which the parser stopped, the hint also has its position.
+A hint is a short text. If the mistake is before the token at which the parser stopped, the hint also has the position
+of the mistake.
 """
 
 from __future__ import annotations

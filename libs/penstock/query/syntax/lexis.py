@@ -59,7 +59,8 @@ class Source:
 
 
 def read_source(text: str) -> Source:
-    r"""Replace `\uXXXX` and `\UXXXXXXXX`. Fault if a value is not a Unicode scalar value.
+    r"""Replace `\uXXXX` and `\UXXXXXXXX`. Fault if an escape or a character of the text is a surrogate, or if an escape
+    is above U+10FFFF.
 
     An escaped backslash before `u` (`"\\u0041"`) is not an escape.
     """

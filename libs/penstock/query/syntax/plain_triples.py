@@ -39,9 +39,9 @@ PlainRun: TypeAlias = tuple["Token | None", tuple[PlainTriple, ...]]
 
 class PlainReader:
     """Reads the plain triples of an update itself; the parser gets only the other tokens. `operations`: one list for
-    each INSERT DATA or DELETE DATA. Each element of it has consecutive triples in one graph. `in_data`: whether the
-    last token belongs to such an operation. `data_tokens`: number of tokens in the operations that are complete. The
-    budget's clock stops during data.
+    each INSERT DATA or DELETE DATA. Each element of such a list contains consecutive triples in one graph. `in_data`:
+    whether the last token belongs to such an operation. `data_tokens`: number of tokens in the operations that are
+    complete. The budget's clock stops during data.
     """
 
     def __init__(self, text: str, budget: Budget) -> None:
@@ -57,8 +57,8 @@ class PlainReader:
         self._depth = 0
 
     def starts(self, token: Token, fed: int) -> bool:
-        """Record a token that the parser has accepted, as number `fed` of the text. Returns whether a triple may start
-        after it.
+        """Record a token that the parser has accepted. `fed`: the number of tokens up to this one. Returns whether a
+        triple may start after the token.
         """
         kind = token.type
         if not self.in_data:
@@ -103,7 +103,9 @@ class PlainReader:
 
 
 def _statement(text: str, at: int, most: int) -> tuple[int, int, list[PlainTriple]] | None:
-    """Read the triples of one subject, up to the full stop. None if one of them is not plain."""
+    """Read the triples of one subject, up to the full stop. Returns the offset after it, the number of tokens, and the
+    triples. None if one of the triples is not plain, or if there are more than `most` tokens.
+    """
     start = _SUBJECT.match(text, at)
     if start is None:
         return None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _AT = field(default=-1, compare=False, repr=False)
 
 QuadsSyntax: TypeAlias = "tuple[tuple[Token | None, TriplesBlock], ...]"
-"""Triples by graph: its name or variable; None outside of GRAPH."""
+"""Blocks of triples, each with the name or variable of its graph (None outside of GRAPH)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class DataOperation:
 
 @dataclass(frozen=True, slots=True)
 class TemplateClause:
-    """`INSERT {…}` or `DELETE {…}`, also the template of DELETE WHERE."""
+    """The template of `INSERT {…}`, `DELETE {…}` or DELETE WHERE."""
 
     quads: QuadsSyntax
     at: int = _AT

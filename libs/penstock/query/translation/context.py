@@ -76,19 +76,21 @@ class Context:
             budget.exceeded("max_nesting", "the query is nested too deeply", at)
 
     def constant_or_variable(self, token: Token) -> Parameter | Variable:
-        """Return the term of a variable's token where a constant could stand: a parameter if it is declared as one."""
+        """Return the term for a variable at a place where a constant could stand: a parameter if the variable is
+        declared as one.
+        """
         name, at = str(token[1:]), position(token)
         return Parameter.of(name, at) if name in self.parameters else Variable(name, at)
 
     def variable(self, token: Token) -> Variable:
-        """Return the variable of a token where no constant could stand. Fault for a declared parameter."""
+        """Return the variable of a token at a place where no constant could stand. Fault for a declared parameter."""
         name, at = str(token[1:]), position(token)
         if name in self.parameters:
             raise Fault(f"{token} is a parameter, which cannot stand here: only where a vertex or a value could", at)
         return Variable(name, at)
 
     def fresh_label(self, kind: str) -> str:
-        """Return a new label for a blank node, which the text does not use."""
+        """Return a new blank node label that the text does not use."""
         while True:
             number = self._fresh.get(kind, 0)
             self._fresh[kind] = number + 1

@@ -45,7 +45,9 @@ class ExpressionTranslator:
         self._group = group
 
     def __call__(self, context: Context, syntax: ExprSyntax) -> Expr:
-        """Return the expression. Fault if a name, a number of arguments or the position of an aggregate is invalid."""
+        """Return the expression. Fault if it is invalid, for example if a function is unknown or has too many
+        arguments.
+        """
         if isinstance(syntax, Token):
             if syntax.type == "VAR":
                 return context.constant_or_variable(syntax)
