@@ -36,7 +36,8 @@ class DeniedError(LogError, AccessError):
 
 
 class RecordRefusedError(LogError):
-    """A topic refuses a record permanently, because of a limit, a policy or an access list.
+    """A topic refuses a record permanently: because of a limit, a policy or an access list, or because it does not
+    exist.
 
     The call had no effect, and the same call would fail again. `topic`: empty if unknown. `over`: whether the writer is
     unusable, so that the caller must open a new one.

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Point(Enum):
-    """A point at which a process may fail or the log may not respond."""
+    """A point at which a test can make a process fail, or keep the log from responding."""
 
     OPEN = "before a transactional writer is opened and its predecessor fenced"
     APPEND = "before a single record becomes durable"

@@ -89,7 +89,8 @@ class Writer(Protocol):
         """Queue a record. It is durable only after `flush`. Backpressure if too many records are in flight: call
         `flush`.
 
-        RecordTooLargeError: no topic accepts the record; it was not queued.
+        RecordRefusedError: the record was not queued. It is too large, or its topic does not exist or does not accept
+        it.
         """
         ...
 
@@ -102,7 +103,7 @@ class Writer(Protocol):
         ...
 
     def append(self, records: Sequence[Record]) -> None:
-        """Submit and flush all records, waiting on back-pressure. RecordTooLargeError: nothing was submitted.
+        """Submit and flush all records. Waits while too many are in flight. RecordTooLargeError: nothing was submitted.
 
         TransientError: submitted records are still in flight. Repeating the call waits for them and writes no record
         twice, because the idempotent producer keeps their sequence numbers.
@@ -115,7 +116,7 @@ class Writer(Protocol):
 
 
 class TransactionalWriter(Protocol):
-    """Appends records to any partitions, and consumed offsets, atomically.
+    """Appends records to any partitions and stores consumed offsets, atomically.
 
     At most one writer per transactional id is active. Opening another writer with the id fences this one, so that all
     calls of this one raise FencedError. Before the opening call returns, the unfinished transaction of this writer is
@@ -125,7 +126,8 @@ class TransactionalWriter(Protocol):
     def commit(
         self, records: Sequence[Record], consumed: Mapping[Partition, int] | None = None, group: str = ""
     ) -> list[int]:
-        """Write all records in one transaction and return their offsets in order. Readers see them soon after.
+        """Write all records in one transaction and return their offsets in order. Readers see the records soon after
+        the call.
 
         consumed: the next offset to read of each partition, stored as the group's progress (`Log.committed`).
         TransientError: the transaction was aborted and has no effect. RecordRefusedError: likewise, and the same
@@ -249,7 +251,7 @@ class Log(Protocol):
         ...
 
     def transactional(self, transactional_id: str) -> TransactionalWriter:
-        """Open the writer with that id. Fences the previous one and settles its transaction."""
+        """Open a writer. Fences the previous writer with the same transactional id, and settles its transaction."""
         ...
 
     def reader(self, positions: Mapping[Partition, int] | None = None) -> Reader:

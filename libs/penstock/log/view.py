@@ -145,8 +145,8 @@ def _passed(
 ) -> tuple[list[Partition], dict[Partition, int]]:
     """Drop requested offsets that the reader has passed: their records were found, or do not exist any more.
 
-    Returns the partitions without remaining offsets. Also returns the partitions whose next requested offset is far
-    ahead of the reader, with this offset, to which the reader should move.
+    Returns the partitions without remaining offsets. Also returns the offset to which the reader should move, for each
+    partition in which the next requested offset is far ahead.
     """
     done, far = [], {}
     for name, offsets in list(left.items()):

@@ -93,8 +93,8 @@ class KafkaConnection:
         self._lock = Lock()
         self._opened: list[Client] = []
         self.small_topics: dict[str, int] = {}
-        """Topics with a maximum record size that a batch of records may exceed, and this size in bytes. `limits`
-        updates it.
+        """The topics with a low maximum record size, and this size in bytes. A batch of records could exceed it.
+        `limits` updates this dict.
         """
 
     def _on_error(self, error: KafkaError) -> None:
@@ -105,7 +105,9 @@ class KafkaConnection:
             _log.warning("kafka: %s", error.str())
 
     def denied(self, operation: str, resource: str, answer: KafkaError | None = None) -> DeniedError:
-        """Return the error for an operation that this client may not perform. `resource`: "topic penstock.control"."""
+        """Return the error for an operation that this client may not perform. `resource`: kind and name, as in
+        "topic penstock.control".
+        """
         return denial(principal(self._client), operation, resource, answer)
 
     def client(self, **settings: object) -> dict[str, Any]:
@@ -175,8 +177,8 @@ class KafkaConnection:
         return " ".join(filter(None, [exception.args[0].str(), self._last_error]))
 
     def check(self, partition: Partition) -> None:
-        """Raise UnknownTopicError if a partition does not exist, DeniedError if this client may not know whether it
-        does. Queries the brokers only for partitions not seen before.
+        """Raise UnknownTopicError if a partition does not exist, DeniedError if this client may not describe the topic.
+        Queries the brokers only for partitions that this log has not seen before.
         """
         with self._lock:
             known = 0 <= partition.number < self._known.get(partition.topic, 0)
@@ -186,8 +188,8 @@ class KafkaConnection:
             raise UnknownTopicError(text, partition.topic)
 
     def _check_visible(self, topic: str) -> None:
-        """Raise DeniedError if this client may not describe a topic. The list of all topics does not contain it
-        then.
+        """Raise DeniedError if this client may not describe a topic. Brokers omit such a topic from the list of all
+        topics.
         """
         request = partial(self._admin.describe_topics, TopicCollection([topic]), request_timeout=_ANSWER_S)
         with suppress(UnknownTopicError, TransientError):
@@ -212,7 +214,7 @@ class KafkaConnection:
 
     def group_operations(self, group: str) -> frozenset[str] | None:
         """Return the operations that this client may perform on a consumer group; None if the brokers do not report
-        them. DeniedError if the client may not describe the group.
+        them, or do not know the group. DeniedError if the client may not describe the group.
         """
         settings = {"include_authorized_operations": True, "request_timeout": _ANSWER_S}
         ask = _asking(partial(self._admin.describe_consumer_groups, [group], **settings))
@@ -270,8 +272,8 @@ class KafkaConnection:
     def _answered(
         self, ask: Callable[[], T], harmless: int | None = None, needed: tuple[str, str] | None = None
     ) -> T | None:
-        """Return a request's result, or None if it failed with the error code `harmless`. Retries while brokers elect
-        leaders. `needed`: the operation and resource that the request needs.
+        """Return a request's result, or None if it failed with the error code `harmless`. Repeats the request after
+        transient errors. `needed`: the operation that the client must be allowed to perform, and its resource.
 
         DeniedError if ACLs deny the request and `needed` is given. TransientError after the timeout. UnknownTopicError
         for a topic or partition that does not exist. LogError for another permanent error.

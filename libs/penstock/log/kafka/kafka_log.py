@@ -27,7 +27,7 @@ class KafkaLog(KafkaConnection):
         return self.keep(KafkaWriter(self))
 
     def transactional(self, transactional_id: str) -> KafkaTransactionalWriter:
-        """Open the writer with that id. Fences the previous one and settles its transaction."""
+        """Open a writer. Fences the previous writer with the same transactional id, and settles its transaction."""
         return self.keep(KafkaTransactionalWriter(self, transactional_id))
 
     def reader(self, positions: Mapping[Partition, int] | None = None) -> KafkaReader:

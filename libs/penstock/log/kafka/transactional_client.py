@@ -20,8 +20,8 @@ _OPEN_TRIES: Final = 4  # after which each wait is twice as long as the one befo
 
 
 def open_client(settings: Mapping[str, Any], give_up_at: float) -> Producer:
-    """Return a client that has fenced the previous client with the same transactional id. KafkaException if this does
-    not succeed by `give_up_at` (monotonic clock).
+    """Return a client that has fenced the previous client with the same transactional id. KafkaException if this fails
+    permanently, or does not succeed by `give_up_at` (monotonic clock).
 
     The brokers refuse the request of a client while they abort the open transaction of the previous one. After such a
     refusal, or without a connection, librdkafka 2.16 waits 500 ms before it retries. Meanwhile no client could commit.

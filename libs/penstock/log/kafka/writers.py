@@ -90,7 +90,9 @@ class KafkaWriter:
 
     @property
     def _reason(self) -> KafkaError | None:
-        """The error of the first refused record. Errors of records purged because of it do not count."""
+        """The error of the first refused record, or None. The client then purges later records; their errors do not
+        count.
+        """
         return None if self._failure is None or self._failure.code() in _PURGED else self._failure
 
     def submit(self, record: Record) -> None:
@@ -352,8 +354,8 @@ class KafkaTransactionalWriter:
                 return
 
     def _until_done(self, call: Callable[[float], object], within_s: float = math.inf) -> None:
-        """Repeat a call, which takes a timeout in s, until it succeeds or fails permanently, at most `within_s` and at
-        most until `_give_up_at`.
+        """Repeat a call until it succeeds or fails permanently, at most for `within_s` and at most until
+        `_give_up_at`. The argument of the call is its timeout in s.
         """
         give_up_at = min(self._give_up_at, time.monotonic() + within_s)
         while True:
@@ -390,7 +392,7 @@ class KafkaTransactionalWriter:
         return TransientError(text)
 
     def _denial(self, error: KafkaError, group: str) -> LogError:
-        """Return the error of a transaction that ACLs deny, after the attempt to abort it."""
+        """Try to abort a transaction that ACLs deny, and return its error."""
         with suppress(KafkaException), unmasked():
             self._producer.abort_transaction(_LEAST_S)
         if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:

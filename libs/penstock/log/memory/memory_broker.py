@@ -173,7 +173,7 @@ class MemoryBroker:
             return message.offset
 
     def next_epoch(self, transactional_id: str) -> int:
-        """Fence the writers with that transactional id, and return the next one's epoch."""
+        """Fence all writers with a transactional id, and return the epoch of the next writer with this id."""
         with self.changed:
             epoch = self._epochs[transactional_id] = self._epochs.get(transactional_id, 0) + 1
             return epoch

@@ -27,7 +27,7 @@ class MemoryLog(MemoryBroker):
         return MemoryWriter(self)
 
     def transactional(self, transactional_id: str) -> MemoryTransactionalWriter:
-        """Open the writer with that id. Fences the previous one."""
+        """Open a writer. Fences the previous writer with the same transactional id."""
         self.faults.at(Point.OPEN, transactional_id)
         return MemoryTransactionalWriter(self, transactional_id, self.next_epoch(transactional_id))
 
