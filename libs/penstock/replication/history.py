@@ -102,10 +102,10 @@ class History:
         return max((self.step if step is None else step for step in steps), default=self.step)
 
     def bounds(self, streams: Iterable[str], time: int) -> list[tuple[int, int]]:
-        """Return the progress of all other streams at the step at which instant `time` of a query over `streams` became
-        due, as (stream number, last closed batch).
+        """Return how far the streams that are not in `streams` were closed when instant `time` of a query over
+        `streams` became due: for each of them, (stream number, last closed batch). Insertions count as a stream.
 
-        Empty if the instant became due at the current step: the view then excludes nothing.
+        Empty if the instant became due at the current step, or is not due yet: the view then excludes nothing.
         """
         named = set(streams)
         step = self.due(named, time)

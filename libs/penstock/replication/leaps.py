@@ -1,9 +1,9 @@
 """Leaps of event time: which instants of a query are not evaluated (docs/semantics.md §2, ADR 57).
 
 A leap is one advance of one stream that makes more than `max_catch_up` instants of a query due. Whether an advance is a
-leap depends on the log only: on the query's record, its registration point, and the progress of its streams at that
-step. All engines therefore compute the same gaps. An engine that lags behind the log applies many steps with small
-advances, and evaluates all of their instants.
+leap depends on the log only: on the query's record, its registration point, and the progress of its streams before and
+after the advance. All engines therefore compute the same gaps. An engine that lags behind the log applies many steps
+with small advances, and evaluates all of their instants.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The files of a bulk load: Parquet files in a folder that all stores can read, and query engines that hold the stored
-graph themselves (ADR 49).
+"""The files of a bulk load: Parquet files in a folder. All stores must be able to read the folder, and so must query
+engines that hold the stored graph themselves (ADR 49).
 
 The log contains the names and checksums of the files. A reader waits for a missing file, because the file system may be
 temporarily unavailable. A wrong checksum is a permanent error: the process can apply neither the step of the load nor

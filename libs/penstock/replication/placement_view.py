@@ -27,8 +27,8 @@ time early.
 class PlacementView:
     """The placement, read from the control topic.
 
-    `buckets_of` excludes a bucket that another engine has opened (`lost`) for `LOST_MS`, or until a newer placement.
-    The other engine may have acted on an old placement; in that case it releases the bucket.
+    After `lost` has recorded that another engine opened a bucket, `buckets_of` excludes the bucket for `LOST_MS` or
+    until a newer placement. The other engine may have acted on an old placement; in that case it releases the bucket.
     """
 
     def __init__(self, log: Log, topics: ClusterTopics, clock: Clock) -> None:
@@ -72,7 +72,7 @@ class PlacementView:
 
     @property
     def spread(self) -> bool:
-        """Whether each shard has a store of its own, so that further stores get none. False before the first
+        """Whether each shard has a store of its own, so that further stores get no shards. False before the first
         placement.
         """
         placement = self.refresh()
@@ -80,7 +80,7 @@ class PlacementView:
 
     def replaced(self, instance: str) -> bool:
         """Return whether, for each shard that store `instance` serves, the placement names another store that prepares
-        the shard. Also true if it serves none. False before the first placement.
+        the shard. Also true if the store serves no shard. False before the first placement.
         """
         placement = self.refresh()
         return placement is not None and _held(placement.shards, instance) <= {int(n) for n in placement.preparing}
@@ -93,9 +93,9 @@ class PlacementView:
     def lost(self, bucket: int, opened: int) -> None:
         """Record that another engine has opened a bucket that this engine had opened under the placement `opened`.
 
-        If `opened` is the current placement, the bucket is excluded for some time. The other engine has acted on
-        another placement: on a newer one, which this engine will read soon, or on an older one, in which case it
-        releases the bucket, and this engine opens the bucket again after the exclusion.
+        If `opened` is the current placement, the bucket is excluded for `LOST_MS`. The other engine has acted on a
+        newer placement or on an older one. If it is newer, this engine will read it soon. If it is older, the other
+        engine releases the bucket, and this engine opens the bucket again after the exclusion.
 
         If `opened` is not the current placement, there is no exclusion: the current placement may have assigned the
         bucket to this engine again.

@@ -4,7 +4,7 @@
 | --- | --- |
 | `group NUMBER` | `GroupProgress`: the group's last instant, and by stream the time after which it needs tuples |
 | `state NUMBER PART` | `ProgressPart`: a part of the group's state, at most `PART_BYTES` |
-| `bucket` | `BucketProgress`: epoch and step; the last record of each transaction |
+| `bucket` | `BucketProgress`: epoch and step. It is the last record of each transaction |
 
 A transaction contains the records of changed groups only. No record grows with the number of groups, or with the size
 of the previous answer that ISTREAM needs (ADR 54).
@@ -153,8 +153,8 @@ class ProgressWriter:
 
     def records(self, state: BucketState, changed: Iterable[int]) -> list[Record]:
         """Return the records that update the partition to `state`. They are the records of the groups in `changed`, the
-        records of groups that the partition does not contain yet, deletions of removed groups, and `confirmation`. The
-        progress of all other groups must be as committed.
+        records of groups that the partition does not contain yet, deletions of removed groups, and `confirmation`. All
+        other groups must have the progress and state of the last commit.
 
         Call `committed` after the commit.
         """

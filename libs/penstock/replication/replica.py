@@ -94,7 +94,7 @@ class Replica(Generic[W]):
 
     @property
     def whole(self) -> bool:
-        """Whether no step is partially applied, which a checkpoint requires."""
+        """Whether no step is partially applied. A checkpoint requires this."""
         return self.held is None and not self._parts
 
     # ---- duplicates
@@ -103,8 +103,8 @@ class Replica(Generic[W]):
         has been dropped (ADR 26).
 
         A batch has an effect if it ends after the stream's last closed batch; a command or insertion has an effect if
-        its number is greater than the number of the last one. A stale record stays stale. All replicas therefore count
-        the same steps, no matter how far they have read.
+        its number is greater than the number of the last applied one. A stale record stays stale. All replicas
+        therefore count the same steps, no matter how far they have read.
         """
         if isinstance(record, ShardBatch | StreamEnd):
             declared = self.declared.get(record.stream, 0)
@@ -178,8 +178,8 @@ class Replica(Generic[W]):
 
     # ---- declared and dropped streams
     def _declare(self, record: StreamDeclaration) -> None:
-        """Declare a stream. It replaces an existing stream of the same IRI, which has ended or was declared before the
-        query that publishes it.
+        """Declare a stream. It replaces an existing stream with the same IRI: one that has ended, or that was declared
+        before the query that publishes it.
         """
         if record.iri in self.runtime.streams:
             self._drop(record.iri)
@@ -195,8 +195,8 @@ class Replica(Generic[W]):
         self.history.drop(iri)
 
     def _moved(self, iri: str) -> Iterator[UnavailableError]:
-        """Close the batches that the watermark permits and evaluate the due queries. Yields errors, and then
-        retries.
+        """Close the batches that the watermark permits and evaluate the due queries. If a service is unavailable,
+        yields the error and then retries.
         """
         while True:
             try:
@@ -247,7 +247,7 @@ class Replica(Generic[W]):
         self.least_catch_up = min(self.least_catch_up, record.max_catch_up)
 
     def standing(self, name: str) -> Registration | None:
-        """Return the registration of the query of that name; None if there is none, or if the query was stopped."""
+        """Return the registration of the query `name`. None if no query has this name, or if it was stopped."""
         return next((r for r in self.registrations.values() if r.record.name == name and r.stopped is None), None)
 
     def _stopped(self, stop: QueryStop) -> None:

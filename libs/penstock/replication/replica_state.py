@@ -80,7 +80,7 @@ class ReplicaState:
 
 
 def check(state: Saved, version: int, partitions: int, path: Path) -> None:
-    """Check the format version and partition count of a checkpoint. StorageError if they differ."""
+    """Check that a checkpoint has this format version and this number of partitions. StorageError if not."""
     if state.get("version") != version or len(state.get("positions", ())) != partitions:
         raise StorageError(f"{path}: it has another format version, or another number of partitions")
 

@@ -73,8 +73,8 @@ def key_of(record: SequencedRecord) -> _Key:
 
 @dataclass(slots=True)
 class _Arrived:
-    """What has arrived in a partition for one step: the records of a batch, or the single record of any other kind.
-    `offset`: of the first record. `parts`: the number of records in all.
+    """What has arrived in a partition for one step: records of a batch, or the single record of another kind of step.
+    `offset`: the offset of the first record. `parts`: how many records the partition has for the step.
     """
 
     offset: int

@@ -4,7 +4,9 @@ are JSON, for users.
 | key | written by | value |
 | --- | --- | --- |
 | `query NAME NUMBER` | the engine that evaluates the query | registration point, null until known; gaps; error |
-| `refused KIND NAME` | the coordinator | why the last request of that name was refused, with line and column |
+| `refused KIND NAME` | the coordinator | why the last request for NAME was refused |
+
+If a request is refused because of an error in a query, the value contains the line and column of the error.
 
 The status of a query is `failing`, with the error, while its results topic rejects answers, and `standing` otherwise.
 The key contains the registration's number, because engines write independently: an engine that lags may write the
@@ -128,7 +130,7 @@ class StatusView:
         return Standing(document["number"], document["point"], gaps, document.get("error"))
 
     def refused(self, kind: str, name: str) -> bool:
-        """Return whether the topic contains a refusal of a request of that kind and name."""
+        """Return whether the topic contains a refusal. `kind`, `name`: as for `refused_key`."""
         return refused_key(kind, name) in self._view.latest
 
     def surplus(self) -> list[Record]:
