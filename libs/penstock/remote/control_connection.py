@@ -79,7 +79,9 @@ def end(stream: socket.socket) -> None:
 
 
 class ControlError(DataPlaneError):
-    """The peer has disconnected or does not respond, uses another protocol, or does not hold the secret."""
+    """A control connection, or a request over it, has failed. `fault`: "disconnected", "timed-out", "refused" or
+    "retired".
+    """
 
     def __init__(self, message: str, fault: str = "disconnected") -> None:
         super().__init__(message, fault)
@@ -138,7 +140,9 @@ class Connection:
         self._deadline = moment
 
     def send(self, message: dict[str, Any], columns: Columns | None = None) -> None:
-        """Send a message and its columns, arrays of u64, i64, u32 or u8. ControlError if the connection fails."""
+        """Send a message and its columns, arrays of u64, i64, u32 or u8. ControlError if the connection fails.
+        DataError if the fields take more than MAX_HEADER_BYTES.
+        """
         arrays = {name: np.ascontiguousarray(column) for name, column in (columns or {}).items()}
         shapes = [[name, _NAMES[array.dtype], len(array)] for name, array in arrays.items()]
         header = json.dumps({**message, "columns": shapes}).encode()
@@ -169,7 +173,7 @@ class Connection:
         return message, {n: np.frombuffer(self._exactly(d.itemsize * count), d) for n, d, count in shapes}
 
     def ask(self, message: dict[str, Any], columns: Columns | None = None) -> dict[str, Any]:
-        """Send a message and return the fields of the response. ControlError if the connection fails."""
+        """Send a message and return the fields of the response. Errors: see `send` and `receive`."""
         self.send(message, columns)
         return self.receive()[0]
 

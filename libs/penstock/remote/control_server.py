@@ -105,7 +105,7 @@ class ControlServer(Generic[N]):
         self._listener.close()
 
     def _end_connections(self) -> None:
-        """End all connections, and wait for their threads, because they use what this server serves."""
+        """End all connections, and wait for their threads, because the threads use the served object."""
         until = time.monotonic() + _CLOSE_S
         threads = []
         for stream, thread in list(self._connections.items()):

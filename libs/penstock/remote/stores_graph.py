@@ -37,7 +37,7 @@ class StoresGraph(native.RemoteStore):
     """The stored graph. Any thread may read; one thread applies steps. `snapshot`: number of the last commit that was
     applied.
 
-    `labels_only`: a local native store with the edge labels and no data, which the slices of streams need.
+    `labels_only`: a local native store with the edge labels but no data. The slices of streams need these labels.
     `patience_s`: time in s for which a read waits before it raises UnavailableError.
     """
 
@@ -112,7 +112,8 @@ class StoresGraph(native.RemoteStore):
     def stream(
         self, declaration: Declaration, number: int, dictionary: native.Dictionary, iri_id: Callable[[str], int]
     ) -> native.Stream:
-        """Return a stream for windows in this process. `iri_id` must return global ids, or raise UnavailableError.
+        """Return a stream for windows in this process. `iri_id` must return ids of the cluster's dictionary, or raise
+        UnavailableError.
 
         With private ids, the stream would count commits that the stores do not have.
         """
@@ -124,9 +125,9 @@ class StoresGraph(native.RemoteStore):
 
     # ---- reading
     def view(self, bounds: Sequence[tuple[int, int]] = (), at: int | None = None) -> native.Source:
-        """Return a view of snapshot `at`; None: of the one that this engine has reached. For each (stream number, batch
-        number) in `bounds`, the view excludes later batches. UnavailableError if the stores do not have the snapshot
-        within `patience_s`.
+        """Return a view of snapshot `at`, or of the snapshot that this engine has reached (None). For each (stream
+        number, batch number) in `bounds`, the view excludes later batches of the stream. UnavailableError if the stores
+        do not have the snapshot within `patience_s`.
         """
         return self._patiently(lambda: self._view(bounds, at))
 
@@ -209,6 +210,8 @@ class WindowStream(native.Stream):
         super().append(ts, s, p, o)
 
     def append_changes(self, ts: NDArray[np.int64], s: Ids, p: Ids, o: Ids, removed: NDArray[np.uint8]) -> None:
-        """Append the tuples of one batch, some of which are removed. The same step closes the batch."""
+        """Append the tuples of one batch. `removed`: 1 for each tuple that is removed. The same step closes the
+        batch.
+        """
         self._count(self._absorption, p)
         super().append_changes(ts, s, p, o, removed)

@@ -19,7 +19,9 @@ _log = logging.getLogger(__name__)
 
 
 class _Renewed:
-    """A TLS context for one role, server or client. If the files have changed, the next connection has a new one."""
+    """A TLS context for one role, server or client. If the files have changed, the next connection has a new
+    context.
+    """
 
     def __init__(self, certificates: PeerCertificates, *, serves: bool) -> None:
         self._certificates, self._serves = certificates, serves

@@ -117,7 +117,9 @@ def decode(data: bytes) -> Wire:
 
 
 def _check_columns(record: Wire) -> None:
-    """Raise WireError if columns that must have equal lengths do not. All readers rely on this."""
+    """Raise WireError if columns of a record have different lengths where they must be equal, or if `part` is not below
+    `parts`. Readers do not check this again.
+    """
     match record:
         case records.Tuples():
             events = {len(record.offsets), len(record.times), len(record.counts)}

@@ -22,8 +22,8 @@ _COLUMNS = ("positions", "times", "subjects", "predicates", "objects")
 
 
 def split(batches: Sequence[ShardBatch], most: int | None = None) -> list[list[ShardBatch]]:
-    """Divide a batch into records. `batches`: for each shard, one record with all its tuples of the batch. Returns, for
-    each shard, its records. `most`: maximum number of tuples per record; None: PART_TUPLES.
+    """Divide a batch into records. `batches`: for each shard, one record with all tuples of the batch in this shard.
+    Returns, for each shard, its records. `most`: maximum number of tuples per record; None: PART_TUPLES.
     """
     most = PART_TUPLES if most is None else most
     parts = max(1, *(-(-len(batch.times) // most) for batch in batches))
