@@ -149,8 +149,8 @@ def one_shot_core(core: ClusterCore) -> OneShotCore:
 
 
 def constants_of(statement: Statement, catalogue: Catalogue) -> Iterator[TermTuple]:
-    """Yield the constants of a registered query whose ids the planner needs, and possibly more. Yields nothing for
-    other statements.
+    """Yield the constants whose ids the planner needs for a continuous query, and possibly other constants. Yields
+    nothing for other statements.
     """
     if not isinstance(statement, ContinuousQuery):
         return

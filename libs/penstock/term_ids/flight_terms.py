@@ -40,8 +40,8 @@ class FlightTerms:
     until the active one responds; TransientError if none does. Methods may be called from any thread.
 
     `certificates`: those of this process. With them, the client connects by TLS, and all addresses must begin with
-    `grpc+tls://`. After a failed request, the client reads changed files. StorageError if the certificates cannot be
-    used.
+    `grpc+tls://`. After a failed request, the client reads changed files. StorageError if the certificates or an
+    address cannot be used.
     """
 
     def __init__(self, locations: Sequence[str], certificates: PeerCertificates | None = None) -> None:
@@ -166,7 +166,7 @@ def _size(term: TermTuple) -> int:
 
 
 def _pieces(sizes: Sequence[int]) -> Iterator[slice]:
-    """Split rows into requests within the limits on bytes and terms. `sizes`: of the rows, in bytes."""
+    """Split rows into requests within the limits on bytes and terms. `sizes`: the size of each row in bytes."""
     first = held = 0
     for row, size in enumerate(sizes):
         if row > first and (held + size > _ASKED_BYTES or row - first == MAX_TERMS):

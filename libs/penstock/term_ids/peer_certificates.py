@@ -124,7 +124,9 @@ class PeerCertificates:
             raise StorageError(f"{KEY}: {self.key} has no private key in PEM without a password") from error
 
     def stamp(self) -> tuple[int, ...]:
-        """Return numbers that differ after a change of the own certificate or key."""
+        """Return numbers that differ after a change of this process's certificate or key. Empty while one of
+        these files is missing.
+        """
         return self.served.stamp()
 
 

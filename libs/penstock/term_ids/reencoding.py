@@ -26,7 +26,7 @@ def to_cluster(
     dictionary: native.Dictionary, columns: Sequence[Ids], service: TermService, own_blanks: int = 0
 ) -> list[Ids]:
     """Return columns of global ids for columns of ids of `dictionary`. Requests each distinct term once; blank nodes
-    become new nodes. Errors: see `TermService.encode`.
+    become new nodes. Errors: see `TermService`.
 
     `own_blanks`: blank nodes with lower numbers are already global. In a partial dictionary, ids of IRIs and literals
     that are not private are already global.
@@ -42,7 +42,7 @@ def to_stored(
     dictionary: native.Dictionary, columns: Sequence[Ids], service: TermService, own_blanks: int = 0
 ) -> list[Ids]:
     """Return the rows whose terms the cluster's dictionary contains, as columns of global ids. Other rows cannot be
-    stored in the cluster. Assigns no ids. Errors: see `TermService.find`. `own_blanks`: as for `to_cluster`.
+    stored in the cluster. Assigns no ids. Errors: see `TermService`. `own_blanks`: as for `to_cluster`.
     """
     distinct, places = _distinct(columns)
     requested = _local(dictionary, distinct, own_blanks)
