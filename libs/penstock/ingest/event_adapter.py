@@ -209,7 +209,7 @@ class EventAdapter:
         return dead_letter_record(self._names, letter, event.headers)
 
     def _encoded(self, drafts: Sequence[Tuples]) -> list[Record]:
-        """Return records of the tuples in which global ids replace the local ids."""
+        """Replace the local ids of tuples by global ids, and return the records of the tuples."""
         columns = [column for t in drafts for column in (t.subjects, t.predicates, t.objects)]
         ids = self._terms.cluster_ids(np.concatenate([np.empty(0, np.uint64), *columns]))
         parts = np.split(ids, np.cumsum([len(column) for column in columns])[:-1]) if columns else []

@@ -21,8 +21,8 @@ TIMESTAMP = "timestamp"
 _N_TRIPLES = Format.N_TRIPLES.value
 _LONG = len(str(MAX_TIME_MS))
 HEARTBEAT = "heartbeat"
-"""Header of a heartbeat, which is a message without a value. It contains a time in ms: later events of this partition
-with times at or before it are late.
+"""The header of a heartbeat, which is a message without a value. The header contains a time in ms. Later events of the
+partition are late if their time is at or before the time of the heartbeat.
 """
 
 
@@ -54,8 +54,9 @@ class Event(NamedTuple):  # a NamedTuple, because there is one per event: creati
 
 
 def read_event(message: Message, mapping: StreamMapping | None = None, max_bytes: int = 64 << 20) -> Event:
-    """Return the event or heartbeat in a message. `mapping`: the stream's mapping. `max_bytes`: larger messages are not
-    mapped. DataError if a header is invalid, if an event has no value, or if a message cannot be mapped.
+    """Return the event or heartbeat in a message. `mapping`: the stream's mapping. `max_bytes`: maximum size of a
+    message that is mapped. DataError if a header is invalid, if an event has no value or a heartbeat has one, or if a
+    message is too large or cannot be mapped.
     """
     headers = {name.lower(): value for name, value in message.headers}
     beat = headers.get(HEARTBEAT)

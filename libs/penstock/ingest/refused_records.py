@@ -89,7 +89,9 @@ def late_record(names: TopicNames, event: LateEvent, headers: Headers = ()) -> R
 
 
 def read_refused(message: Message) -> DeadLetter | LateEvent:
-    """Parse a record of the dead-letter or late topic. DataError if it is not such a record."""
+    """Parse a record of the dead-letter or late topic. DataError if the record is neither a dead letter
+    nor a late event.
+    """
     said = {name: value.decode("utf-8", "replace") for name, value in message.headers if name in _OWN}
     numbers = {
         name: int(said[name]) for name in ("time", "watermark", _TRUNCATED) if said.get(name, "").lstrip("-").isdigit()
