@@ -30,11 +30,11 @@ _PAUSE_S: Final = 0.1
 
 
 class EffectRequests:
-    """Lets one of the live query engines evaluate an update. `engines`: returns their base URLs.
+    """Lets one of the live query engines evaluate an update. `engines` returns the base URLs of the live engines.
 
-    For HTTPS, `ca` is the CA of the engines' certificates. Without it, each engine must present this
-    instance's certificate, or one that a certificate in the file `certificate` has signed. If this instance has no
-    certificate either, a CA of the system must have signed theirs.
+    For HTTPS, `ca` is the CA of the engines' certificates. Without `ca`, each engine must present this instance's
+    certificate, or one that a certificate in the file `certificate` has signed. Without `ca` and `certificate`, a CA of
+    the system must have signed the engines' certificates.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class EffectRequests:
     async def evaluate(
         self, operation: ProtocolOperation, insertions: int, headers: Mapping[str, str]
     ) -> Effect | Response:
-        """Return the effect of an update on a snapshot that contains the given insertion. If an engine refuses the
-        update, return the engine's response. `headers`: the headers of the client's request. They contain the token,
-        which the engine checks.
+        """Return the effect of an update on a snapshot that contains insertion number `insertions`. If an engine
+        refuses the update, return the engine's response. `headers`: the headers of the client's request. They contain
+        the token, which the engine checks.
 
-        UnavailableError if no engine has responded for 20 s.
+        UnavailableError if no engine has evaluated or refused the update after 20 s of attempts.
         """
         parameters: dict[str, str | list[str]] = {
             "insertions": str(insertions),

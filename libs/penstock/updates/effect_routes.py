@@ -1,4 +1,4 @@
-"""The route of a query engine at which the coordinator lets it evaluate updates."""
+"""The route by which the coordinator asks a query engine to evaluate updates."""
 
 from __future__ import annotations
 

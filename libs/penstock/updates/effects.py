@@ -24,9 +24,9 @@ _ID = np.dtype("<u8")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Effect:
-    """An evaluated update. `insertions`: the number of the last insertion that its snapshot contains. `removed`:
-    columns s, p, o and g of the quads to remove. `added`: the same columns of the quads to add afterwards. `graphs`:
-    IRIs of the named graphs in column g of `added`.
+    """An evaluated update. `insertions`: the number of an insertion. The snapshot of the evaluation contains it and all
+    earlier insertions, and possibly later ones. `removed`: columns s, p, o and g of the quads to remove. `added`: the
+    same columns of the quads to add afterwards. `graphs`: IRIs of the named graphs in column g of `added`.
     """
 
     insertions: int

@@ -43,9 +43,11 @@ class UpdateEvaluator:
     insertions: Callable[[], int]
 
     def evaluate(self, text: str, base: str | None = None, dataset: Dataset | None = None) -> Effect:
-        """Return the effect of an update on the latest snapshot. QueryError, with its position, if an operation fails;
-        LimitError if a pattern exceeds the limits of one-shot queries, or if the update removes and adds more than
-        MAX_INSERTION triples. UnavailableError if a store cannot be read now.
+        """Return the effect of an update on the latest snapshot.
+
+        QueryError, with a position, if the text is no valid update, if clusters do not support the update, or if an
+        operation fails. LimitError if a pattern exceeds the limits of one-shot queries, or if the update removes and
+        adds more than MAX_INSERTION triples together. UnavailableError if a store or the dictionary cannot be read now.
         """
         texts = Texts(self.core.limits)
         update = update_with(as_update(texts.parse(text, base)), dataset)
