@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def lacking_operations(log: KafkaLog, principal: Principal, cluster: Cluster) -> list[tuple[str, str]]:
-    """Return the operations that a principal needs but this client may not perform, as pairs of operation and topic.
+    """Return the operations on topics that a principal needs but this client may not perform, as (operation, topic).
     Topics of streams and queries are checked only if this client can see them.
     """
     needed = [acl for acl in required_acls(principal, cluster) if acl.kind == "topic"]
@@ -31,7 +31,7 @@ def lacking_operations(log: KafkaLog, principal: Principal, cluster: Cluster) ->
 
 
 def _hidden(log: KafkaLog, topic: str) -> bool:
-    """Return whether the ACLs do not permit this client to know whether a topic exists."""
+    """Return whether the ACLs hide from this client whether a topic exists."""
     try:
         log.check(Partition(topic))
     except DeniedError:

@@ -72,8 +72,8 @@ class Acl:
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """The names on which the ACLs of a cluster depend. `streams`: names of the streams to which producers push; empty =
-    all streams. `results`: those results topics of queries whose names do not begin with the cluster's prefix.
-    `groups`: consumer groups of consumers.
+    all streams. `results`: topics to which queries write results and whose names do not begin with the cluster's
+    prefix. `groups`: the consumer groups of the principal `consumer`.
     """
 
     prefix: str = "penstock"
@@ -124,8 +124,8 @@ def _topics(prefix: str, *operations: str) -> Acl:
 
 
 def _transactions(cluster: Cluster, name: str) -> Acl:
-    """Return the ACL of a transactional id. The ACL applies to all ids that begin with this id: after a refusal, a
-    writer tests each topic under such an id.
+    """Return the ACL of a transactional id, and of all longer ids that begin with it. After the brokers have refused a
+    transaction, its writer uses longer ids to test each topic.
     """
     return Acl("transactional id", f"{cluster.prefix}.{name}", ("Write",), prefixed=True)
 
