@@ -39,7 +39,8 @@ class InternalRecords:
 
     def read(self, message: Message, kinds: Kinds) -> Any:
         """Return the record in a message, or None if it is in quarantine. `kinds`: the permitted kinds of records.
-        UnreadableRecordError if it cannot be decoded and is not in quarantine.
+        UnreadableRecordError if the record cannot be decoded, and is not in quarantine or the quarantine topic cannot
+        be read.
 
         This method never raises TransientError: the caller's reader has already passed the record, so a retry would
         lose the record.

@@ -39,9 +39,7 @@ HEARTBEATS: Final = (wire.Heartbeat,)
 
 
 def kinds_of(names: TopicNames, topic: str) -> Kinds | None:
-    """Return the kinds of records of an internal topic whose records can be put into quarantine; None for other
-    topics.
-    """
+    """Return the kinds of records that a topic may contain, or None if its records cannot be put into quarantine."""
     if topic.startswith(f"{names.prefix}.tuples."):
         return TUPLES
     return {

@@ -22,8 +22,8 @@ _READ_S = 60.0
 
 
 class Quarantined(NamedTuple):
-    """A record in quarantine. `place`: its position as text. `bytes`: the size of its value. `fresh`: whether this
-    call, and not an earlier one, has put the record into quarantine.
+    """A record in quarantine. `place`: its position as text. `bytes`: the size of its value. `fresh`: whether the call
+    of `set_aside` that returns this object has put the record into quarantine.
     """
 
     place: str
