@@ -95,7 +95,9 @@ class Broker:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> Self:
-        """Start the broker and wait until it is ready. StorageError with the end of its log if it fails."""
+        """Start the broker and wait until it is ready. StorageError if this fails. If the broker does not respond, the
+        error contains the end of its log.
+        """
         assert self._process is None, "the broker is already running"
         properties = self._write_properties()
         if not (self._data / "meta.properties").exists():

@@ -91,7 +91,7 @@ def _contents(jars: list[Jar]) -> str:
 
 
 def fetched(jars: list[Jar], name: str) -> Path:
-    """Return the cache directory `name`, which then contains `jars`. Downloads missing ones.
+    """Return the cache directory `name`, which then contains `jars`. Downloads all of them unless an earlier call did.
 
     StorageError if the jars are unavailable or do not match the lock.
     """

@@ -14,7 +14,7 @@ _USUAL_RANGE = 32_768
 
 
 def free_port() -> int:
-    """Return a port without a listener. StorageError if there is none.
+    """Return a port without a listener. StorageError if none is found.
 
     The port is below the ephemeral range: the system could assign a port of that range to a connection before the
     server binds it.
@@ -40,7 +40,7 @@ def _given_to_connections() -> int:
 
 
 def is_free(port: int) -> bool:
-    """Return whether a server can listen on the port of the loopback interface."""
+    """Return whether a server can listen on a port of the loopback interface."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: ignores connections in TIME_WAIT
         try:
