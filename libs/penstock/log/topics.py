@@ -2,8 +2,8 @@
 
 A topic name consists of segments with dots between them. The name of a stream or query is a segment if it consists of
 letters, digits, `_` and `-`, does not start with `-` and is not too long. Otherwise the segment is `-` and the name's
-hash. Names with dots are hashed, too: Kafka maps `a.b` and `a_b` to the same metric name, and rejects the second of two
-such topics.
+hash. Names with dots are hashed, too: Kafka maps `a.b` and `a_b` to the same metric name, and rejects a topic
+if another topic has the same metric name.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class TopicNames:
 
     @property
     def status(self) -> str:
-        """Status of queries and of requests made by topic."""
+        """Status of queries, and of requests that users write into topics."""
         return f"{self.prefix}.status"
 
     @property
