@@ -125,7 +125,7 @@ class Manifest:
 
 
 class LoadFiles:
-    """The files of a load, from its records of all shards."""
+    """The files of a load, as the load's records for all shards list them."""
 
     def __init__(self, parts: Sequence[ShardLoad]) -> None:
         self._parts = parts
@@ -164,7 +164,7 @@ def file_system(folder: str) -> tuple[fs.FileSystem, str]:
 
 
 def read_file(folder: str, name: str) -> bytes:
-    """Return the content of a file. UnavailableError if it cannot be read."""
+    """Return the content of a file. UnavailableError if it cannot be read. DataError as for `file_system`."""
     system, path = file_system(folder)
     try:
         with system.open_input_file(f"{path}/{name}") as file:

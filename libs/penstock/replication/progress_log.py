@@ -187,7 +187,7 @@ class ProgressWriter:
         return Record(self._topic, None if value is None else encode(value), key, self._bucket)
 
     def committed(self) -> None:
-        """Record that the records of the last `records` call are committed."""
+        """Note that the transaction with the result of the last call of `records` is committed."""
         self._parts = self._writing
 
 

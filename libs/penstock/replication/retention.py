@@ -96,7 +96,7 @@ class Commitments:
 
     def ready(self, replica: Replica[W], step: Step) -> bool:
         """Return whether a step may be applied. A step that drops a stream waits for the stopped queries that read it
-        (`Replica.ready`). If it would have to wait, this method first removes the stopped queries that have no
+        (`Replica.ready`). If the step would have to wait, this method first removes the stopped queries that have no
         evaluations left: the progress of their bucket may have been read before the stop was applied.
         """
         if not replica.ready(step):

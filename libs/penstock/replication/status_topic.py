@@ -1,5 +1,5 @@
-"""The status topic: the state of queries and the outcome of requests made by topic. The topic is compacted; its values
-are JSON, for users.
+"""The status topic: the state of queries, and the outcome of requests that users write into topics. The topic is
+compacted; its values are JSON, for users.
 
 | key | written by | value |
 | --- | --- | --- |
