@@ -172,8 +172,8 @@ class StreamDeclaration:
 
     @property
     def may_discard(self) -> bool:
-        """Whether adaptors may discard tuples of the stream: whether it has timing predicates, no retention, and is not
-        derived.
+        """Whether adaptors may discard tuples of the stream: the stream has timing predicates and no retention, and is
+        not derived.
         """
         return (self.timing_all or bool(self.timing)) and self.retention_ms == 0 and self.publisher is None
 
