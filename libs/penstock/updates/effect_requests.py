@@ -1,4 +1,4 @@
-"""Requests of the coordinator to query engines, which evaluate updates."""
+"""Requests by which the coordinator lets query engines evaluate updates."""
 
 from __future__ import annotations
 

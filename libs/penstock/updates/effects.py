@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids
 
 MAX_INSERTION = 1_000_000
-"""Maximum number of triples that one insertion removes and adds. It is one transaction."""
+"""Maximum number of triples that one insertion removes and adds. An insertion is one transaction."""
 MEDIA_TYPE = "application/vnd.penstock.effect"
 _COLUMNS = 4
 _ID = np.dtype("<u8")

@@ -85,8 +85,8 @@ class UpdateEvaluator:
 
 
 class _ClusterRun(UpdateRun):
-    """An execution whose operations see ids of the cluster's dictionary only, so that terms that an earlier operation
-    has computed are equal to those that a later one reads.
+    """An execution whose operations see ids of the cluster's dictionary only. A term that an operation computes and
+    adds therefore has the same id when a later operation reads it.
     """
 
     def _operation(self, operation: Operation) -> GraphChange:
