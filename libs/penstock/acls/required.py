@@ -35,7 +35,7 @@ class Principal(StrEnum):
     producer = "producer"
     """Pushes events to streams."""
     registrar = "registrar"
-    """Declares streams and registers queries by topic."""
+    """Declares streams and registers queries by records in the streams and queries topics."""
     consumer = "consumer"
     """Reads results, states of registrations, late events and dead letters."""
     operator = "operator"
