@@ -86,7 +86,7 @@ class Broker:
 
     @property
     def pid(self) -> int | None:
-        """Process id, or None if the broker is not running."""
+        """Process id, or None before `start` and after `stop` or `kill`."""
         return None if self._process is None else self._process.pid
 
     @property
