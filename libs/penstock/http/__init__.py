@@ -1,4 +1,5 @@
-"""HTTP routes: the embedded engine's API (`embedded`, with live results), and the SPARQL 1.1 Protocol.
+"""HTTP: the API of the embedded engine (`embedded`, with live results), the SPARQL 1.1 Protocol and Graph Store HTTP
+Protocol, the web server with its limits, and `security`.
 
-`penstock serve` and `penstock.runtime` serve these routes; the runtime adds health and metrics.
+`penstock serve` serves `embedded`. The services of a cluster have routes of their own and use the other modules.
 """

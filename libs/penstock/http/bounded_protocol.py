@@ -1,7 +1,8 @@
 """HTTP/1.1 connections that enforce `WebLimits`. uvicorn itself has no such deadlines and does not limit bodies.
 
-A connection is *incomplete* from its opening, or from the last response, until a request has arrived completely. Only
-incomplete connections have deadlines, and only they are closed to make room for new ones. Endpoints limit their own
+A connection is *incomplete* from its opening, or from the last response, until a request has arrived completely. The
+deadlines for a request's header and body apply to incomplete connections only, and only these connections are closed to
+make room for new ones. A connection whose client does not read its response is closed, too. Endpoints limit their own
 response times. All code here runs on the server's event loop.
 """
 

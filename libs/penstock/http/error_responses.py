@@ -57,8 +57,8 @@ async def body_of(request: Request) -> bytes:
 
 
 def errors_as_json(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """Wrap an endpoint so that its errors become JSON responses: class, message, and line and column for query
-    errors.
+    """Wrap an endpoint so that its errors become JSON responses with the class and the message of the error. The
+    response to a QueryError also has its line, column and construct.
     """
 
     @wraps(endpoint)

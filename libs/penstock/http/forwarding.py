@@ -1,4 +1,4 @@
-"""Sends requests that reach a standby instance on to the active instance of the service."""
+"""Forwards the requests that a standby instance receives to the active instance of the service."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Endpoint = Callable[[Request], Awaitable[Response]]
 
 _MARK: Final = "penstock-forwarded"
-"""Header of a forwarded request. The instance that receives it answers it itself."""
+"""Header of a forwarded request. An instance that receives a request with this header does not forward it again."""
 _SENT: Final = ("accept", "authorization", "content-type", "cookie", "host", "idempotency-key")
 _RETURNED: Final = ("content-type", "location", "retry-after", "www-authenticate")
 _RESPONSE_S: Final = 140.0  # longer than any response of a service takes
@@ -29,7 +29,7 @@ _CONNECT_S: Final = 5.0
 
 
 class Forwarding:
-    """Sends requests to the instance whose base URL `active` returns; None: this instance answers itself.
+    """Forwards requests to the instance whose base URL `active` returns. If it returns None, this instance answers.
 
     `certificate`: the certificate chain of this instance, for HTTPS. The active instance must have the same
     certificate.

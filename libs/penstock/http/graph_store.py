@@ -150,7 +150,7 @@ class GraphStore:
         return await self._change(text, request)
 
     async def _existed(self, graph: str | None) -> bool:
-        """Return whether a graph exists, as far as this service knows."""
+        """Return whether a graph exists. True if this service cannot read graphs."""
         return graph is None or self._ask is None or await self._has_triples(graph)
 
     async def _document(self, request: Request, graph: str | None) -> Addition:

@@ -98,8 +98,8 @@ class Feed:
         return max(self._count - 1, 0)
 
     def since(self, position: int) -> tuple[list[Evaluation], int, int]:
-        """Return the retained evaluations from a position on, how many after this position were dropped, and the next
-        position.
+        """Return the retained evaluations from `position` on, the number of evaluations from `position` on that are no
+        longer retained, and the next position.
         """
         with self._lock:
             fresh = [(n, e) for n, e in self._retained if n >= position]
@@ -182,7 +182,7 @@ async def events(feed: Feed, after: int | None = None) -> AsyncIterator[bytes]:
 
 
 async def all_events(feeds: Feeds) -> AsyncIterator[bytes]:
-    """Yield the last evaluation of each query, then all new ones, including those of later queries.
+    """Yield the last evaluation of each query, then all new ones. Queries that are registered later are included.
 
     Browsers open at most six connections to a server, so a page cannot open one for each query.
     """

@@ -108,7 +108,9 @@ def _of_form(form: Parameters, in_url: Parameters) -> ProtocolOperation:
 
 
 def _only(parameters: Parameters, of_update: Parameters) -> tuple[Kind, str]:
-    """Return kind and text of the only operation in `parameters`. `of_update`: parameters that may have an update."""
+    """Return kind and text of the only operation in `parameters`. DataError if there is not exactly one, or if it is an
+    update that is not in `of_update`.
+    """
     kinds: tuple[Kind, ...] = ("query", "update")
     given = [(kind, text) for kind in kinds for text in parameters.get(kind, ())]
     if len(given) != 1 or ("update" in parameters and "update" not in of_update):

@@ -70,7 +70,7 @@ class Change(Protocol):
 
 
 def asking(one_shot: OneShot) -> Ask:
-    """Return the query interface of an engine's one-shot queries."""
+    """Return an `Ask` that executes queries by `one_shot`."""
 
     def ask(operation: ProtocolOperation, base: str, timeout_s: float | None, memory_mb: int | None) -> Answer:
         dataset = dataset_of(operation.default_graphs, operation.named_graphs)

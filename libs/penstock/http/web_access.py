@@ -122,7 +122,7 @@ def _name_of(host: str) -> str:
 
 
 def _with_port(authority: str, scheme: str) -> tuple[str, int | None]:
-    """Return the host and port of an authority, with the scheme's default port."""
+    """Return the host and port of an authority. If it has no port, the port is the scheme's default."""
     try:
         parts = urlsplit(f"//{authority}")
         return parts.hostname or "", parts.port or _DEFAULT_PORTS.get(scheme)

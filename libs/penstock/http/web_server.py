@@ -28,7 +28,8 @@ _log = logging.getLogger(__name__)
 
 
 class WebServer:
-    """A web server in a separate thread. `port` is the actual port; `connections` has the limits and their counts.
+    """A web server in a separate thread. `port` is the actual port. `connections` has the limits, and the state that is
+    compared with them.
 
     With `certificates` it serves HTTPS, and changed files take effect for new connections.
     """

@@ -23,9 +23,9 @@ class _JsonLines(logging.Formatter):
 
 
 def write_to(path: Path) -> None:
-    """Append the audit log, one line for each change by an HTTP request, to a file. Creates it with mode 0600.
+    """Append the audit log to a file: one line for each HTTP request that changes something, or was refused a change.
 
-    StorageError if the file cannot be written.
+    Creates the file with mode 0600. StorageError if the file cannot be written.
     """
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))

@@ -106,7 +106,9 @@ class AuthenticationMiddleware:
             await self._pass_on(identity, needed, scope, receive, send)
 
     async def _admitted(self, headers: Headers, needed: Role) -> Identity:
-        """Return the owner of a request's token. _RefusedError if the owner may not send the request now."""
+        """Return the owner of a request's token. _RefusedError if the request has no valid token, or if the owner may
+        not send it now.
+        """
         token = _token_of(headers)
         if token is None:
             raise _RefusedError(_unauthorized("a bearer token is needed"))

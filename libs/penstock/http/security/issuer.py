@@ -99,8 +99,8 @@ def roles_of(pairs: Iterable[str]) -> dict[str, Role]:
 
 
 class Issuer:
-    """Checks the tokens of an issuer. The issuer need not respond when this object is created; until it has keys,
-    `owner` raises UnavailableError.
+    """Checks the tokens of an issuer. The issuer need not respond when this object is created. Until the issuer's keys
+    have been read, `owner` raises UnavailableError.
     """
 
     def __init__(self, settings: IssuerSettings, source: KeySource | None = None) -> None:
@@ -177,8 +177,8 @@ class Issuer:
 
 
 def _key_id(token: str) -> str | None:
-    """Return the key id in a token's header, which is not verified yet; None if it has none. RefusedTokenError for an
-    algorithm that is not accepted.
+    """Return the key id in a token's header, which is not verified yet; None if it has none. RefusedTokenError if the
+    token is no JWT, or if its algorithm is not accepted.
     """
     try:
         header = jwt.get_unverified_header(token)

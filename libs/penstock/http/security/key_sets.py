@@ -110,8 +110,8 @@ class KeyUrl:
 
 
 def check_url(url: str) -> None:
-    """Check that keys from a URL cannot be replaced on the network: by HTTPS, or on the loopback interface. IssuerError
-    if not.
+    """Check that nobody on the network can replace the keys of a URL: it must use HTTPS, or name the loopback
+    interface. IssuerError if it does not.
     """
     try:
         parts = urlsplit(url)

@@ -19,7 +19,7 @@ class RequestRates:
     """Token buckets by name of the token's owner. A burst may have as many requests as the rate allows in a second, but
     at least one.
 
-    Retains at most some `_MAX_OWNERS` buckets: full ones have no effect, so they are dropped.
+    Retains at most `_MAX_OWNERS` buckets. Full buckets are dropped first, because they have no effect.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:

@@ -43,7 +43,9 @@ class Identity:
 
 
 def role_of(method: str, path: str) -> Role | None:
-    """Return the role that a request needs; None if it needs no token. Changes by unlisted paths need ADMIN."""
+    """Return the role that a request needs; None if it needs no token. A change by a path that is not listed above
+    needs ADMIN.
+    """
     if path in OPEN_PATHS:
         return None
     if method in _READING or path in _READ_BY_POST:

@@ -107,7 +107,7 @@ def _digest(token: str) -> str:
 
 
 def _read(path: Path) -> dict[str, Identity]:
-    """Return the identities by the digests of their tokens. TokenError names the line."""
+    """Return the identities by the digests of their tokens. TokenError, with the line if a line is malformed."""
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_FILE_BYTES + 1)
