@@ -115,8 +115,8 @@ class NotYetError(PenstockError):
 
 
 class ConflictError(PenstockError):
-    """Other changes were stored while an update of a cluster was evaluated, several times in a row. It had no effect;
-    repeat it.
+    """An update of a cluster was evaluated several times, and other changes were stored during each evaluation. The
+    update had no effect; repeat it.
     """
 
 

@@ -388,7 +388,7 @@ class Client:
             raise _with_text(error, (body or b"").decode()) from None
 
     def _sparql(self) -> list[str]:
-        """Return the URLs of the known query engines."""
+        """Return the query engines' URLs that the client was given, or else those that the coordinators know."""
         if self._engines or not self._coordinators:
             return self._engines
         return list(json.loads(self._coordinator("GET", "/engines")).values())

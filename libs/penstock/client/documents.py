@@ -42,7 +42,8 @@ def event_of(topic: str, time_ms: int | None, data: EventData, syntax: str | Non
     time or format is invalid.
 
     `syntax` None: a text has no content type, so the adaptor reads it in the format of the stream's mapping, or else as
-    N-Triples. `time_ms` None: the record's own timestamp, for messages that are mapped only.
+    N-Triples. `time_ms` None: the time is the timestamp of the Kafka record. An event that is not a message for a
+    mapping needs a time.
     """
     value = original_bytes(data if isinstance(data, str | bytes) else list(data))
     headers: list[tuple[str, bytes]] = []

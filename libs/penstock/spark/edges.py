@@ -45,7 +45,9 @@ _ROWS_PER_BATCH = 65_536
 
 @dataclass(frozen=True, slots=True)
 class DealSettings:
-    """The bins, and the first number of each numbering task."""
+    """The number of bins, which is `pieces` per shard, and the first numbers of the tasks of the stage `terms` (see
+    `ids_of_codes`).
+    """
 
     shards: int
     pieces: int
@@ -63,7 +65,7 @@ def deal(settings: DealSettings, batches: Iterable[Any]) -> Iterator[Any]:
 
     There are two kinds of input rows: (part, slots, codes) has the codes of a part's terms, and (part, s, p, o, g) the
     part's statements in local ids. In each part, the rows of the first kind come first. The first column of the output
-    is direction times number of bins plus bin.
+    is `direction * settings.bins + bin`.
     """
     waiting: list[tuple[Ids, ...]] = []
     part, table = None, _Table()

@@ -175,7 +175,7 @@ class _Numbering:
             yield _rows("new", len(chosen), code=code, kind=kind, lexical=lexical, datatype=datatype, lang=lang)
 
     def _parts_of_dictionary(self, terms: int) -> Iterator[tuple[Ids, NDArray[np.uint8], list[Any]]]:
-        """Yield slots, kinds and texts in parts."""
+        """Yield the slots, kinds and texts of the dictionary's terms, at most `terms` of them at a time."""
         slot, end = 1, native.next_slot(self._dictionary)
         while slot < end:
             ids, kinds, *texts, slot = native.dictionary_columns(self._dictionary, slot, terms, BYTES_PER_BATCH)

@@ -41,8 +41,8 @@ class SourceFile:
 
 
 def list_sources(spark: SparkSession, patterns: Sequence[str], format: str | None) -> list[SourceFile]:  # noqa: A002
-    """Return the files of paths, globs and folders without duplicates. DataError if there are none, or a format is
-    unknown.
+    """Return the files of paths, globs and folders without duplicates. DataError if a pattern matches no file, or if a
+    format is unknown.
     """
     files = HadoopFiles(spark)
     found = {status.uri: status for pattern in patterns for status in files.matching(pattern)}

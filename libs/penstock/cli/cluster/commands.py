@@ -1,4 +1,6 @@
-"""Options of `penstock up` and `penstock demo-cluster`. The commands need the extra `cluster`."""
+"""The list of the commands that run or administer a cluster, and the options of `penstock up` and `penstock
+demo-cluster`. The commands need the extra `cluster`.
+"""
 
 from __future__ import annotations
 
@@ -58,6 +60,6 @@ def demo_cluster(
     """Replay hours of a recorded day through Kafka and a cluster while killing processes, and verify every result."""
     check_extra("cluster")
     check_broker()
-    from penstock.cli.cluster.demo_cluster import demo_cluster as run_demo  # noqa: PLC0415 - required_acls the cluster extra
+    from penstock.cli.cluster.demo_cluster import demo_cluster as run_demo  # noqa: PLC0415 - needs the cluster extra
 
     return FINE if run_demo(hours=hours, kills=kills, seed=seed, adaptor=adaptor).good else FAILED

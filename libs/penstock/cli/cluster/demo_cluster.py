@@ -108,7 +108,7 @@ def texts() -> dict[str, str]:
 
 
 def embedded(until_ms: int) -> dict[Key, str]:
-    """Return all evaluations of the embedded engine over the same day."""
+    """Return the content of each evaluation that the embedded engine makes over the same events."""
     found: dict[Key, str] = {}
     with Engine() as engine:
         engine.load(examples() / "city.ttl")

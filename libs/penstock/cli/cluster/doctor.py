@@ -101,7 +101,9 @@ def _settings_of_services() -> dict[str, type[ServiceSettings]]:
 
 
 def _peer_certificates(settings: ServiceSettings) -> PeerCertificates | None:
-    """Return the certificates of a dictionary or of its client. SettingsError if they cannot be used."""
+    """Return the certificates of a dictionary, or of a service that is a client of dictionaries; None if there are
+    none. SettingsError if these certificates, or those of a store or of its client, cannot be used.
+    """
     from penstock.runtime.cluster_settings import ClientSettings  # noqa: PLC0415
     from penstock.services.dictionary.service import DictionarySettings  # noqa: PLC0415
     from penstock.services.query_engine.service import QueryEngineSettings  # noqa: PLC0415

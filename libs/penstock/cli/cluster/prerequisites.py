@@ -24,7 +24,7 @@ EXTRAS = {"cluster": ("confluent_kafka", "cryptography", "pydantic_settings", "s
 
 
 class PrerequisiteError(PenstockError):
-    """A prerequisite of the cluster is missing. The message explains how to install it."""
+    """A prerequisite of the cluster is missing. The message names it, and how to provide it if that is not obvious."""
 
 
 class Port(NamedTuple):

@@ -37,7 +37,9 @@ def explain(
 
 
 def _supply(engine: Engine, query: ContinuousQuery) -> None:
-    """Declare the streams of a standing query. Its graphs exist once a stream absorbs into them."""
+    """Declare the streams of a standing query. For each graph of the query, declare a stream that absorbs into it,
+    because the planner refuses a graph that does not exist.
+    """
     for clause in query.windows:
         if clause.stream not in engine.streams:
             engine.declare_stream(clause.stream, timing=())

@@ -140,7 +140,7 @@ class _Player:
 
     def reach(self, moment: int) -> bool:
         """Push buffered events that are due before the next event, which has time `moment`, and wait until that event
-        is due. Returns False to end the replay.
+        is due. Returns False if the replay is to end.
         """
         if self._first is None or self._last is None or moment <= self._last:
             return True
