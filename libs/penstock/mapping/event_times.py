@@ -28,8 +28,8 @@ class EventTimes:
     """The rule for the event times of a stream's messages.
 
     `rule`: None, or an object with `path` (JSONPath, or a column of CSV) or `header`, and `unit`: "iso8601", "s", "ms"
-    or "us" since the epoch. An ISO 8601 time without an offset is UTC. Times are truncated to ms. None: the time of the
-    message itself.
+    or "us" since the epoch. An ISO 8601 time without an offset is UTC. Times are truncated to ms. `rule` None: the time
+    of an event is the time of its message.
 
     reference: the reference and the unit of the times; None if they are the times of the messages.
     """

@@ -59,7 +59,9 @@ class MappingGraph:
         return found[0] if found else None
 
     def text(self, node: TermTuple, name: str, place: str) -> str | None:
-        """Return the literal or IRI of rml:`name` as a text; None if there is none."""
+        """Return the literal or IRI of rml:`name` as a text; None if there is none. DataError if it is a blank node, or
+        if there are several.
+        """
         found = self.one(node, name, place)
         if found is not None and found[0] == BLANK:
             raise self.fault(place, f"rml:{name} must be a literal or an IRI")

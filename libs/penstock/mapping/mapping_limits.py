@@ -33,4 +33,4 @@ MAPPING_LIMITS = MappingLimits()
 FILE_LIMITS = MappingLimits(
     max_values=100_000_000, max_joined=100_000_000, expansion_mib=1 << 20, expansion_factor=1 << 10
 )
-"""The limits of files that a user maps by name: the memory of the machine comes first."""
+"""Limits for files that a user maps by name. They are so high that the memory of the machine is the effective limit."""

@@ -42,8 +42,8 @@ _DECODER = json.JSONDecoder(parse_float=RealNumber, parse_constant=_refuse)
 
 
 def json_value(data: bytes, limits: MappingLimits) -> Any:
-    """Return the value of a JSON text in UTF-8. DataError with line and column if it is invalid; DataError if it is
-    nested too deeply.
+    """Return the value of a JSON text in UTF-8. DataError if it is not UTF-8 (with the byte), is not JSON (with line
+    and column), or is nested too deeply.
     """
     if data.count(b"{") + data.count(b"[") > limits.max_json_depth:
         JsonDepth(limits.max_json_depth).feed(data)
@@ -58,7 +58,9 @@ def json_value(data: bytes, limits: MappingLimits) -> Any:
 
 
 def json_lines(data: bytes, limits: MappingLimits) -> list[Any]:
-    """Return the values of NDJSON: one JSON text a line. DataError with the line if one is invalid."""
+    """Return the values of NDJSON: one JSON text a line. DataError if a line is invalid (with its number), or if there
+    are too many.
+    """
     values = []
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():

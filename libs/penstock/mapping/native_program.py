@@ -1,7 +1,7 @@
-"""Passes a program to the native executor (ADR 84), as far as that supports it.
+"""Passes a program to the native executor (ADR 84), if the native executor supports all of its instructions.
 
 The native executor either makes exactly the triples that `Executor` makes, or declines the message. It does not support
-joins, and references to the key and the headers of a message; it declines messages that cannot be mapped.
+joins, or references to the key and the headers of a message. It declines messages that cannot be mapped.
 """
 
 from __future__ import annotations

@@ -88,8 +88,9 @@ class StreamMapping:
             raise DataError("mapping: in a cluster a message is one event: `events` and NDJSON are not supported")
 
     def batch(self, messages: Sequence[tuple[object, object]], max_bytes: int) -> MappedBatch | None:
-        """Return the events of messages, given as (time, text), by the native executor. None if it does not support
-        the mapping. Messages that it declines, and those of more than `max_bytes`, are for `events`.
+        """Return the events of messages, given as (time, text), by the native executor. None if the native executor
+        does not support the mapping. Messages that it declines, and messages of more than `max_bytes`, must be passed
+        to `events`.
         """
         return None if self._native is None else self._native.map(messages, max_bytes)
 
@@ -101,7 +102,7 @@ class StreamMapping:
         return found[0]
 
     def events(self, message: SourceMessage) -> list[MappedEvent]:
-        """Return the events of a message. DataError, with the path, term map or limit, if one of them fails; the
+        """Return the events of a message. DataError, with the path, term map or limit, if an event cannot be made. The
         message is then rejected as a whole.
         """
         made = self.batch([(message.timestamp_ms, message.value)], len(message.value))
@@ -187,9 +188,9 @@ def mapped_media_type(name: str) -> str | None:
 
 
 def mapped_format(mapping: StreamMapping | None, format: str | None) -> str | None:  # noqa: A002 - as in the API
-    """Return the format of messages as the stream's mapping reads them. `format`: the format that the caller gives, or
-    None. Returns None if messages with this format are RDF. DataError if the mapping reads another format than this
-    one.
+    """Return the format in which a stream's mapping reads a message; None if the message is RDF, or if there is no
+    mapping. `format`: the format that the caller gives, or None. DataError if `format` is JSON, NDJSON or CSV, but not
+    the format that the mapping reads.
     """
     if mapping is None or (format is not None and not is_mapped_format(format)):
         return None

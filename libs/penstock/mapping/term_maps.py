@@ -132,7 +132,7 @@ class TermMaps:
 
     @staticmethod
     def predicate_constant(text: str) -> Term:
-        """Return the constant with this N-Triples text."""
+        """Return the instruction of a constant IRI, given as N-Triples text. An empty text means the default graph."""
         return Term("iri", constant=text)
 
     def _typed_constant(self, value: TermTuple, kind: TermKind, datatype: Term | None, place: str) -> Term:

@@ -1,5 +1,5 @@
-"""RDF input: conversion between rdflib terms and native terms, and parsers of N-Triples, N-Quads, Turtle, TriG, RDF/XML
-and JSON-LD into columns of term ids.
+"""RDF input: conversion between rdflib terms and native terms, and parsers of N-Triples, N-Quads, Turtle, TriG,
+RDF/XML, JSON-LD and RDF Patch into columns of term ids. `entity_mutations` decodes Wikidata's mutation stream.
 
 Term ids, the dictionary and the N-Triples reader are native (`penstock.core._native`). The engine, not this package,
 serialises results.

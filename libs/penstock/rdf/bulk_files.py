@@ -68,8 +68,8 @@ def read(
     Before each part, `progress` receives the bytes read and the total bytes, both compressed for `.gz`.
 
     If an error follows, the terms of the parts yielded before it stay in the dictionary. The caller decides whether to
-    commit these parts. DataError "file: line L, column C: reason" for invalid input; OSError if the file cannot be
-    read.
+    commit these parts. DataError "file: reason" for invalid input; the reason of a syntax error begins with its line
+    and column. OSError if the file cannot be read.
     """
     with ExitStack() as stack:
         stack.enter_context(_naming(source.name))

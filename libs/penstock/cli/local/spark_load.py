@@ -69,7 +69,9 @@ class SparkOptions:
 
 
 def load(files: Sequence[str], data_dir: Path, options: SparkOptions, console: Console) -> str:
-    """Load files with Spark. Returns a summary. An error means that nothing was loaded."""
+    """Load files with Spark. Returns a summary. After an error, the same call resumes the load, or finds that the load
+    is complete.
+    """
     from penstock.spark.bulk_load import BulkLoad, LoadSettings  # noqa: PLC0415 - an extra
     from penstock.spark.session import open_session  # noqa: PLC0415
 
