@@ -77,7 +77,7 @@ def term_arrays(
 # kinds (0: unbound), lexical forms, and the places of datatypes and languages in the list of names (-1: none)
 
 class AnswerText:
-    """The same in parts."""
+    """An answer as text, in parts. The arguments are those of `answer_text`."""
     def __init__(
         self, format: str, variables: Sequence[str], columns: Sequence[Ids], repeats: Sequence[int], rows: int, terms: TermTexts
     ) -> None: ...
@@ -188,8 +188,8 @@ class StoreLease:
     def snapshot(self) -> int: ...
 
 class StoreCapture:
-    """A store's state at a moment, to be written to disk: once, from any thread. A capture that is never written has no
-    effect.
+    """A store's state at a moment. `write` writes it to disk. It may be called once, from any thread. A capture that is
+    never written has no effect.
     """
     def write(self) -> None: ...
     @property
@@ -518,7 +518,7 @@ def built_with_rdma() -> bool: ...
 
 # ---- the stored graph in stores (bindings/remote.cpp)
 class RemoteStore(Labelled):
-    """The stored graph in stores. Reads raise DataPlaneError."""
+    """The stored graph in stores. A read raises DataPlaneError if the memory of a store cannot be read."""
     def __init__(self, shards: int) -> None: ...
     # reads the node's shards, or the given ones, by this plane
     def attach(self, node: int, plane: Plane, shards: Sequence[int] | None = None) -> None: ...

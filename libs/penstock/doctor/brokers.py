@@ -1,4 +1,4 @@
-"""Checks of the brokers: connection, topics, permissions."""
+"""Checks of the brokers: connection, topics, permissions, retention."""
 
 from __future__ import annotations
 
@@ -139,8 +139,8 @@ def permissions(log: KafkaLog, principal: Principal, cluster: Cluster) -> Iterat
 
 
 def _denied(log: KafkaLog, acl: Acl) -> list[tuple[str, str]]:
-    """Return the operation of an ACL on a group or transactional id, as a pair of operation and resource, if it is
-    denied.
+    """Return the denied operations of an ACL on a group or a transactional id, each as (operation, resource). Empty for
+    other ACLs.
     """
     resource = f"{acl.kind} {acl.name}"
     try:

@@ -1,4 +1,4 @@
-"""Checks of the machine: packages, clock, memory, limits, ports."""
+"""Checks of the machine: packages, clock, open files, shared memory, RDMA, ports, data directory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TIMEX_BYTES: Final = 512
 
 
 def packages() -> Iterator[Finding]:
-    """Check Python, the native module and the packages that services need."""
+    """Report the version of Python, and check that the packages which services need are installed."""
     yield ok("python", f"Python {sys.version.split()[0]}")
     absent = []
     for name in _PACKAGES:

@@ -1,7 +1,7 @@
 """Checks of RDMA devices with pyverbs: ports, addresses, and a READ from the device to itself.
 
 pyverbs is part of rdma-core (Debian: python3-pyverbs); it is not on PyPI. Without pyverbs, or without a device, the
-check reports this. `machine.rdma` uses only the native module, and finds what else is missing.
+check reports this. `machine.rdma` checks the other requirements of RDMA, and needs only the native module.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def clocks(log: Log, heartbeats: str, clock: Clock) -> Iterator[Finding]:
 
 
 def dictionaries(locations: Sequence[str], certificates: PeerCertificates | None = None) -> Iterator[Finding]:
-    """Check that a dictionary answers."""
+    """Check that each of the dictionaries answers."""
     for location in locations:
         try:
             terms = FlightTerms([location], certificates)

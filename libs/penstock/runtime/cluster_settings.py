@@ -61,8 +61,8 @@ class GroupSettings(ServiceSettings):
 
 
 class PeerSettings(ClusterSettings):
-    """Settings of services that authenticate to each other by certificates: dictionaries, their clients, and stores
-    and query engines among themselves.
+    """Settings of services that authenticate to each other by certificates: dictionaries and their clients, and stores
+    and query engines.
     """
 
     tls_ca: Path | None = Field(
@@ -119,8 +119,8 @@ def topics_of(context: Context[S], principal: Principal) -> ClusterTopics:
     """Return the cluster's topics. Creates those that the service uses and that do not exist, or waits until a service
     that may create topics has done so.
 
-    DeniedError if the service lacks an operation on these topics that it needs; SettingsError if their numbers of
-    partitions differ from the settings.
+    DeniedError if the service lacks an operation on these topics that it needs. SettingsError if PENSTOCK_SHARDS or
+    PENSTOCK_BUCKETS differs from the number of partitions of the existing topic.
     """
     topics = ClusterTopics(context.names, context.settings.shards, context.settings.buckets)
     _create(context, used_topics(principal, topics))
@@ -160,7 +160,9 @@ def _check_shape(context: Context[S], topics: ClusterTopics) -> None:
 
 
 def read_secret(path: Path) -> bytes:
-    """Return the secret in a file, without white space around it. SettingsError if it is not a valid secret."""
+    """Return the secret in a file, without white space around it. SettingsError if the file cannot be read, or if the
+    secret is too short.
+    """
     try:
         secret = path.read_bytes().strip()
     except OSError as error:

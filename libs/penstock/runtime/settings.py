@@ -175,8 +175,8 @@ class ServiceSettings(BaseSettings):
         return Access.inside(_by_comma(self.http_allow_hosts), _by_comma(self.http_allow_origins))
 
     def tokens(self) -> TokenFile | None:
-        """Return the tokens in `http_tokens_file`; None if there is no such file. SettingsError if the file cannot be
-        used, or if other machines could send requests that nothing authenticates and `http_insecure` is not set.
+        """Return the tokens in `http_tokens_file`; None if this setting is not given. SettingsError if the file cannot
+        be used, or if other machines could send requests that nothing authenticates and `http_insecure` is not set.
         """
         if self.http_tokens_file is None:
             if self.http_oidc_issuer is None and not self.http_insecure and not is_loopback(self.http_host):
