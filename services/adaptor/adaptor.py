@@ -2,7 +2,7 @@
 
 Predicate filter: the adaptor discards tuples of timing predicates that no query reads. If it may have discarded any, it
 reads the control topic to its end before it commits the group's offsets. If the filter has changed, it writes the
-records of the portion again (ADR 45).
+tuples of the same events again (ADR 45).
 
 Tuples are durable before the group's offsets are committed. After a crash or a rebalance, the adaptor may therefore
 write tuples again. Each record contains its source offsets, by which the dispatcher removes duplicates. Dead letters

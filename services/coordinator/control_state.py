@@ -62,8 +62,8 @@ class Opening:
 class ControlState:
     """The current state: declarations, queries and named graphs (`registrar`), placement, predicate filters, counters.
 
-    `registrar` must be empty; `records`, those of the control topic, restore it. The components that change the state
-    assign its attributes; `StateWriter` makes each change durable.
+    `registrar` must be empty. `records`: the records of the control topic, from which the state is restored. The
+    components that change the state assign its attributes; `StateWriter` makes each change durable.
     """
 
     def __init__(self, registrar: Registrar, records: Sequence[Wire]) -> None:

@@ -87,7 +87,7 @@ class Coordinator:
 
     @property
     def other_active(self) -> str | None:
-        """The address of the active instance, or None if it is this one or unknown."""
+        """The address of the active instance. None if this instance is active, or if the address is unknown."""
         if self.active:
             return None
         beats = self._failure_detector.alive("coordinator").items()
@@ -202,7 +202,7 @@ class Coordinator:
         return self._do(lambda active: active.queries.stop(name))
 
     def update(self, text: str, base: str | None = None, request: str | None = None) -> int:
-        """Execute an update that consists of data as one snapshot. Returns the number of triples.
+        """Execute an update that has only INSERT DATA and DELETE DATA, as one snapshot. Returns the number of triples.
 
         `request`: a name that identifies the request, so that a client may repeat it if it got no response. Without a
         name, a repeated request creates its blank nodes a second time.
@@ -230,8 +230,8 @@ class Coordinator:
         return self._do(lambda active: active.insertions.insert(insertion, request))
 
     def stored(self, request: str | None) -> tuple[int | None, int]:
-        """Return two numbers: of the triples that the request of that name has stored (None if no such request is
-        known), and of the last insertion.
+        """Return how many triples the request of that name has stored (None if no request of that name is known), and
+        the number of the last insertion.
         """
         return self._do(lambda active: (active.insertions.completed.triples(request), active.insertions.last))
 

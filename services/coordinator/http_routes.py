@@ -57,7 +57,9 @@ T = TypeVar("T")
 WAIT_S = 2.0
 """Default time in s that the response to a registration waits for an engine to enrol the query."""
 ADAPTORS_WAIT_S = 20.0
-"""Minimum time in s that a registration waits for adaptors that still discard predicates of the query (ADR 45)."""
+"""Time in s after which a registration no longer waits for adaptors that still discard predicates of the query (ADR
+45). A longer `?wait=` extends it.
+"""
 EVALUATIONS = 10
 """Maximum number of evaluations of an update if other changes are stored meanwhile."""
 _MAX_WAIT_S = 60.0
@@ -121,7 +123,7 @@ class _Handler:
         return await run_in_threadpool(locked)
 
     async def other_active(self) -> str | None:
-        """Return the URL of the active instance, or None if it is this one or unknown."""
+        """Return the URL of the active instance. None if this instance is active, or if the URL is unknown."""
         if self._coordinator.active:
             return None
         found: str | None = await self._do(lambda c: c.other_active)

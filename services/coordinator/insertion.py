@@ -36,7 +36,7 @@ class Insertion:
     """Quads to remove, and quads to store afterwards. `columns`: s, p, o and g of the quads to store, as ids of the
     cluster's dictionary. `graphs`: IRIs of the named graphs in g. `terms`: number of distinct terms. `removed`: columns
     of the quads to remove. `evaluated_on`: the number of the last insertion in the snapshot from which the quads were
-    computed; None for data.
+    computed; None if the quads do not depend on stored data.
     """
 
     columns: Sequence[Ids]
@@ -66,8 +66,8 @@ class Insertion:
 
     @classmethod
     def of_update(cls, service: TermService, text: str, base: str | None = None) -> Insertion:
-        """Parse an update that consists of data, and encode its terms. QueryError for any other text. LimitError and
-        TransientError as for `of_document`.
+        """Parse an update that has only INSERT DATA and DELETE DATA, and encode its terms. QueryError for any other
+        text. LimitError and TransientError as for `of_document`.
         """
         update = as_update(parse(text, base))
         check_data(update)
@@ -75,8 +75,9 @@ class Insertion:
 
     @classmethod
     def of_operation(cls, service: TermService, operation: ProtocolOperation) -> Insertion | None:
-        """Parse an update, and encode its terms if it consists of data. None if a query engine must evaluate it. Errors
-        as for `of_update`.
+        """Parse an update, and encode its terms if it has only INSERT DATA and DELETE DATA. None for any other update,
+        which a query engine must evaluate. QueryError if the text is invalid or not supported. LimitError and
+        TransientError as for `of_document`.
         """
         dataset = dataset_of(operation.default_graphs, operation.named_graphs)
         update = update_with(as_update(parse(operation.text, operation.base)), dataset)

@@ -10,8 +10,8 @@ A record with another text replaces the registered query of the same name. Clien
 the old query first; compaction could remove such a record.
 
 The coordinator processes each record exactly once: one transaction contains the effect of the record and, in the
-control topic, the next offset. (It does not use a consumer group, because brokers delete the offsets of a group that
-has no members for some days.) A refused record has no effect; the status topic contains the reason.
+control topic, the next offset. (It does not use a consumer group, because brokers delete the offsets of a group once
+the group has had no members for some days.) A refused record has no effect; the status topic contains the reason.
 """
 
 from __future__ import annotations

@@ -80,7 +80,8 @@ class DictionaryService:
         return self._terms.size()
 
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return the durable ids of terms. Assigns ids to new terms. Each label of a blank node gets a new node.
+        """Return the durable ids of terms. Assigns ids to new terms. A blank node label denotes one new node per call.
+        The same label in another call denotes another node.
 
         DataError for an invalid term, LimitError above a limit. StorageError if the log cannot be written: this
         instance may then contain ids that are not durable, and all further calls fail.

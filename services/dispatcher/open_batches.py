@@ -33,7 +33,7 @@ class Rows:
 
     @classmethod
     def of(cls, record: Tuples, times: Numbers) -> Rows:
-        """Return the tuples of a record. `times`: of each tuple."""
+        """Return the tuples of a record. `times`: the time of each tuple."""
         removed = record.removed if len(record.removed) else np.zeros(len(times), np.uint8)
         return cls(times, record.subjects, record.predicates, record.objects, removed)
 

@@ -90,9 +90,10 @@ class SourcePartition:
     refused: RefusedRuns = field(default_factory=RefusedRuns)
 
     def outdated(self, tuples: Tuples) -> bool:
-        """Return whether an older filter version has discarded tuples of a record.
+        """Return whether an older filter version may have discarded tuples of a record.
 
-        The adaptor that wrote it filters and writes the events again, before it commits its source offsets (ADR 45).
+        The adaptor that wrote the record writes the tuples of its events again, filtered by the newer version, before
+        it commits its source offsets (ADR 45).
         """
         return 0 < tuples.filter_version < self.filter_version
 
@@ -117,8 +118,8 @@ class StreamTime:
         self._cut: dict[int, int] = {}  # by open batch: the minimum filter version of its events
 
     def grow(self, partitions: int, wall_ms: int) -> None:
-        """Add new partitions of the source, up to `partitions` in all. Adaptors apply no older filter version than
-        `known` to them, so `known` is unchanged.
+        """Add new partitions of the source, so that there are `partitions`. Adaptors apply no older filter version than
+        `known` to the new ones, so `known` is unchanged.
         """
         more = range(len(self.partitions), partitions)
         self.partitions += [SourcePartition(heard_ms=wall_ms, filter_version=self.known) for _ in more]
@@ -261,8 +262,8 @@ class StreamTime:
         return [i for i, part in enumerate(self.partitions) if not part.idle and part.own_ms > least]
 
     def close(self) -> Iterator[ClosedBatch]:
-        """Close all batches that the watermark permits. Yields each batch with tuples together with the empty ones
-        before it, then the empty ones after the last of them.
+        """Close all batches that the watermark permits. Yields each batch with tuples together with the empty batches
+        before it, and finally the empty batches after the last batch with tuples.
         """
         if self.watermark_ms == NEVER:
             return

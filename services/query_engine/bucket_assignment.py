@@ -131,9 +131,9 @@ class BucketAssignment:
         self.cancel()
 
     def _wait_to_be_fenced(self, gone: Collection[int]) -> bool:
-        """Release those of the buckets that their next engines have opened. This engine continues to evaluate the other
-        buckets. To find out, it commits the progress of each bucket again, although there are no new results: if the
-        next engine has fenced it, this commit fails.
+        """Release those of the buckets `gone` that their next engines have opened. This engine continues to evaluate
+        the others. It detects that a bucket was opened by committing the bucket's progress again, although there are no
+        new results: the commit fails if the next engine has fenced this one. Returns whether a bucket was released.
         """
         return bool(gone) and self._commits.confirm(FENCED_MS, gone)
 
@@ -145,8 +145,8 @@ class BucketAssignment:
         self.opening[number] = Opening(place, reader, LogEnd(reader, self._clock), view)
 
     def open(self, number: int) -> None:
-        """Fence the bucket's previous engine. From now on, only this engine can append to the progress, so that its end
-        is known.
+        """Fence the bucket's previous engine. From now on, only this engine can append to the bucket's progress, so the
+        end of the progress is known.
 
         The progress that was read before may be incomplete. The bucket is added once the progress is read to its end.
         """

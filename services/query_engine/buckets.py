@@ -92,8 +92,8 @@ class Bucket:
         )
 
     def draining(self, incarnation: int) -> Bucket:
-        """Return a bucket with the same saved progress, but groups of its own, in which a stopped query of this bucket
-        can be evaluated to its end.
+        """Return a bucket in which a stopped query of this bucket can be evaluated to its end. The returned bucket has
+        the same saved progress, but groups of its own.
         """
         return Bucket(self.number, self.writer, self.progress_writer, self.saved, incarnation)
 
@@ -112,8 +112,8 @@ class Bucket:
             self._restore(number, cohorts, runtime)
 
     def _join(self, registration: Registration, runtime: Runtime, texts: Texts) -> tuple[Member, Cohort | None]:
-        """Add a query to its cohort. Returns the member. Also returns the cohort if it is new and has a registration
-        point; otherwise None.
+        """Add a query to its cohort. Returns (member, cohort). In place of the cohort, returns None if the cohort is
+        not new, or if it has no registration point.
         """
         record, point = registration.record, registration.point
         ir = texts.parse(record.text, record.base, accepted=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.log.topics import TopicNames
 
 _MAX_LATENCIES = 10_000
-"""Maximum number of latencies between two scrapes."""
+"""Maximum number of latencies that are retained between two scrapes."""
 
 
 class CommitMetrics:

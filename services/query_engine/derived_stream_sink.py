@@ -38,9 +38,9 @@ _Tuples = tuple["Ids", "Ids", "Ids"]
 class DerivedStreamSink:
     """One derived stream and its progress. `until`: answers at later instants are not published.
 
-    If the dictionary service rejects a term of an answer, the evaluation publishes nothing. `refused`: the instants of
-    such evaluations in the last call of `records`, with reasons. `last_error`: the reason, if the latest evaluation was
-    one of them.
+    If the dictionary service rejects a term of an answer, the evaluation publishes nothing. `refused`: the instants for
+    which the last call of `records` published nothing for this reason, each with the error. `last_error`: the error of
+    the latest evaluation, or None if its answer was not rejected.
     """
 
     iri: str

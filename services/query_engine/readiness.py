@@ -42,7 +42,7 @@ class Readiness:
 
     def _reaches(self) -> bool:
         """Return whether the engine can read the stores: whether it holds valid leases, or has the stored graph itself.
-        Also requests missing leases. Otherwise, evaluations request them, but an engine without buckets has none.
+        Also requests missing leases, because an engine without buckets has no evaluations that would request them.
         """
         if self._graph is None:
             return True

@@ -70,9 +70,9 @@ class ReplicaFactory:
         self._links, self._patience_s = links, patience_s
 
     def make(self, sink: EvaluationSink) -> tuple[EngineReplica, Sequence[int], StoresGraph | None]:
-        """Return a replica, for each partition of the shards topic the offset at which to begin, and the stored graph
-        if stores hold it, otherwise None. The replica reports its evaluations to `sink`. StorageError if the checkpoint
-        is corrupt or was written with other settings.
+        """Return (replica, offsets, graph). `offsets`: the offset at which to begin, for each partition of the shards
+        topic. `graph`: the stored graph if stores hold it, otherwise None. The replica reports its evaluations to
+        `sink`. StorageError if the checkpoint is corrupt or was written with other settings.
         """
         folder = None if self._directory is None else self._directory.current()
         state = None if folder is None else self._checked(folder / "replica.json")

@@ -1,5 +1,5 @@
-"""Collects the answers of queries: as records for the next commit of their buckets, and published answers for
-derived-stream sinks.
+"""Collects the answers of queries: makes records of them for the next commit of their buckets, and passes published
+answers to derived-stream sinks.
 """
 
 from __future__ import annotations

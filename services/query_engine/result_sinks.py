@@ -95,8 +95,8 @@ class ResultSinks:
             return True
 
     def _error(self, record: Record, refusal: _Refusal, name: str, line: Callable[[str], bytes]) -> Record:
-        """Return an error record that replaces `record`: in the same topic, or in the cluster's results topic if that
-        topic rejects all records. `line` returns the error line for a reason.
+        """Return an error record that replaces `record`. The error record is for the topic of `record`, or for the
+        cluster's results topic if the former rejects it, too. `line` returns the error line for a reason.
         """
         self.refused += 1
         self.changes += not refusal.met

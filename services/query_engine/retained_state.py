@@ -52,8 +52,8 @@ class RetainedState:
         self.apply_floor()
 
     def release(self, number: int) -> None:
-        """Apply the last progress that was read of a released bucket. Its new engine may not commit, so no later
-        progress may follow.
+        """Apply the last progress that was read of a released bucket. It is possible that no later progress follows,
+        because the bucket's new engine commits nothing.
         """
         self._commitments.release(number)
         self.apply_floor()

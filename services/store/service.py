@@ -59,7 +59,7 @@ class StoreSettings(ClientSettings):
     poll_ms: int = Field(10, ge=1, le=10_000, description="maximum time that a step waits for input")
 
     def secret(self) -> bytes:
-        """Return the secret. SettingsError if it cannot be read."""
+        """Return the secret. SettingsError if the file cannot be read, or if the secret is too short."""
         return read_secret(self.secret_file)
 
     def served_tls(self) -> PeerTls | None:

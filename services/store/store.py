@@ -1,8 +1,8 @@
 """The store service: holds some shards of the stored graph, applies the log to them, and serves them to query engines
 (ADR 38).
 
-The placement lists the shards to serve and to prepare. A thread loads a new shard from its newest checkpoint, by
-whichever store wrote it. The shard then follows the log separately until it has reached the step of the store's other
+The placement lists the shards to serve and to prepare. A thread loads a new shard from its newest checkpoint, which any
+store may have written. The shard then follows the log separately until it has reached the step of the store's other
 shards. Heartbeats list a shard once it has been near the end of the log.
 
 A store writes only heartbeats to the log. Two stores may therefore hold the same shard: the log determines the content

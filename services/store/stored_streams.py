@@ -80,7 +80,9 @@ class StoredStream:
 
 
 def last_operations(times: Numbers, s: Ids, p: Ids, o: Ids) -> NDArray[np.intp]:
-    """Return the position of the last operation on each triple, in the order of times and arrival. Ascending."""
+    """Return the positions of the last operations on each triple, ascending. The time of an operation, and for equal
+    times the order of arrival, determine which one is the last.
+    """
     order = np.lexsort((np.arange(len(times)), times, o, p, s))
     ordered = np.stack([s[order], p[order], o[order]])
     last = np.ones(len(order), np.bool_)

@@ -103,7 +103,8 @@ def load_cluster(
     """Load files into the cluster with coordinators at `url`. Returns a summary.
 
     The staging folder contains the stages and the load's final files. Spark's workers, coordinators, stores and engines
-    must have access to it. An error means that nothing was loaded.
+    must have access to it. After a DataError or LimitError, nothing is loaded. After another error, the same call
+    resumes the load.
     """
     from penstock.spark.bulk_load import BulkLoad, LoadSettings  # noqa: PLC0415 - an extra
     from penstock.spark.session import open_session  # noqa: PLC0415
