@@ -79,7 +79,7 @@ def end(stream: socket.socket) -> None:
 
 
 class ControlError(DataPlaneError):
-    """A control connection, or a request over it, has failed. `fault`: "disconnected", "timed-out", "refused" or
+    """A control connection, or a request over it, has failed. `fault`: "disconnected", "timed out", "refused" or
     "retired".
     """
 
@@ -182,7 +182,7 @@ class Connection:
             self._set_timeout()
             stream.do_handshake()
         except TimeoutError as error:
-            raise ControlError("the peer does not complete the TLS handshake in time", "timed-out") from error
+            raise ControlError("the peer does not complete the TLS handshake in time", "timed out") from error
         except ssl.SSLCertVerificationError as error:
             raise ControlError(f"the peer's certificate is not accepted: {error.verify_message}", "refused") from error
         except ssl.SSLEOFError as error:
@@ -224,7 +224,7 @@ class Connection:
                 self._set_timeout()
                 got = self._socket.recv_into(view)
             except TimeoutError as error:
-                raise ControlError("the peer does not answer in time", "timed-out") from error
+                raise ControlError("the peer does not answer in time", "timed out") from error
             except ssl.SSLEOFError as error:
                 raise ControlError("the peer closed the connection") from error
             except ssl.SSLError as error:  # TLS 1.3: a refused client learns it after its handshake
