@@ -5,7 +5,8 @@
 - `intake`: declarations, streams, event parsing, rejected events, loads into the stored graph
 - `standing`: standing queries, their groups and cohorts, registration, evaluation, derived streams
 - `windows`: triggers, the schedule, window contents, release of slices and terms
-- `oneshot`: one-shot queries and explanations
+- `sets`: query sets
+- `oneshot`: one-shot queries, updates and explanations
 - `answers`: result values, blocks, queues and formats
 - `checkpoint`: checkpoints, recovery, the write-ahead log and the data directory
 

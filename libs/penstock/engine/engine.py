@@ -175,9 +175,9 @@ class Engine:
 
         The format of a file follows from its name unless `format` is given; bytes require `format`. Files named *.gz
         are decompressed. `graph`: IRI of the graph for statements that name none. `progress`: a function that is called
-        regularly with the number of bytes read and the total number of bytes. DataError, with the line, if the document
-        is invalid; nothing is loaded then. After a StorageError, the document may be visible without being durable; the
-        engine then refuses changes until a checkpoint succeeds.
+        regularly with the number of bytes read and the total number of bytes. DataError if the document is invalid
+        (with the line, if it is known); nothing is loaded then. After a StorageError, the document may be visible
+        without being durable; the engine then refuses changes until a checkpoint succeeds.
         """
         with self._lock:
             core = self._opened().core
@@ -214,7 +214,7 @@ class Engine:
         """Execute a SPARQL Update as one snapshot. Each operation sees the changes of the earlier operations.
 
         `default_graphs`, `named_graphs`: IRIs of graphs. The patterns read these graphs, as if every operation named
-        them by USING and USING NAMED. QueryError if an operation itself has USING or WITH.
+        them by USING and USING NAMED. If graphs are given, an operation with its own USING or WITH raises QueryError.
 
         `LOAD` reads a file below `load_directory`. LimitError if a pattern exceeds the engine's limits on queries.
         After a QueryError or LimitError, nothing has changed. After a StorageError, the update may be visible without
@@ -343,7 +343,7 @@ class Engine:
         are processed.
 
         The engine processes events in chunks of several thousand. After a LimitError, the chunks before the failed one
-        are accepted.
+        stay accepted.
         """
         report = PushReport()
         for chunk in _chunks(events, _CHUNK):
@@ -463,14 +463,15 @@ class Engine:
         base: str | None = None,
     ) -> QuerySet:
         """Register a query set: a text with parameters, `REGISTER QUERY name (?parameter …) AS …`, which is evaluated
-        for each row of a table. The answers are those of as many queries that have the row's values in place of the
-        parameters.
+        for each row of a table. The answers are the same as those of one query per row, with the row's values in place
+        of the parameters.
 
         `parameters`: the first members (see `QuerySet.add`). `report`: which members report at an instant, all
         ("every") or those with rows ("nonempty"). `key`: the name or names of the columns that identify a member; None:
         the parameters. QueryError, with line and column, if the text is invalid, or if a parameter stands where neither
-        a vertex nor a value could. DataError if `key` or the columns of the table are invalid; nothing is registered
-        then.
+        a vertex nor a value could. DataError if `key` is invalid, or if a column is missing; nothing is registered
+        then. The members are added after the registration: if `QuerySet.add` would raise an error for them, the set
+        stays registered.
         """
         if report not in ("every", "nonempty"):
             raise DataError(f'report is "every" or "nonempty", not {report!r}')
@@ -553,8 +554,8 @@ class Engine:
             return engine_stats(self._opened()) | {"log": self._changes.stats()}
 
     def close(self) -> None:
-        """Write a checkpoint if there is a writable data_dir, stop all queries and release all files. Further calls
-        have no effect.
+        """Write a checkpoint if there is a writable data_dir, stop all queries and release all files. A repeated call
+        of `close` has no effect.
         """
         with ExitStack() as unlocked, self._lock:
             if self._closed:

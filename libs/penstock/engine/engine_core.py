@@ -84,8 +84,8 @@ class EngineCore:
 
     def absent(self, columns: Sequence[Ids]) -> list[int]:
         """Return the distinct private ids in columns of constants. With a partial dictionary, these are the constants
-        that the cluster's dictionary does not contain. An engine with its own dictionary has no private ids; it returns
-        [].
+        that the cluster's dictionary does not contain. An engine with its own dictionary has no private ids; the result
+        is then [].
         """
         if not self.dictionary.partial or not columns:
             return []

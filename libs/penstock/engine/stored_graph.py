@@ -108,8 +108,8 @@ class StoredGraph(Protocol):
         """Return the memory of this process that append logs use, in bytes."""
 
     def capture(self, directory: str, previous: str = "") -> native.StoreCapture:
-        """Copy the state that a checkpoint in `directory` needs in addition to the previous one (`previous`, "" =
-        none).
+        """Copy the state that a checkpoint in `directory` needs in addition to the previous checkpoint. `previous`: the
+        directory of the previous checkpoint, "" if there is none.
         """
 
 
@@ -132,7 +132,7 @@ class LocalGraph:
         return None
 
     def give_up(self, error: DataPlaneError) -> None:
-        """Return: the evaluation has failed."""
+        """Do nothing: the evaluation has failed."""
         del error
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:

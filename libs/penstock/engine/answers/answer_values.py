@@ -62,7 +62,9 @@ class Answer:
 
     @cached_property
     def published(self) -> tuple[Ids, ...]:
-        """The columns with dictionary ids in place of the ids of computed terms. They are valid in the whole engine."""
+        """The columns with dictionary ids, which are valid in the whole engine, in place of the ids of computed
+        terms.
+        """
         return publish(self.columns, self._decoder)
 
     def _whole(self, held: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
@@ -70,8 +72,8 @@ class Answer:
         return tuple(held) if self._pairs is None else self._pairs.expand(held)
 
     def _columns_to_write(self) -> tuple[Sequence[Ids], Sequence[int]]:
-        """Return a column per variable, and for each value of a column the number of successive rows that have it. No
-        numbers: whole columns.
+        """Return a column per variable, and for each column the number of successive rows that each of its values
+        stands for. The second result is empty if the columns have one value per row.
         """
         return (self._held, ()) if self._pairs is None else (self._pairs.columns, self._pairs.repeats)
 
@@ -172,8 +174,8 @@ class Solutions(Answer):
         return native.answer_text("tsv", *self.written())
 
     def parts(self, text_format: TextFormat, part_bytes: int) -> Iterator[bytes]:
-        """Yield the answer in UTF-8, in parts of at least `part_bytes` bytes, so that the text never exists as a whole.
-        DataError, before the first part, if the format cannot represent a term.
+        """Yield the answer in UTF-8, in parts of at least `part_bytes` bytes (the last part may be smaller), so that
+        the text never exists as a whole. DataError, before the first part, if the format cannot represent a term.
         """
         if text_format == "xml":
             check = native.AnswerText(text_format, *self.written())

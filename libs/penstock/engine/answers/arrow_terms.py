@@ -20,7 +20,7 @@ ARROW_TERM = pa.struct(
     [("type", pa.string()), ("value", pa.string()), ("datatype", pa.string()), ("lang", pa.string())]
 )
 KINDS = ("uri", "bnode", "literal")
-"""The values of `type`, in the order of the numbers of kinds, which begin at 1."""
+"""The values of `type`: the first for terms of kind 1, and so on."""
 
 
 def term_column(ids: Ids, terms: TermTexts) -> pa.ChunkedArray:

@@ -51,7 +51,9 @@ class Membership:
         return len(self.all)
 
     def reported_keys(self, numbers: Ids | None) -> tuple[Ids, ...]:  # noqa: ARG002 - see SetMembership
-        """Return the keys of members of a query set as columns of ids; () for queries. `numbers` None: all members."""
+        """Return the keys of the members `numbers` (None: of all members) as columns of ids. The result is () unless
+        they are members of a query set.
+        """
         return ()
 
     def number_of(self, member: Recipient) -> int | None:
@@ -59,7 +61,9 @@ class Membership:
         return self._numbers.get(member)
 
     def renumbered(self, earlier: Membership, numbers: Ids) -> Ids:
-        """Return the numbers of members of `earlier` in this list, 0 for members that it does not contain."""
+        """Convert the member numbers of `earlier` to those of this list. The result is 0 for members that this list
+        does not contain.
+        """
         found: Ids = self.renumbering(earlier)[numbers]
         return found
 

@@ -101,7 +101,9 @@ class Block:
         return Triples(self.columns, len(self.columns[0]), self.decoder, self.lease)
 
     def readers(self) -> int:
-        """Return the number of readers of this block: members with an evaluation in it, or the query set."""
+        """Return the number of readers of this block: the members with an evaluation in it. All members of a query set
+        are one reader.
+        """
         if self.members.one_reader:
             return int(not self.sparse or len(self.present) > 0 or len(self.errors) > 0)
         return len({*self.present.tolist(), *self.errors}) if self.sparse else len(self.members)

@@ -176,7 +176,9 @@ class ResultQueue:
             return [(segment.log, segment.next, segment.end) for segment in self._segments]
 
     def restore(self, segments: list[tuple[BlockLog, int, int | None]]) -> None:
-        """Restore the segments of a checkpoint. Counts this member as one that has not consumed the blocks in them."""
+        """Restore the segments of a checkpoint. Counts this member as a reader of each block from which it has a
+        pending evaluation.
+        """
         self._segments = deque(Segment(log, first, end) for log, first, end in segments)
         for segment in self._segments:
             for _, block, _ in self._concerning(segment, segment.until):

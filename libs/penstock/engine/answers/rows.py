@@ -63,7 +63,9 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The rows that an execution has added to the answer of an earlier one, and those that it has removed from it."""
+    """The difference between the answers of two executions. `added`: the rows that only the later answer contains.
+    `removed`: the rows that only the earlier answer contains.
+    """
 
     added: Rows
     removed: Rows

@@ -50,8 +50,8 @@ _KNOWN = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class KnownTerms:
-    """The dictionary that a load extends: its terms as a Parquet file (None: it is empty), its first free slot, its
-    first free number of a blank node, and a digest of all of these.
+    """The dictionary that a load extends: its terms as a Parquet file (None: the dictionary is empty), its first free
+    slot, its first free number of a blank node, and a digest of all of these.
     """
 
     file: Path | None
@@ -153,8 +153,8 @@ class BulkIntake:
     def take(self, known: KnownTerms, prepared: Prepared) -> LoadReport:
         """Store a prepared load as one snapshot. `known`: the dictionary for which the load was prepared.
 
-        DataError if the dictionary has changed since then, or if the files are not those of a load; no triple is stored
-        then. LimitError if the store is full.
+        DataError if the dictionary has changed since `known_terms` described it, or if the files are not those of a
+        load; no triple is stored then. LimitError if the store is full.
         """
         began, core = time.perf_counter(), self._core
         with self._writing:

@@ -20,11 +20,11 @@ class Declaration:
 
     batch_ms: batch interval. lateness_ms: how far an event may be behind the latest event. timing: predicates whose
     tuples are not stored, or "all". absorb_into: the graph to which the other tuples are added; None: the default
-    graph. retention_ms: how long slices are retained even if no window needs them; if there are timing predicates, also
-    the range of `[ALL]`. idle_timeout_ms: a stream that is idle longer than this no longer holds back queries. Its next
-    event may therefore be late. max_ahead_ms: how far an event may be ahead of both the watermark and the wall clock.
-    slice_mb: limit in MiB on the memory of the stream's open batches and live slices; None: no limit. mapping: how JSON
-    or CSV messages become events (docs/how-to/map-json.md); None: events are RDF.
+    graph. retention_ms: how long slices are retained even if no window needs them. If there are timing predicates, it
+    is also the range of `[ALL]`. idle_timeout_ms: a stream that is idle longer than this no longer holds back queries.
+    Its next event may therefore be late. max_ahead_ms: how far an event may be ahead of both the watermark and the wall
+    clock. slice_mb: limit in MiB on the memory of the stream's open batches and live slices; None: no limit. mapping:
+    how JSON or CSV messages become events (docs/how-to/map-json.md); None: events are RDF.
     """
 
     iri: str

@@ -46,7 +46,7 @@ class GraphChange:
 
     @classmethod
     def joined(cls, changes: Sequence[GraphChange]) -> Self:
-        """Return one change with the effect of several, the first one first."""
+        """Return one change that has the effect of `changes`, applied in order."""
         removed = joined([change.removed for change in changes])
         if len(changes) == 1 or not len(removed[0]):
             return cls(removed, joined([change.added for change in changes]))

@@ -1,4 +1,4 @@
-"""Loads of documents into the stored graph, each of which is one snapshot, and the ids of the data of updates."""
+"""Loads of documents into the stored graph, and the ids of the quads in updates. Each load is one snapshot."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Document:
         base: str | None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Document:
-        """Parse a whole document. DataError, with the line, if it is invalid, or if it cannot be read.
+        """Parse a whole document. DataError if it is invalid (with the line, if it is known) or cannot be read.
 
         `source`: a path, or bytes, which require `syntax`. `graph`: IRI of the graph for statements that name none.
         `progress`: see `penstock.rdf.bulk_files.read`.

@@ -184,7 +184,7 @@ class LiveStream:
 
     def record_refused(self, times: list[int]) -> None:
         """Record the times of refused events that are after the watermark. A producer that pushes its events again
-        (`push_again`) counts these events, too.
+        after a restart must skip these, too (`push_again` of `stream_stats`).
 
         At most `max_refused` of them are recorded.
         """

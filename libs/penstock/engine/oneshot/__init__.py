@@ -1,1 +1,1 @@
-"""One-shot queries on the latest snapshot, and EXPLAIN."""
+"""One-shot queries on the latest snapshot, updates, and EXPLAIN."""

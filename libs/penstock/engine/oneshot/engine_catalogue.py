@@ -85,7 +85,7 @@ class EngineCatalogue:
         return self._streams.get(stream).declaration.retention_ms
 
     def has_graph(self, iri: str) -> bool:
-        """Return whether the stored graph contains a graph with that name, or a stream absorbs into one."""
+        """Return whether the stored graph contains the named graph `iri`, or a stream absorbs into it."""
         if any(stream.declaration.absorb_into == iri for stream in self._streams):
             return True
         graph = self._core.graph_id(iri)

@@ -28,10 +28,10 @@ def explain(
     runtime: Runtime, one_shot: OneShot, statement: Statement, base: str | None, name: str | None = None
 ) -> str:
     """Return the plan of a query with estimates from current statistics, and the figures of the last execution, if
-    there was one. With `name`, this is the last execution of that standing query; otherwise, it is the last one of any
-    query in the same group.
+    there was one. The figures of a continuous query are those of the standing query `name` or, without a name, of the
+    query of the same group that was executed last.
 
-    The next execution will be timed. QueryError for an update.
+    The next execution of a standing query will be timed. QueryError for an update.
     """
     if isinstance(statement, Update) and statement.operations:
         raise QueryError("an update has no plan", 1, 1, text=statement.text)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.query.templates import Constant
 
     _Degree: TypeAlias = tuple[int, int, int, int, int]
-    """A vertex or a parameter, a graph, a predicate, a direction, and the number of neighbours."""
+    """A vertex id or the index of a parameter, then a graph, a predicate, a direction, and the number of neighbours."""
 
 Seed: TypeAlias = "tuple[Ids, ...]"
 """The row that a plan reads: the number of the member, and the ids of the parameters."""
@@ -55,8 +55,8 @@ class _RecordingCatalogue(EngineCatalogue):
 class GenericPlans:
     """A cache of generic plans. May be used from any thread.
 
-    A generic plan is chosen for the constants of the first text. It serves a text if its constants have about as many
-    neighbours; otherwise, the text gets a plan of its own (as PostgreSQL chooses between generic and custom plans).
+    A generic plan is chosen for the constants of the first text. It serves each later text whose constants have about
+    as many neighbours. Other texts get plans of their own (as PostgreSQL chooses between generic and custom plans).
     """
 
     def __init__(self, core: EngineCore, streams: Streams) -> None:

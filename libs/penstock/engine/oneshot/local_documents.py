@@ -1,4 +1,6 @@
-"""Reads the files of LOAD. All of them are below one directory, which the engine's caller names. URLs are errors."""
+"""Reads the files of LOAD. All of them are below one directory, which the engine's caller names. IRIs with a scheme
+other than `file` are errors.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The texts that an engine has parsed, and the patterns that it has prepared (docs/adr/0088-prepared-texts.md)."""
+"""The texts that an engine has parsed and prepared (docs/adr/0088-prepared-texts.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.query.prepared import BoundQuery
 
     _Key: TypeAlias = tuple[str, str | None, tuple[str, ...]]
-    """A pattern, a base, and the fixed constants."""
+    """A pattern (`Normalized.pattern`), a base, and the fixed constants."""
 
 CACHED_TEXT = 1 << 16
 """Maximum length of a cached text, in characters."""
@@ -40,7 +40,7 @@ class Texts:
 
     def parse(self, text: str, base: str | None, *, accepted: bool = False) -> Statement:
         """Return the parsed statement. QueryError if the text is invalid. `accepted`: the text was accepted before, at
-        its registration, so limits on planning do not apply again.
+        its registration, so parsing has no time limit.
         """
         with self._caching:
             found = self._cache.get((text, base))
@@ -53,8 +53,8 @@ class Texts:
         return statement
 
     def bound_query(self, text: str, base: str | None) -> BoundQuery | None:
-        """Return the prepared query of a one-shot query's text, with the constants of the text. None if there is none,
-        or if the text itself is repeated: a plan of its own is faster then.
+        """Return the prepared query of a one-shot query's text, with the constants of the text. None if the text is not
+        prepared, or if the same text was queried before: a plan of its own is faster then.
         """
         with self._caching:
             if (text, base) in self._cache or (text, base) in self._bound:
@@ -67,7 +67,7 @@ class Texts:
         return bound
 
     def bound_update(self, text: str, base: str | None) -> Update | None:
-        """Return an update whose patterns are bound queries. None if the pattern of its text is not prepared."""
+        """Return the update of a text, with bound queries as its patterns. None if the text is not prepared."""
         bound = self._bind(text, base)
         return bound if isinstance(bound, Update) else None
 

@@ -38,13 +38,17 @@ _TRIPLES = Bgp((Triple(_S, _P, _O),))
 
 
 def data_change(dictionary: native.Dictionary, update: Update) -> GraphChange:
-    """Return the change that an update makes, as ids of `dictionary`. The update must consist of data."""
+    """Return the change that an update makes, as ids of `dictionary`. The update must consist of INSERT DATA and DELETE
+    DATA.
+    """
     return GraphChange.joined([_of_data(dictionary, operation) for operation in update.operations])
 
 
 @dataclass(slots=True)
 class UpdateRun:
-    """The execution of one update on one snapshot. Hold the engine's lock from `evaluate` until `commit`."""
+    """The execution of one update on one snapshot. Hold the engine's lock from `evaluate` until the change is
+    committed.
+    """
 
     core: EngineCore
     one_shot: OneShot
@@ -57,9 +61,9 @@ class UpdateRun:
     _lease: native.Lease | None = None
 
     def evaluate(self) -> GraphChange:
-        """Return the change that the update makes. It may remove quads that the stored graph does not have, and add
-        quads that it has. QueryError, with its position, if an operation fails; LimitError if a pattern exceeds a
-        limit.
+        """Return the change that the update makes. The change may remove quads that the stored graph does not contain,
+        and add quads that it already contains. QueryError, with its position, if an operation fails; LimitError if a
+        pattern exceeds a limit.
 
         Each operation sees the changes of the earlier operations. The stored graph does not change.
         """

@@ -1,5 +1,5 @@
-"""From columns of Arrow values to terms, and back. A cell that is no term, or no term that can stand where its
-parameter stands, is a fault of its row.
+"""Conversion of columns of Arrow values to terms, and of the values of keys back to Arrow. A cell that is neither an
+IRI nor a literal has a fault, and its row is rejected.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _CODES = np.array([_UNUSABLE, IRI, BLANK, LITERAL, LITERAL], np.uint8)  # of no 
 
 @dataclass(slots=True)
 class Cells:
-    """A column of cells. `texts`: lexical forms, datatypes and languages. `type`: the type of the values as a key.
-    `plain`: which cells have the type "string". `faults`: by row, why a cell cannot be used; its kind is that of a
-    literal then.
+    """A column of cells. `texts`: lexical forms, datatypes and languages. `type`: the type that a key column with these
+    values has: "string", "int64", "double", "bool" or "term". `plain`: which cells are text without a type. `faults`:
+    by row, why a cell cannot be used. The kind of such a cell has no meaning.
     """
 
     kinds: NDArray[np.uint8]
@@ -54,8 +54,8 @@ class Cells:
 
 
 def read_cells(column: pa.ChunkedArray, text_kind: int, max_bytes: int) -> Cells:
-    """Return the terms of a column. `text_kind`: whether text is an IRI or a string. DataError for an Arrow type that
-    has no terms.
+    """Return the terms of a column. `text_kind`: the kind of term (IRI or LITERAL) that text without a type denotes.
+    DataError if the Arrow type is not supported, or if the column has more than 2 GiB of text.
     """
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):  # of several chunks that do not fit in one
@@ -104,7 +104,9 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _written(array: pa.Array) -> tuple[pa.Array, str, str] | None:
-    """Return the lexical forms of values, the name of their datatype, and their type as a key."""
+    """Return the lexical forms of values, the name of their datatype, and their type in a key (see `Cells.type`). None
+    if their Arrow type is not supported.
+    """
     kind = array.type
     if pa.types.is_integer(kind):
         return array.cast(pa.string()), "integer", "term" if pa.types.is_uint64(kind) else "int64"
@@ -165,7 +167,7 @@ def _of_struct(array: pa.Array, text_kind: int) -> Cells:
 
 # ---- keys
 def key_column(ids: Ids, terms: TermTexts, kind: str) -> pa.ChunkedArray:
-    """Return key values of a type (see `Cells.type`)."""
+    """Return the key values `ids` as an Arrow column. `kind`: the type of the key column (see `Cells.type`)."""
     if kind not in _KEY_TYPES:
         return term_column(ids, terms)
     return lexical_column(ids, terms).cast(_KEY_TYPES[kind])
@@ -175,7 +177,7 @@ def key_ids(
     dictionary: Dictionary, types: Sequence[str], text_kinds: Sequence[int], key: object
 ) -> tuple[int, ...] | None:
     """Return the ids of a key's values; None if `key` does not have the types of the key columns, or if the dictionary
-    does not contain one of its values. No member has this key then. `key`: the value, or a tuple of several.
+    does not contain one of its values. In both cases, no member has this key. `key`: the value, or a tuple of several.
     """
     names = [str(i) for i in range(len(types))]
     try:
@@ -192,7 +194,9 @@ def key_ids(
 
 
 def fits(cells: Cells, kind: str) -> NDArray[np.bool_]:
-    """Return which cells have the type of a key column. "" fits all."""
+    """Return which cells can be values of a key column of the type `kind`. All cells fit the type "term", and "", the
+    type of a new column.
+    """
     count = len(cells.kinds)
     if kind in ("", cells.type) or (kind == "term" and cells.type in _KEY_TYPES):
         return np.ones(count, np.bool_)
@@ -202,10 +206,10 @@ def fits(cells: Cells, kind: str) -> NDArray[np.bool_]:
 
 
 def type_of(cells: Cells) -> str:
-    """Return the type of a new key column: that of its cells."""
+    """Return the type of a new key column with these cells."""
     return "string" if cells.type == "term" and bool(cells.plain.all()) else cells.type
 
 
 def shown(value: Any) -> Any:
-    """Return a cell as JSON can represent it."""
+    """Return the value of a cell, in a form that JSON can represent."""
     return value if value is None or isinstance(value, (str, int, float, bool, dict)) else str(value)

@@ -73,9 +73,9 @@ class QuerySet:
         of `columns`). Other columns are ignored.
 
         A row with the key of a member replaces this member if the parameters differ, and has no effect otherwise. Text
-        is an IRI if the text of the set uses the parameter as a vertex, else a string; other terms are given as rdflib
-        terms, or as an Arrow column of terms (see `Solutions.to_arrow`). A row that cannot be a member becomes a dead
-        letter and affects no other row.
+        (a `str`, or a value of an Arrow column of strings) denotes an IRI if the query uses the parameter as a vertex,
+        and a string literal otherwise. Other terms are given as rdflib terms, or as an Arrow column of terms (see
+        `Solutions.to_arrow`). A row that cannot be a member becomes a dead letter and affects no other row.
 
         The table is added in chunks of several thousand rows. After a LimitError (`max_members`), the earlier chunks
         are members. DataError if a column is missing or has an unsupported type.
@@ -86,8 +86,8 @@ class QuerySet:
         return add(self._member, table)
 
     def remove(self, keys: Any) -> int:
-        """Remove the members with these keys, in the same forms as for `add`, with the columns of the key. Unknown keys
-        have no effect. Returns the number of removed members.
+        """Remove the members with these keys. `keys`: rows with the columns of the key, in the same forms as for `add`.
+        Unknown keys have no effect. Returns the number of removed members.
         """
         table = as_table(keys, self.key)
         if (remove := self._operations.remove()) is None:
@@ -96,7 +96,9 @@ class QuerySet:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns that a table of members has: the parameters, then other columns of the key."""
+        """The names of the columns that a table of members must have: the parameters, then the other columns of the
+        key.
+        """
         return self._member.columns
 
     @property

@@ -28,14 +28,16 @@ if TYPE_CHECKING:
     from penstock.engine.sets.set_member import SetMember
 
 CHUNK_ROWS, CHUNK_BYTES = 65_536, 32 << 20
-"""Number of rows of a table that are one change, and their size in bytes, unless a single row is larger."""
+"""Maximum number of rows of a table that form one change, and their maximum size in bytes. A single row may be
+larger.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class MembersReport:
     """What has become of the rows of a table. `added`: rows with a new key. `replaced`: rows with a known key and other
-    parameters. `unchanged`: rows that were members already, and rows that a later row of the same table replaces.
-    `rejected`: rows that are no members; they are in the dead-letter output.
+    parameters. `unchanged`: rows that were members already, and rows that a later row of the same chunk replaces (see
+    `QuerySet.add`). `rejected`: rows that cannot be members; they are in the dead-letter output.
     """
 
     added: int = 0
@@ -115,7 +117,7 @@ def remove(runtime: Runtime, member: SetMember, table: pa.Table) -> int:
 
 
 def _faults(member: SetMember, cells: dict[str, Cells]) -> dict[int, str]:
-    """Return by row why it cannot be a member."""
+    """Return why rows cannot be members, by row number."""
     faults: dict[int, str] = {}
     for name, each in cells.items():
         for row, fault in each.faults.items():

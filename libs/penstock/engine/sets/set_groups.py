@@ -25,7 +25,9 @@ _MAX_PARTS = 64  # of added members, before they are joined
 
 
 class SetCohort(Cohort):
-    """The members of a query set with the same windows. Additions and removals wait until the members are read."""
+    """The members of a query set with the same windows. Additions and removals are collected, and applied to the
+    columns when the members are next read.
+    """
 
     def __init__(self, group: SetGroup, number: int) -> None:
         super().__init__(group, number)
@@ -80,8 +82,8 @@ class SetCohort(Cohort):
             self._members = None
 
     def have(self, numbers: Ids) -> NDArray[np.bool_]:
-        """Return for each number whether it is that of a member, or of one that was removed since the last
-        evaluation.
+        """Return for each number whether it is that of a member, or of a member that was removed since `columns` was
+        last read.
         """
         found = self._columns.have(numbers)
         for part in self._added:
@@ -89,7 +91,9 @@ class SetCohort(Cohort):
         return found
 
     def parameters_of(self, numbers: Ids) -> tuple[NDArray[np.intp], tuple[Ids, ...]]:
-        """Return the positions in `numbers` of this cohort's members, and their parameters."""
+        """Return the positions in `numbers` at which there are members of this cohort, and the parameters of these
+        members.
+        """
         columns = self.columns
         rows = columns.rows_of(numbers)
         found = np.flatnonzero(rows < len(columns))

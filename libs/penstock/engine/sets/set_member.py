@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 class SetMember(SetOwner):
-    """A query set. `key`: the names of the columns that identify a member. `key_types`: the types of their values, ""
-    as long as there was no member. `index`: from the key to the number of a member. `constants`: those of a member, for
-    estimates.
+    """A query set. `key`: the names of the columns that identify a member. `key_types`: the types of these columns (see
+    `Cells.type`), "" before the first member is added. `index`: from the key to the number of a member. `constants`:
+    those of a member, for estimates.
     """
 
     def __init__(
@@ -68,17 +68,19 @@ class SetMember(SetOwner):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns that a table of members has: parameters, then other columns of the key."""
+        """The names of the columns that a table of members must have: the parameters, then the other columns of the
+        key.
+        """
         return tuple(dict.fromkeys((*self.set_template.names, *self.key)))
 
     def text_kind(self, name: str) -> int:
-        """Return whether text in a column is an IRI or a string."""
+        """Return the kind of term (IRI or LITERAL) that text in a column denotes."""
         uses = dict(zip(self.set_template.names, self.set_template.uses, strict=True))
         return terms_of.LITERAL if uses.get(name, Use.VALUE) is Use.VALUE else terms_of.IRI
 
     @property
     def cohort(self) -> Cohort | None:
-        """The cohort with most members, None without members."""
+        """The cohort with the most members; None if the set has no members."""
         return max(self.set_group.cohorts, key=len, default=None)
 
     @cohort.setter
@@ -91,7 +93,9 @@ class SetMember(SetOwner):
         return np.arange(first, self.next_number, dtype=np.uint64)
 
     def unchanged(self, numbers: Ids, parameters: tuple[Ids, ...]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Return for each row whether the member with that number exists (0: it does not), with these parameters."""
+        """Return for each row whether the member with its number in `numbers` has the row's parameters. False for
+        number 0, which stands for no member.
+        """
         same = np.zeros(len(numbers), np.bool_)
         if not numbers.any():
             return same
@@ -105,14 +109,14 @@ class SetMember(SetOwner):
         return same
 
     def sample(self) -> tuple[Constant, ...]:
-        """Return the constants of a member, in the order of the template's parameters. () without members."""
+        """Return the constants of a member, in the order of the template's parameters. () if the set has no members."""
         for cohort in self.set_group.set_cohorts():
             if len(cohort):
                 return self.constants_of(cohort.columns)
         return ()
 
     def constants_of(self, columns: MemberColumns) -> tuple[Constant, ...]:
-        """Return the constants of the first of the members."""
+        """Return the constants of the first member in `columns`, in the order of the template's parameters."""
         first = np.array([column[0] for column in columns.parameters], np.uint64)
         found = self.terms.decode(first)
         made = [
@@ -130,8 +134,8 @@ class SetMember(SetOwner):
 
 
 def checked_key(template: SetTemplate, key: Sequence[str] | str | None) -> tuple[str, ...]:
-    """Return the names of the columns of the key; None: those of the parameters. DataError if a name is that of a
-    column of the answer.
+    """Return the names of the columns of the key. If `key` is None, these are the names of the parameters. DataError if
+    the key is empty or has equal names, or if a column of the answer has one of the names.
     """
     names = template.names if key is None else (key,) if isinstance(key, str) else tuple(key)
     if not names or len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):

@@ -49,7 +49,7 @@ class MemberColumns:
         return MemberColumns(column(self.numbers), tuple(map(column, self.parameters)), tuple(map(column, self.keys)))
 
     def rows_of(self, numbers: Ids) -> NDArray[np.intp]:
-        """Return the position of each member number; `len(self)` for a member number that does not occur."""
+        """Return the position of each member number. The position of a number that does not occur is `len(self)`."""
         if not len(self):
             return np.zeros(len(numbers), np.intp)
         if int(self.numbers[-1]) - int(self.numbers[0]) == len(self) - 1:  # no number is missing
@@ -65,7 +65,7 @@ class MemberColumns:
         return self.rows_of(numbers) < len(self)
 
     def without(self, numbers: Ids) -> MemberColumns:
-        """Return the members without those with these numbers."""
+        """Return all members except those with the given numbers."""
         rows = self.rows_of(numbers)
         stays = np.ones(len(self), np.bool_)
         stays[rows[rows < len(self)]] = False
@@ -116,11 +116,13 @@ class SetMembership(Membership):
         return len(self.columns)
 
     def renumbered(self, earlier: Membership, numbers: Ids) -> Ids:  # noqa: ARG002 - numbers do not change
-        """Return the numbers of members of `earlier`, 0 for members that this list does not contain."""
+        """Return `numbers`, with 0 for members that this list does not contain. A member has the same number in both
+        lists.
+        """
         return np.where(self.columns.have(numbers), numbers, np.uint64(0))
 
     def reported_keys(self, numbers: Ids | None) -> tuple[Ids, ...]:
-        """Return the keys of members as columns of ids. `numbers` None: all members."""
+        """Return the keys of the members `numbers` (None: of all members) as columns of ids."""
         if numbers is None:
             return self.columns.keys
         rows = self.columns.rows_of(numbers)

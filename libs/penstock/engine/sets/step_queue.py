@@ -78,7 +78,7 @@ class StepQueue(ResultQueue):
                     self._segments.remove(segment)
 
     def restore(self, segments: list[tuple[BlockLog, int, int | None]]) -> None:
-        """Restore the segments of a checkpoint. Counts the set as one reader of the blocks in them."""
+        """Restore the segments of a checkpoint. Counts the set as one reader of each pending block."""
         self._segments.clear()
         self._segments.extend(Segment(log, first, end) for log, first, end in segments)
         for blocks in self._pending().values():

@@ -38,14 +38,15 @@ class KeyedSet(Recipient, Protocol):
     terms: LocalTerms
 
     def text_kind(self, name: str) -> int:
-        """Return whether text in a column is an IRI or a string."""
+        """Return the kind of term (IRI or LITERAL) that text in a column denotes."""
 
 
 class Step:
     """The results of the members of a query set at one instant.
 
-    The members that report follow from the set's `report`: all members, or those with rows. `len()` is their number. A
-    member whose evaluation has failed is in `errors` and has no rows; the other members are not affected.
+    The set's `report` determines which members report: all members, or those with rows or an error. `len()` is the
+    number of members that report. A member whose evaluation has failed is in `errors` and has no rows; the other
+    members are not affected.
     """
 
     def __init__(self, owner: KeyedSet, blocks: list[Block]) -> None:

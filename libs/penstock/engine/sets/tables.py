@@ -25,11 +25,13 @@ _PLAIN = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_
 
 
 def as_table(rows: Any, names: Sequence[str]) -> pa.Table:
-    """Return the columns `names` of a table: of an Arrow table or record batch, a pandas or polars frame, or of rows.
-    A row is a dict, or a tuple of values in the order of `names`; with one name, also the value itself.
+    """Return the columns `names` of a table: of an Arrow table or record batch, a pandas or polars frame, or of rows. A
+    row is a dict, or a tuple of values in the order of `names`. If there is only one name, a row may also be the value
+    itself.
 
     Python values become Arrow values if all values of a column have the same simple type; otherwise, the column
-    contains terms. DataError if a column is missing, or if `rows` is something else.
+    contains terms. DataError if a column is missing or occurs twice, if a row has the wrong length, or if `rows` is
+    something else.
     """
     table = _arrow(rows)
     if table is None:

@@ -143,8 +143,8 @@ class Schedule:
             self._check_bytes(cohort)
 
     def _check_bytes(self, cohort: Cohort) -> None:
-        """Raise LimitError, because the answers to come exceed `unpolled_mb`. If all members of the cohort have
-        subscribers, their answers need not be stored, so there is no error.
+        """Raise LimitError for answers to come that exceed `unpolled_mb`, unless all members of the cohort have
+        subscribers: their answers need not be stored.
         """
         if all(member.result_queue.subscribed for member in cohort):
             return

@@ -2,9 +2,9 @@
 (ADR 2).
 
 Terms of the stored graph are permanent. For any other term, the dictionary records the tick (number of closed batches)
-of its last use. A collection first marks the terms of plans, members and predecessors as used at the current tick. It
-then drops the terms that were last used before the tick of the oldest tuple in any slice, except for terms that the
-lease of an answer retains.
+of its last use. A collection first marks the terms of plans, of members, and of the previous answers of ISTREAM and
+DSTREAM queries as used at the current tick. It then drops the terms that were last used before the tick of the oldest
+tuple in any slice, except for terms that the lease of an answer retains.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _AGES = (1_024, 256, 64, 16, 4, 0)
 
 
 class Forgetting:
-    """Advances the tick of a dictionary, and drops terms to which nothing refers. `roots` returns the ids to which
-    plans, members and predecessors refer.
+    """Advances the tick of a dictionary, and drops terms to which nothing refers. `roots` returns the ids of the terms
+    that each collection marks as used (see the module docstring).
 
     A partial dictionary is a cache: it drops terms only if it is larger than `cached_bytes`, and drops the least
     recently used ones first. `forgotten`: number of terms that were dropped.

@@ -39,7 +39,7 @@ class Trigger(Protocol):
 
 
 class GridTrigger:
-    """The instants of a grid after `last`, a registration point or the last evaluated instant, without those in
+    """The instants of a grid after `last` (the registration point or the last evaluated instant), without those in
     `gaps`.
     """
 

@@ -213,7 +213,7 @@ class WindowPool:
 
     def _join(self, window: SlidingWindow) -> None:
         """Let a window use the content of windows that differ only in `trigger`, if these are at the same instant. If
-        there is no such content, they may use the content of this window.
+        there is no such content, later windows of this kind may use the content of `window`.
         """
         key = replace(window.key, trigger=_ANY)
         content = self._contents.setdefault(key, window.content)
@@ -224,8 +224,8 @@ class WindowPool:
 def window_key(
     query: ContinuousQuery, clause: WindowClause, grid: Grid, cut: int, retention_ms: int, incarnation: int = 0
 ) -> WindowKey:
-    """Return the key of the window of a clause. `[ALL]` covers the last `retention_ms`, or everything since P if that
-    is 0.
+    """Return the key of the window of a clause. `[ALL]` covers the last `retention_ms`, or everything since P if
+    `retention_ms` is 0.
 
     `cut`: the registration point. `retention_ms`: the stream's retention; pass 0 for a stream without timing
     predicates.
