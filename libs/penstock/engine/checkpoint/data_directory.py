@@ -1,8 +1,9 @@
 """The data directory with the checkpoints of one process.
 
 It contains `LOCK`, `CURRENT` (the name of the current checkpoint and the checksum of its manifest), and a folder
-`checkpoint-<n>` per checkpoint. It also contains `RUNNING` while a process uses it, and after a crash. A new checkpoint
-is written next to the old one, made durable, and activated by one rename. Only then is the old checkpoint deleted.
+`checkpoint-<n>` per checkpoint. It also contains `RUNNING` while a process uses it, and after a crash. If the process
+has a write-ahead log, it contains the files `log-<n>` of this log. A new checkpoint is written next to the old one,
+made durable, and activated by one rename. Only then is the old checkpoint deleted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Checkpoints: the complete state of an engine, as files in a folder (semantics.md §6).
 
 `arrays.bin` contains columns of ids, `stream-<n>.bin` the open batches and slices of a stream, `dictionary.bin` the
-terms, `store/` the regions of the stored graph, and `engine.json` everything else. A restart creates plans and windows
-again; it fills time windows from the slices. `checkpoint_writer` writes the folder, `checkpoint_reader` reads it.
+terms, `store/` the regions of the stored graph, `log.json` the position in the write-ahead log, and `engine.json`
+everything else. A restart creates plans and windows again; it fills time windows from the slices. `checkpoint_writer`
+writes the folder, `checkpoint_reader` reads it.
 """
 
 from __future__ import annotations

@@ -85,8 +85,9 @@ class Evaluator:
         return block
 
     def _known_answer(self, cohort: Cohort) -> int:
-        """Return the id of the answer that the cohort's predecessor is, if its changes suffice for the cohort's stream
-        operator; else 0.
+        """Return the `answer_id` of the cohort's predecessor, so that the execution may return the changes since that
+        answer. 0 if the stream operator needs complete rows: if there is no predecessor, if the members have changed
+        since then, or if the dictionary is partial.
         """
         before = cohort.predecessor
         if before is None or before.members is not cohort.members or self._core.dictionary.partial:

@@ -33,9 +33,9 @@ class Execution:
     """The native execution of a plan at one instant. If it exceeds a limit, it is split to find the members that cause
     this.
 
-    `reopen` returns new sources after the failure of a store. `bounds`: the (start, end] of each window in ms.
-    `since`: the `answer_id` of an earlier execution for the same members; then `members` may return the changes of that
-    answer instead of rows.
+    `reopen` returns new sources after the failure of a store. `bounds`: the (start, end] of each window in ms. `since`:
+    the `answer_id` of an earlier execution for the same members, or 0. If it is not 0, `members` may return the changes
+    since that answer instead of rows.
     """
 
     def __init__(

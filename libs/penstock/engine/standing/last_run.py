@@ -68,8 +68,9 @@ class LastRun:
         return {node: nanos for profile in self.profiles for node, nanos in profile.nanos().items()}
 
     def maintenance(self) -> dict[int | None, str]:
-        """Return, by node id, how operators were evaluated. Contains the operators that can update their state from
-        changes (ADR 78). None is the id of the stream operator. Empty if no operator ran, or if the run was split.
+        """Return, by node id, how operators were evaluated. The result contains only operators that can update their
+        state from changes (ADR 78). None is the id of the stream operator. Empty if no operator ran, or if the run was
+        split.
         """
         if self.parts is not None:
             return {}

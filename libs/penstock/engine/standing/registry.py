@@ -75,8 +75,8 @@ class Registry:
         *,
         stands: bool = False,
     ) -> Member:
-        """Add a standing query, and return it. QueryError, without effect, if it is invalid. `stands`: the query was
-        accepted before, at its registration.
+        """Add a standing query, and return it. QueryError if it is invalid, LimitError if there are too many queries,
+        both without effect. `stands`: the query was accepted before, at its registration.
 
         `max_catch_up`: the query's own limit; None: that of the engine. Queries with different limits skip different
         instants, so they are in different groups.
@@ -123,7 +123,8 @@ class Registry:
         self, statement: Statement, name: str | None, base: str | None, key: Sequence[str] | None, *, report: str
     ) -> SetMember:
         """Add a query set without members, and return it. `key`: the names of the columns that identify a member; None:
-        the parameters. QueryError or DataError, without effect, if the set is invalid.
+        the parameters. QueryError or DataError if the set is invalid, LimitError if there are too many queries, all
+        without effect.
         """
         with planning(self._core.limits, statement.text):
             ir = self._checked(statement, declares=True)
@@ -164,7 +165,7 @@ class Registry:
         return member
 
     def extend(self, member: SetMember, columns: MemberColumns) -> None:
-        """Add members to a query set. Their registration point is the current one."""
+        """Add members to a query set. They get the current registration point (see `registration_point`)."""
         group = member.set_group
         if not member.constants:  # the first members: now there is a sample for the plan
             member.constants = member.constants_of(columns)
@@ -290,7 +291,7 @@ class Registry:
 
     # ---- references
     def roots(self) -> Iterator[Ids]:
-        """Yield the ids of terms that plans, members and predecessors refer to."""
+        """Yield the ids of terms that plans, members and previous answers (`Cohort.predecessor`) refer to."""
         for group in self._groups.values():
             if group.plan is not None:
                 yield group.plan.constant_ids

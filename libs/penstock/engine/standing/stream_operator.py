@@ -20,10 +20,10 @@ _FEW_ROWS = 4096  # changes of fewer rows are not applied before they are needed
 
 class Predecessor:
     """The rows of a cohort at its previous instant. Their member numbers are those of `members`, the membership at that
-    instant. The rows do not change.
+    instant. A Predecessor always has the same rows; the next instant gets a new one.
 
-    `answer_id`: identifies the execution whose answer these rows are (`Execution.answer_id`), or 0. `changes`: what
-    later executions have changed in `rows`. They are applied when the rows are read.
+    `answer_id`: identifies the execution whose answer these rows are (`Execution.answer_id`), or 0. `changes`: the
+    changes that lead from the parameter `rows` to these rows. They are applied when the rows are read.
     """
 
     __slots__ = ("_changes", "_rows", "_size", "answer_id", "members")
@@ -74,7 +74,7 @@ class Predecessor:
 
 
 def _applied(rows: Rows, changes: tuple[Changes, ...]) -> Rows:
-    """Return the rows with all changes. A row that was added and later removed is in neither."""
+    """Return the rows after all changes. A row that was added and later removed is not in the result."""
     larger = joined([rows, *(change.added for change in changes)])
     removed = joined([change.removed for change in changes])
     if len(removed.member) == 0:
