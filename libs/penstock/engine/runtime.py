@@ -86,7 +86,7 @@ class Runtime:
         return False
 
     def advance(self, iri: str | None, time: int, *, skip: Skip) -> None:
-        """Advance the watermark of a stream to `time`, in ms; `iri` None: of all streams that are not derived.
+        """Advance the watermark of a stream to `time`, in ms. `iri` None: advance all streams that are not derived.
         Evaluates or skips the instants that become due. DataError for a derived stream, LimitError if a limit would be
         exceeded.
         """

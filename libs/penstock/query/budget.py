@@ -1,4 +1,4 @@
-"""Limits on the cost of a text before its execution: of parsing, checking, planning and compiling (docs/adr/0059).
+"""Limits on the cost of parsing, checking, planning and compiling a text (docs/adr/0059).
 
 Limits on counts refuse the same texts on every machine. In addition, the processor time of the thread is limited. A
 `planning` block sets the current budget of its thread; the code in the block calls `spend` and `charge`.

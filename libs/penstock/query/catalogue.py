@@ -31,8 +31,8 @@ class Catalogue(Protocol):
 
     @property
     def placement(self) -> Placement | None:
-        """If stores hold the stored graph, the costs of scans in this process and in the stores. None: this process
-        holds the graph.
+        """How the planner chooses whether scans of the stored graph run in this process or in stores. None: in this
+        process only.
         """
 
     def is_stream(self, iri: str) -> bool:

@@ -31,7 +31,8 @@ class RelationToStream(Enum):
 class TimeRange:
     """A time window: (t - range_ms, t] at every instant t, with a step of `step_ms`. `range_ms` None is `[ALL]`. `now`:
     the window is `[NOW]`, and its range and step are 0. `resolve` replaces it by a window whose range is the batch
-    interval of the stream. The step of this window is that of COMPUTED EVERY, or otherwise also the batch interval.
+    interval of the stream. The step of this window is that of COMPUTED EVERY, or the batch interval if there is no
+    COMPUTED EVERY.
     """
 
     range_ms: int | None

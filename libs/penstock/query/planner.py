@@ -162,7 +162,7 @@ def _planned(
 
 
 def _factors(context: PlanContext, query: ContinuousQuery, body: Relation) -> list[Spec]:
-    """Return the plans of the factors, if the answer of a group is a cross product of several."""
+    """Return the plans of the factors if the answer of a group is a cross product of several factors, otherwise []."""
     if context.member is None or query.form is not Form.SELECT or query.r2s is not RelationToStream.RSTREAM:
         return []
     if len(body.factors) < 2:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def dataset_of(default_graphs: Iterable[str], named_graphs: Iterable[str]) -> Dataset | None:
-    """Return the dataset that consists of graphs, given by IRI. None if no graph is given. DataError if an IRI is
-    invalid or relative.
+    """Return the dataset of the graphs with the given IRIs. None if no IRI is given. DataError if an IRI is invalid or
+    relative.
     """
     if default_graphs == () == named_graphs:
         return None

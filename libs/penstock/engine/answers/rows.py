@@ -56,7 +56,7 @@ class Rows:
         """Return the rows with global ids in place of private ids, for terms that `dictionary` has fetched from the
         cluster by now. The rows must be `published`.
 
-        A term that was computed at one instant may occur in the data of a later one.
+        A term that was computed at one instant may occur in the data of a later instant.
         """
         return Rows(self.member, tuple(dictionary.settle(column) for column in self.columns), self.decoder)
 
@@ -72,7 +72,7 @@ class Changes:
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
-    """Return the rows of several executions together, sorted by member. They must be `published`."""
+    """Return the rows of several executions together, sorted by member. The rows must be `published`."""
     member = np.concatenate([rows.member for rows in parts])
     columns = tuple(np.concatenate(columns) for columns in zip(*(rows.columns for rows in parts), strict=True))
     decoder = next((rows.decoder for rows in parts if rows.decoder is not None), None)

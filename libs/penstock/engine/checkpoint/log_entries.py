@@ -47,7 +47,7 @@ class Operations(Protocol):
         """Drop a stream."""
 
     def advance(self, iri: str | None, timestamp: int, skip: Any = False) -> object:
-        """Advance the watermark of a stream; `iri` None: of all input streams."""
+        """Advance the watermark of a stream. `iri` None: advance all input streams."""
 
     def register(self, text: str, name: str | None = None, base: str | None = None) -> object:
         """Register a standing query."""

@@ -57,8 +57,8 @@ def log_numbers(folder: Path) -> list[int]:
 
 
 def frames(path: Path, after: int) -> Iterator[Frame]:
-    """Yield the entries of a file up to its end, or up to an incomplete entry at its end. Their numbers must be above
-    `after`. StorageError if the file is corrupt.
+    """Yield the entries of a file up to its end, or up to an incomplete entry at its end. The numbers of the entries
+    must be above `after`. StorageError if the file is corrupt.
     """
     try:
         data = path.read_bytes()

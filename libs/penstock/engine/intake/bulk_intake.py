@@ -51,7 +51,7 @@ _KNOWN = pa.schema(
 @dataclass(frozen=True, slots=True)
 class KnownTerms:
     """The dictionary that a load extends: its terms as a Parquet file (None: the dictionary is empty), its first free
-    slot, its first free number of a blank node, and a digest of all of these.
+    slot, its first free blank node number, and a digest of all of these.
     """
 
     file: Path | None

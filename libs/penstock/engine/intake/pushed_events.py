@@ -92,7 +92,7 @@ class PushedEvents:
 
 
 def _merged(first: Events, places: np.ndarray, second: Events, second_places: np.ndarray) -> Events:
-    """Return the events of both, in the order of their places."""
+    """Return the events of `first` and `second`, in the order of their places in the push."""
     assert first.counts is not None, "events of a mapping have counts"
     assert second.counts is not None, "parsed events have counts"
     order = np.argsort(np.concatenate([places, second_places]), kind="stable")

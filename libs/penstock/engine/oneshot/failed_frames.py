@@ -10,7 +10,8 @@ def clear_locals(error: BaseException) -> None:
 
     The future of a thread pool and the frame that awaits it refer to each other through an error. The garbage collector
     may find this cycle only after hours. Until then, the local variables of the failed call are not freed. If one of
-    them is a view, the stores must retain its snapshot, and a store that starts again cannot grant the lease.
+    them is a view, the engine continues to lease the view's snapshot: the stores must retain the snapshot, and a store
+    that restarts cannot grant the lease again.
     """
     pending, seen = [error], set()
     while pending:

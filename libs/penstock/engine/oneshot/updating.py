@@ -178,8 +178,8 @@ class UpdateRun:
         return found["s"], found["p"], found["o"], found.get("g", np.full(rows, name, np.uint64))
 
     def _instances(self, quad: Quad, found: dict[str, Ids], rows: int, blanks: dict[str, Ids]) -> Columns:
-        """Return a quad of a template for each solution, without quads that are not valid RDF (§3.1.3). `blanks`: the
-        blank nodes of the template by label, one for each solution.
+        """Return the instances of a template's quad, one for each solution, without those that are not valid RDF
+        (§3.1.3). `blanks`: the blank nodes of the template by label, one for each solution.
         """
         graph, triple = quad
         s, p, o = (self._terms(t, found, rows, blanks) for t in (triple.subject, triple.predicate, triple.object))

@@ -45,7 +45,7 @@ class Cells:
     faults: dict[int, str] = field(default_factory=dict)
 
     def intern(self, dictionary: Dictionary, rows: NDArray[np.bool_]) -> Ids:
-        """Return the ids of the terms in some rows, which must have no fault."""
+        """Return the ids of the terms in the rows that the mask `rows` selects. These rows must have no fault."""
         kinds, texts = self.kinds, self.texts
         if not rows.all():
             mask = pa.array(rows)

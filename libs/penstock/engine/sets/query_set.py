@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SetOperations:
-    """What a query set needs of its engine, without keeping it alive. `lock`: the engine's lock."""
+    """What a query set needs of its engine, by weak references that do not keep the engine alive. `lock`: the engine's
+    lock.
+    """
 
     add: WeakMethod[Callable[[SetMember, pa.Table], MembersReport]]
     remove: WeakMethod[Callable[[SetMember, pa.Table], int]]

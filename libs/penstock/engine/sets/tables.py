@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TEXT, UNUSABLE = "text", "unusable"
 """Further values of `type` in a column of terms: text whose meaning follows from the use of the parameter, and a Python
-object that is no value.
+object that is no term.
 """
 _PLAIN = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 

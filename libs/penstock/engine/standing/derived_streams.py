@@ -72,8 +72,8 @@ def publish_stream(query: ContinuousQuery, publisher: str, streams: Streams) -> 
 
 
 def set_depths(group: Group, readers: Readers) -> None:
-    """Set the depth of a new group, and of the groups that read its derived stream, directly or through others. The
-    depth is the number of queries between input streams and the group.
+    """Set the depth of a new group, and of the groups that read its derived stream, directly or through other derived
+    streams. The depth is the number of queries between input streams and the group.
     """
     group.depth = max((stream.depth for stream in group.streams), default=0)
     if group.publishes is not None:

@@ -40,7 +40,8 @@ _REPLAN_EVERY = 64  # number of executions between two checks whether the plan s
 
 class Member:
     """A registered query. `constants`, and their ids `parameters`, are in the order of the template's parameters.
-    `point`: the registration point P, in ms, or None. `listeners`: see `ResultQueue`.
+    `point`: the registration point P in ms, None until a stream of the group has progress. `listeners`: see
+    `ResultQueue`.
     """
 
     def __init__(

@@ -33,7 +33,8 @@ class StreamWait:
 class QueryStatus:
     """The status of a query. `last`: the last evaluated instant in ms, None if there is none. `next`: the next instant
     in ms; None if it is unknown, because the query has no registration point, or because the next report of its count
-    windows is unknown. `waits_for`: the streams that have not closed their batches up to `next`.
+    windows is unknown. `waits_for`: the streams that have not ended and have not closed their batches up to `next`. If
+    `next` is None, all streams that have not ended.
     """
 
     name: str

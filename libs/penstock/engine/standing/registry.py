@@ -201,8 +201,8 @@ class Registry:
             return self._enrol(ir, name, base, max_catch_up, restored=True)
 
     def restore_cohort(self, members: Sequence[Member], point: int | None, last: int | None, *, main: bool) -> Cohort:
-        """Create a cohort for members of one group that `restore` has added. `point`: its registration point. `last`:
-        its last evaluated instant. `main`: whether it is the group's main cohort. Times are in ms.
+        """Create a cohort for members of one group that `restore` has added. `point`, `last`: the registration point
+        and the last evaluated instant of the cohort, in ms. `main`: whether it is the group's main cohort.
         """
         group = members[0].group
         cohort = Cohort(group, next(self._cohorts))

@@ -1,7 +1,7 @@
 """The backlog: groups with more due instants than one pass may evaluate. They are evaluated in turns (docs/adr/0057).
 
 Groups over the same streams share windows. They therefore form a lane, whose groups advance together in order of time.
-Each turn evaluates instants of one lane; the next turn is that of the next lane. A turn ends between two instants of
+Each turn evaluates instants of one lane, and the next turn those of the next lane. A turn ends between two instants of
 its lane. At that point, all cohorts of a group have evaluated the same instants, so that the progress of the group can
 be committed.
 """

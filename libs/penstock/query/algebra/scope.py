@@ -50,7 +50,7 @@ _NONE: Names = frozenset()
 
 
 def _memoised(fact: Callable[[N], T]) -> Callable[[N], T]:
-    """Cache the results of a function of nodes while a text is planned."""
+    """Return `fact`, a function of nodes, with a cache of its results that lasts while a text is planned."""
 
     @wraps(fact)
     def found(node: N) -> T:

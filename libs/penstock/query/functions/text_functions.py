@@ -96,8 +96,8 @@ def _replace(terms: list[TermTuple], seconds: float) -> TermTuple | None:
 
 
 def _replacement(text: str, groups: int) -> list[str | int]:
-    r"""Split a replacement into literal texts and the numbers of groups; it may contain `$3`, `\$` and `\\` (F&O
-    section 5.6.3).
+    r"""Split a replacement into literal texts and the numbers of groups. A replacement may contain `$3`, `\$` and `\\`
+    (F&O section 5.6.3).
     """
     parts: list[str | int] = []
     at = 0

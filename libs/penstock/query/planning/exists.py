@@ -27,8 +27,8 @@ them doubles the number of plans.
 
 
 def plan_exists(context: PlanContext, call: Exists, rows: Relation, scope: Scope) -> tuple[Relation, int]:
-    """Plan an EXISTS for each of the outer `rows`. Returns a plan that yields the numbers of the rows with a match, and
-    the slot of the row number.
+    """Plan an EXISTS over the outer `rows`. Returns a plan that yields the numbers of the rows with a match, and the
+    slot of the row number.
 
     LimitFault, at the EXISTS, if too many of its variables need separate plans.
     """

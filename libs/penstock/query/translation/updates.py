@@ -123,8 +123,8 @@ class UpdateTranslation:
         return None if name is None else self._graph(name)
 
     def _modify(self, syntax: ModifyOperation) -> Modify:
-        """Translate a change by a pattern. WITH gives the default graph of the templates. Without USING, it also gives
-        the default graph of the pattern (§3.1.3).
+        """Translate DELETE … INSERT … WHERE. WITH gives the default graph of the templates. Without USING, it also
+        gives the default graph of the pattern (§3.1.3).
         """
         context = self._context()
         default = None if syntax.graph is None else self._graph(syntax.graph)

@@ -74,7 +74,7 @@ class Estimator:
         return edges
 
     def _all_edges(self, source: int, graph: int) -> float:
-        """Return the number of edges of a graph over all labels; for a window, an assumed number."""
+        """Return the number of edges of a graph over all labels. For a window, the number is assumed."""
         if source != 0:
             return _ALL_EDGES
         key = (source, graph, ANY_PREDICATE)

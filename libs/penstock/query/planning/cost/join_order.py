@@ -31,7 +31,7 @@ def best_order(
     search: bool = True,
 ) -> list[int]:
     """Return the positions of `elements` in the cheapest order that was found. `search`: whether to search exhaustively
-    if there are few elements. `bound`: names that are bound before.
+    if there are few elements. `bound`: names that are bound before the first element is joined.
 
     `binds` returns the names that an element binds. `fanout(element, bound)` returns the number of matches per row, and
     a cost that occurs once; the result depends only on those names in `bound` that the element binds.
