@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 POLL_RECORDS = 2_000
 """Maximum number of events per step."""
 STEP_S = 5.0
-"""Time after which a step starts no further portion of its events, in s. A parser may need seconds per portion (ADR
-52), and a service whose steps take too long is not live (`Health`).
+"""Time in s after which a step starts no further portion of its events. A parser may need seconds per portion (ADR 52),
+and a service whose steps take too long is not live (`Health`).
 """
 PORTION_CPU_S = 20.0
 """Maximum CPU time of the parsers of one portion, in s."""
@@ -180,8 +180,8 @@ class Adaptor:
 
 
 def _portion(work: Sequence[Message]) -> Sequence[Message]:
-    """Return the first messages: as many as need at most PORTION_CPU_S of parsing, but at least one. Small messages do
-    not count.
+    """Return the first messages: as many as parsers may process in PORTION_CPU_S, but at least one. Messages that are
+    parsed in this process, because they are small, need no time in this calculation.
     """
     cpu_s = 0.0
     for i, message in enumerate(work):

@@ -1,4 +1,6 @@
-"""Writes insertions and bulk loads to the shards topic, each as one snapshot and at most once per request."""
+"""Writes insertions and bulk loads to the shards topic, each as one snapshot. If a client repeats an insertion with the
+same request name, it is written only once.
+"""
 
 from __future__ import annotations
 

@@ -40,14 +40,15 @@ _log = logging.getLogger("penstock.dictionary")
 class GateLimits:
     """Limits of one gate.
 
-    - `max_message_bytes`: of one request, over all of its messages; beyond it, the gate closes the connection
-    - `max_held_bytes`: of all incomplete requests; beyond it, the gate closes connections with incomplete requests, the
-      least recently active first
-    - `max_connections`: beyond it, the gate closes the connection that was inactive longest
-    - `max_calls`: incomplete requests of one connection; beyond it, the gate closes the connection
+    - `max_message_bytes`: maximum size of one request, with all of its messages; beyond it, the gate closes the
+      connection
+    - `max_held_bytes`: maximum size of all incomplete requests; beyond it, the gate closes connections with incomplete
+      requests, the least recently active first
+    - `max_connections`: maximum number of connections; beyond it, the gate closes the one that was inactive longest
+    - `max_calls`: maximum number of incomplete requests of one connection; beyond it, the gate closes the connection
     - `call_s`: seconds in which a request must be complete; otherwise the gate closes its connection
     - `preface_s`: seconds in which a connection must send the HTTP/2 preface; otherwise the gate closes it
-    - `max_control_bytes`: of a frame other than DATA; beyond it, the gate closes the connection
+    - `max_control_bytes`: maximum size of a frame other than DATA; beyond it, the gate closes the connection
     """
 
     max_message_bytes: int = 96 << 20

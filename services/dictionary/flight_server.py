@@ -2,8 +2,8 @@
 
 A request is one exchange: the client writes a table (`term_tables`), and the server responds with a table. The client
 raises a DataError or LimitError of the server as an error of the same class. The server validates a request while it
-reads it (`flight_requests`); the gate limits its bytes before that, and authenticates its client if there are
-certificates (`flight_gate`).
+reads it (`flight_requests`). Before that, the gate limits the bytes of the request, and authenticates the client if
+there are certificates (`flight_gate`).
 """
 
 from __future__ import annotations

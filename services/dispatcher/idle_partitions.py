@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 CHECK_MS = 250
 """Interval of checks for idle partitions, in ms. If a partition may be idle, a check sends requests to the brokers."""
 HEARTBEATS_S, HEARTBEATS_AT_ONCE = 1_000, 100
-"""Limits on the advances of idle streams that close batches: maximum number per second, and maximum burst.
+"""Limits on those advances of idle streams that close a batch: maximum number per second, and maximum burst.
 
-Idle streams that need more advances take turns, and several batches of a stream then close together. With more idle
-streams, the intervals are longer. Streams that are not idle have no additional latency.
+Idle streams that need more advances take turns, and several batches of a stream then close together. The more idle
+streams there are, the more rarely each of them advances. Streams that are not idle have no additional latency.
 """
 _Waiting = dict[Partition, tuple["StreamTime", int]]
 

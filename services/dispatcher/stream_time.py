@@ -217,7 +217,9 @@ class StreamTime:
             self.known, self.changed = known, True
 
     def demand(self, version: int) -> None:
-        """From now on, skip tuples with filter versions before `version`, which is in the control topic already."""
+        """From now on, skip tuples with filter versions before `version`. The control topic must contain `version`
+        already.
+        """
         for part in self.partitions:
             part.filter_version = max(part.filter_version, version)
         self._learn()

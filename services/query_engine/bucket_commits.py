@@ -104,9 +104,9 @@ class BucketCommits:
                 return True
 
     def _passes(self, error: RecordRefusedError) -> bool:
-        """Return whether a refusal that errors in place of the answers cannot avoid is temporary. It is in two cases.
-        The error names no topic, because a topic was just deleted or created. Or the cluster's results topic was
-        deleted; this method then creates the topic again.
+        """Return whether a refusal that `ResultSinks.refuse` does not handle is temporary. It is temporary if the error
+        names no topic, because a topic was just deleted or created. It is also temporary if the cluster's results topic
+        was deleted; this method then creates the topic again.
         """
         if error.topic == self._topics.names.results and isinstance(error, UnknownTopicError):
             self._log.create([topic for topic in self._topics.all() if topic.name == error.topic])

@@ -200,7 +200,7 @@ class Bucket:
 
     # ---- results
     def report_status(self, names: TopicNames, registration: Registration) -> None:
-        """Add a record with a query's status to the next commit: its registration point, gaps and error."""
+        """Add to the next commit a record of a query's status: registration point, gaps and error."""
         self.pending.append(self._standing(names, registration))
         self.dirty = True
 

@@ -55,8 +55,8 @@ class CommitMetrics:
         self._leaps.setdefault((gap.after, gap.until), []).append(query)
 
     def leaps(self) -> dict[tuple[int, int], list[str]]:
-        """Return the names of the queries with new gaps since the last call, by the gaps' interval (after, until] in
-        ms.
+        """Return the names of the queries that got gaps since the last call, by the interval (after, until] of the gap,
+        in ms.
         """
         leaps, self._leaps = self._leaps, {}
         return leaps

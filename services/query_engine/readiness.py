@@ -24,7 +24,7 @@ PREPARE_MS = 100
 
 class Readiness:
     """Decides when an engine may get buckets. `ready`: whether the engine has been near the end of the log at least
-    once while it had buckets, or while it held valid leases of all its stores. It never reverts to False.
+    once while it had buckets, or while it could read the stored graph. It never reverts to False.
     """
 
     def __init__(self, reader: Reader, clock: Clock, graph: StoresGraph | None) -> None:
@@ -41,7 +41,7 @@ class Readiness:
         self.ready = self._end.near and (busy or self._reaches())
 
     def _reaches(self) -> bool:
-        """Return whether the engine can read the stores: whether it holds valid leases, or has the stored graph itself.
+        """Return whether the engine can read the stored graph: it has the graph itself, or valid leases of all stores.
         Also requests missing leases, because an engine without buckets has no evaluations that would request them.
         """
         if self._graph is None:

@@ -1,11 +1,11 @@
 """Result sinks: the records of evaluations, and the handling of topics that reject them.
 
-If a topic rejects one record, the whole transaction fails. The engine then replaces the records that the topic rejects
-by errors, and commits again. Each evaluation is committed once, as an answer or as an error. An answer that exceeds the
-topic's `max.message.bytes` is replaced by an error in that topic. A topic may also reject all records, because it was
-deleted or the engine is not authorized. The evaluations of its queries are then replaced by errors in the cluster's
-results topic, and the engine retries the topic periodically. It does not retry a deleted topic before the topic exists
-again: the attempt would end the writer of the bucket.
+If a topic rejects one record, the whole transaction fails. The engine then commits again, with errors in place of the
+rejected records. Each evaluation is committed once, as an answer or as an error. An answer that exceeds the topic's
+`max.message.bytes` is replaced by an error in that topic. A topic may also reject all records, because it was deleted
+or the engine is not authorized. The evaluations of its queries are then replaced by errors in the cluster's results
+topic, and the engine retries the topic periodically. It does not retry a deleted topic before the topic exists again:
+the attempt would end the writer of the bucket.
 """
 
 from __future__ import annotations

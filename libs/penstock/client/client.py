@@ -271,7 +271,7 @@ class Client:
         ms. The event is durable when the call returns.
 
         If the stream has a mapping, `format` None, "json" or "csv" means a message for the mapping. `timestamp` is then
-        the time of the message; None: that of its Kafka record. Without a mapping, `format` None is N-Triples.
+        the time of the message; None: the time of its Kafka record. Without a mapping, `format` None is N-Triples.
 
         The adaptor validates the event; an invalid one goes to the dead-letter topic.
         """

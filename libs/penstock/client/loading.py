@@ -39,8 +39,8 @@ class Loading:
     def store(self, manifest: Manifest) -> int:
         """Store a prepared load as one snapshot. Returns its number of triples. DataError if the load is invalid.
 
-        The files must exist as long as the log contains the load, because stores that read the load from the log read
-        its files. So do query engines that hold the stored graph themselves.
+        The files must exist as long as the log contains the load: a store that reads the load from the log reads its
+        files. So does a query engine that holds the stored graph itself.
         """
         return int(
             json.loads(self._ask(ServiceRequest("POST", "/loads", manifest.to_json(), "application/json")))["triples"]

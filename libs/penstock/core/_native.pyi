@@ -158,7 +158,7 @@ def parse_nquads(
 
 # ---- keys (bindings/keys.cpp)
 class KeyIndex:
-    """An index from keys, each of `width` term ids, to numbers other than 0. A key is a row of several columns."""
+    """An index from keys to numbers other than 0. A key has `width` term ids. Keys are given as `width` columns."""
     def __init__(self, width: int) -> None: ...
     def __len__(self) -> int: ...
     def bytes(self) -> int: ...
@@ -188,8 +188,8 @@ class StoreLease:
     def snapshot(self) -> int: ...
 
 class StoreCapture:
-    """A store's state at a moment. `write` writes it to disk. It may be called once, from any thread. A capture that is
-    never written has no effect.
+    """A store's state at a moment. To write it to disk, call `write`: once, from any thread. A capture that is never
+    written has no effect.
     """
     def write(self) -> None: ...
     @property
@@ -444,7 +444,9 @@ class Forker(StepForker):
 def runs(column: Ids) -> tuple[Ids, NDArray[np.int64]]: ...
 
 def multiset_difference(a: Sequence[Ids], b: Sequence[Ids]) -> NDArray[np.int64]:
-    """Return the row numbers of a that remain after b's rows are removed one for one (ISTREAM, DSTREAM)."""
+    """Return the numbers of the rows of `a` that remain after each row of `b` has removed one equal row (ISTREAM,
+    DSTREAM).
+    """
 
 # ---- data plane (bindings/dataplane.cpp)
 

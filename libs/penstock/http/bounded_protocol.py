@@ -1,4 +1,4 @@
-"""HTTP/1.1 connections that enforce `WebLimits`. uvicorn itself has no such deadlines and does not limit bodies.
+"""HTTP/1.1 connections that enforce `WebLimits`. uvicorn has neither deadlines for requests nor limits on bodies.
 
 A connection is *incomplete* from its opening, or from the last response, until a request has arrived completely. The
 deadlines for a request's header and body apply to incomplete connections only, and only these connections are closed to

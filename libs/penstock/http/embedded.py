@@ -7,7 +7,7 @@
 - POST /streams/IRI/events: one event (RDF or RDF Patch, ?timestamp=); one message, if the stream has a mapping; or one
   JSON object per line, {"timestamp": ms, "data": RDF or message} (?format=)
 - POST /streams/IRI/advance (?timestamp=, ?skip=true)
-- POST /streams/IRI/late, /dead-letters: return the new refused events
+- POST /streams/IRI/late: return the new late events; POST /dead-letters: return the new rejected events
 - PUT, GET, DELETE /queries/NAME: the query's text (?base=)
 - GET /queries/NAME/results: server-sent events (?after=); /results: of all queries
 - GET /explain (?query=)
@@ -69,7 +69,7 @@ _LINES = "application/x-ndjson"
 def application(
     engine: Engine, access: Access | None = None, feeds: Feeds | None = None, identities: Identities | None = None
 ) -> Starlette:
-    """Return the ASGI application. Without `feeds`, it subscribes to all of the engine's queries, to fill new feeds.
+    """Return the ASGI application. Without `feeds`, the application makes feeds of all of the engine's queries.
 
     `access`: which browser requests are allowed; None: requests to local host names. `feeds`: the feeds of the engine's
     queries; closing them ends the live streams before the server stops. `identities`: the tokens that requests need;

@@ -70,7 +70,7 @@ class Forwarding:
 
 
 def exactly(certificate: Path | None) -> ssl.SSLContext:
-    """Return a TLS context for a client that accepts only servers with the certificate of this instance."""
+    """Return the TLS context of a client that accepts only servers with `certificate`. None: it accepts no server."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.check_hostname = False  # the other instance has another name, but the same certificate

@@ -57,7 +57,9 @@ class Access:
 
     @classmethod
     def inside(cls, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> Access:
-        """Return the access of a cluster service. If `hosts` is empty, every host name is allowed."""
+        """Return which hosts and origins a cluster service accepts: `hosts`, IP addresses, and `origins`. If `hosts` is
+        empty, every host name is allowed.
+        """
         named = frozenset(name.lower().strip("[]") for name in hosts)
         return cls(named if named and ANY not in named else None, _origins(origins), addresses=True)
 

@@ -70,7 +70,9 @@ class WebServer:
             self._renewal = Renewal(certificates, context, _log)
 
     def _interruptible(self, app: ASGIApp) -> ASGIApp:
-        """Wrap the application: a request that is interrupted because the server stops gets a 503 response."""
+        """Wrap the application: a request that is interrupted because the server stops gets a 503 response, unless its
+        response has started.
+        """
 
         async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
             started = False

@@ -25,7 +25,9 @@ _RENAMED = {
     f"{_OLD_QL}CSV": f"{RML}CSV",
     f"{_OLD_QL}JSONPath": f"{RML}JSONPath",
 }
-"""Terms of RML before its new vocabulary. Other `rr:` and `rml:` terms have the same local names in both."""
+"""Terms of older vocabularies, with the terms of RML's new vocabulary that replace them. All other `rr:` and older
+`rml:` terms have the same local names in the new vocabulary.
+"""
 
 
 class MappingGraph:

@@ -182,7 +182,7 @@ def is_mapped_format(name: str) -> bool:
 
 
 def mapped_media_type(name: str) -> str | None:
-    """Return the media type of a format of messages that mappings read; None if it is none of them."""
+    """Return the media type of JSON, NDJSON or CSV, given its format or media type; None for any other format."""
     name = name.partition(";")[0].strip().lower()
     return next((media for media, known in MEDIA_TYPES.items() if name in (media, known)), None)
 

@@ -182,8 +182,8 @@ class BulkLoad:
 
     # ---- bad lines
     def bad_lines(self, at_most: int) -> list[tuple[str, int | None, str, bytes]]:
-        """Return any `at_most` of the bad lines as (file, line, reason, bytes), sorted by file and line; line None =
-        the whole document.
+        """Return at most `at_most` bad lines, arbitrarily chosen, as (file, line, reason, bytes), sorted by file and
+        line. line None = the whole document.
         """
         staged = self._read("parse", statement_parsing.STAGED_DDL)
         lines = staged.where("what = 'lines'").select("file", "start", "line").collect()

@@ -40,7 +40,7 @@ _audit = logging.getLogger("penstock.audit")
 
 @dataclass(slots=True)
 class Grant:
-    """The owner of a request's token, and the role that the request needs, as far as known from the checks so far."""
+    """The owner of a request's token. `needed`: the highest role that a check of the request has required so far."""
 
     identity: Identity
     needed: Role
@@ -72,8 +72,8 @@ class _RefusedError(Exception):
 
 
 class AuthenticationMiddleware:
-    """Responds with 401 without a valid token, 403 without the role, 429 beyond the token's rate, 503 while tokens
-    cannot be checked.
+    """Responds with 401 to a request without a valid token, with 403 if the role of the token does not suffice, with
+    429 if the request exceeds the token's rate, and with 503 while tokens cannot be checked.
 
     `POST /login` with a token as body sets the cookie that a browser sends from then on.
     """

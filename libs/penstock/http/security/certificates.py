@@ -48,7 +48,7 @@ class Certificates:
             raise StorageError(f"{self.certificate} and {self.key}: {error}") from error
 
     def stamp(self) -> tuple[int, ...]:
-        """Return numbers that differ after a change of the certificate chain or the key. Empty while one is missing."""
+        """Return numbers that differ after a change of the certificate chain or key. Empty while a file is missing."""
         try:
             status = [path.stat() for path in (self.certificate, self.key)]
         except OSError:

@@ -1,5 +1,5 @@
-"""The current keys of an issuer. A separate thread reads them; a request waits for it only if the request's key is
-unknown.
+"""The current keys of an issuer. A separate thread reads them. A request waits for this thread only if the key of its
+token is unknown.
 """
 
 from __future__ import annotations
