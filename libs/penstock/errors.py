@@ -91,7 +91,9 @@ class QueryLimitError(QueryError, LimitError):
 
 
 class AccessError(PenstockError):
-    """A service refuses the caller: no valid token, a role that does not suffice, or too many requests."""
+    """A service refuses the caller: no valid token, a role that does not suffice, too many requests, or a host name by
+    which the service may not be called.
+    """
 
 
 class StorageError(PenstockError):
@@ -101,7 +103,9 @@ class StorageError(PenstockError):
 
 
 class UnavailableError(PenstockError):
-    """A required service is unavailable. The call had no effect; retry later."""
+    """A required service is unavailable; retry later. The call had no effect, unless the error is a `TransientError`
+    and the documentation of the method states that there may be an effect.
+    """
 
 
 class NotActiveError(PenstockError):

@@ -237,7 +237,7 @@ class Coordinator:
 
     def load_files(self, manifest: Manifest) -> int:
         """Store a prepared load as one snapshot. Returns the number of triples. DataError if the manifest does not fit
-        the cluster, or if a file is missing.
+        the cluster, or if a file is missing. LimitError if there are too many files or edge labels.
 
         The coordinator and all stores must be able to read the files, and so must query engines that hold the stored
         graph themselves.

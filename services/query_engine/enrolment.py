@@ -137,7 +137,9 @@ class Enrolment:
             self._enrol(bucket, [self._replica.registrations[record.number]])
 
     def end(self, name: str) -> None:
-        """If the query that the next step stops is a member here, evaluate its due instants and remove it."""
+        """If the query that the next step stops is a member here, evaluate its due instants for at most FINISH_MS, and
+        remove it.
+        """
         known = self._replica.standing(name)
         if known is None or (bucket := self._buckets.member(known.record)) is None:
             return

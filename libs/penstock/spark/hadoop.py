@@ -45,7 +45,7 @@ class HadoopFiles:
     def matching(self, pattern: str) -> list[FileStatus]:
         """Return the files of a path, glob or folder (without its subfolders), sorted by address.
 
-        DataError if there are none. Hadoop ignores files whose names start with `.` or `_`.
+        DataError if there are none. In a folder, files whose names start with `.` or `_` are ignored, as in Hadoop.
         """
         with _naming(pattern):
             path, system = self._resolve(pattern)

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 """File name extensions of Hadoop's codecs. Spark, too, chooses the codec by the extension."""
 WHOLE_BYTES = 8 << 20
-"""A document up to this size in bytes on disk becomes one row. A larger document is read line by line, by one task."""
+"""A document up to this size in bytes on disk becomes one row; if it is compressed, up to COMPRESSED_WHOLE_BYTES. A
+larger document is read line by line, by one task.
+"""
 COMPRESSED_WHOLE_BYTES = 1 << 20
 
 
