@@ -170,10 +170,20 @@ void make_store(Store* self, const std::string& directory, std::size_t shards, s
     new (self) Store(directory, penstock::StoreOptions{shards, own, reserve_bytes, publish_logs});
 }
 
-std::unique_ptr<Source> view(Store& store, const std::vector<std::pair<std::uint32_t, std::int64_t>>& bounds) {
+using BoundsIn = std::vector<std::pair<std::uint32_t, std::int64_t>>;  // stream, batch
+
+std::vector<penstock::StreamBound> to_bounds(const BoundsIn& bounds) {
     std::vector<penstock::StreamBound> native;
+    native.reserve(bounds.size());
     for (const auto& [stream, batch] : bounds) native.push_back({stream, batch});
-    return store.view(native);
+    return native;
+}
+
+std::unique_ptr<Source> view(Store& store, const BoundsIn& bounds) { return store.view(to_bounds(bounds)); }
+
+std::unique_ptr<Source> view_past(Store& store, penstock::Snapshot before, penstock::Snapshot after,
+                                  const BoundsIn& named, const BoundsIn& others) {
+    return store.view_past(before, after, to_bounds(named), to_bounds(others));
 }
 
 std::tuple<std::uint64_t, std::uint64_t, std::uint64_t> source_stats(const Source& source, Label label) {
@@ -272,7 +282,9 @@ void bind_store(nb::module_& m) {
         .def("change", &change, "removed"_a, "added"_a, "stream"_a = 0, "batch"_a = 0)
         .def("latest", &Store::latest)
         .def("shard_count", &Store::shard_count)
-        .def("view", &view, "bounds"_a = std::vector<std::pair<std::uint32_t, std::int64_t>>{}, nb::keep_alive<0, 1>())
+        .def("view", &view, "bounds"_a = BoundsIn{}, nb::keep_alive<0, 1>())
+        .def("view_past", &view_past, "before"_a, "after"_a, "named"_a, "others"_a, nb::keep_alive<0, 1>())
+        .def("keep", &Store::keep, "snapshot"_a.none())
         .def("view_part", &Store::view_part, "snapshot"_a, "excluded"_a = std::vector<penstock::Snapshot>{},
              nb::keep_alive<0, 1>())
         .def("release", &Store::release, "stream"_a, "batch"_a)

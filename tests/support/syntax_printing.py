@@ -249,6 +249,8 @@ def _(node: ast.Registration) -> str:
         parts.append("REPORT NONEMPTY")
     if node.starting_at is not None:
         parts.append(f"STARTING AT {printed(node.starting_at)}")
+    if node.from_beginning:
+        parts.append("FROM BEGINNING")
     return " ".join(parts) + " AS"
 
 

@@ -11,7 +11,16 @@ from tests.support.pages import blocks_of, run_page
 from penstock.broker.ports import free_port
 
 PAGES = Path(__file__).resolve().parents[2] / "docs/how-to"
-EMBEDDED = ["back-up", "bulk-load", "change-graph", "map-json", "no-answer", "produce-events", "query-sets"]
+EMBEDDED = [
+    "back-up",
+    "begin-in-the-past",
+    "bulk-load",
+    "change-graph",
+    "map-json",
+    "no-answer",
+    "produce-events",
+    "query-sets",
+]
 ON_A_CLUSTER = ["consume-results", "register-by-topic"]
 
 

@@ -85,6 +85,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("penstock.engine")
 _READ_ATTEMPTS = 5  # attempts of a read-only engine to read a checkpoint, which another engine may replace meanwhile
+_CATCH_UP_S = 0.1  # for how long a call continues to evaluate queries that began in the past
 _CHUNK = 8_192  # number of events that `push_events` processes together: a limit refuses either all or none of them
 
 
@@ -438,6 +439,11 @@ class Engine:
         """Register a standing query. QueryError, with line and column, if the query is invalid.
 
         `name` overrides the name in the text. `base`: the IRI against which relative IRIs and bare names are resolved.
+
+        A query with FROM BEGINNING, or with STARTING AT in the past, begins at the first instant for which the
+        retention of its streams keeps everything (docs/semantics.md §3). It catches up while the engine is used: each
+        change continues for at most 0.1 s, and `poll` and `subscribe` of the query continue until it has caught up.
+        QueryError also if a query with count windows begins where tuples were released already.
         """
         with planning(self.limits, text):
             statement = self._texts.parse(text, base)
@@ -606,6 +612,8 @@ class Engine:
         """Release the lock. If the change has succeeded, wait until it is durable, and deliver the new evaluations."""
         changes = self._changes
         try:
+            if error is None and self._runtime.history:
+                self._runtime.catch_up(_CATCH_UP_S)
             if number is not None:
                 if isinstance(error, PenstockError):
                     changes.refuse(number)
@@ -682,7 +690,7 @@ class Engine:
     def _handle(self, member: Member) -> Query:
         handle = self._handles.get(member)
         if handle is None:
-            handle = self._handles[member] = Query(member, WeakMethod(self._stop))
+            handle = self._handles[member] = Query(member, WeakMethod(self._stop), WeakMethod(self._catch_up))
         return handle
 
     def _set_handle(self, member: SetMember) -> QuerySet:
@@ -708,6 +716,16 @@ class Engine:
                 self._check_standing(member)
                 removed += set_changes.remove(runtime, member, chunk)
         return removed
+
+    def _catch_up(self, member: Member) -> bool:
+        """Evaluate instants of a query that began in the past. Returns whether there was an evaluation."""
+        with self._lock:
+            history = self._runtime.history
+            if self._closed or history is None or not history.is_behind(member.group):
+                return False
+            evaluated = self._runtime.catch_up(_CATCH_UP_S, member.group)
+        self._deliver()
+        return evaluated
 
     def _members_entry(self, verb: str, member: SetMember, chunk: pa.Table) -> LogEntry:
         return self._entry(verb, {"name": member.name}, table_bytes(chunk))

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from penstock.engine.history.past_queries import History
 from penstock.engine.intake.arrival import Intake, Taken
 from penstock.engine.intake.rejected_events import DeadLetter, Output
 from penstock.engine.intake.streams import Streams
 from penstock.engine.standing.evaluator import Evaluator
 from penstock.engine.standing.firing import Firing
 from penstock.engine.standing.registry import Registry
+from penstock.engine.windows.reach import reach
 from penstock.engine.windows.schedule import Schedule
 from penstock.engine.windows.term_collection import Forgetting
 from penstock.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
+    from penstock.core import _native as native
     from penstock.core._native import Ids
     from penstock.engine.engine_core import EngineCore
+    from penstock.engine.history.timeline import Timeline
     from penstock.engine.intake.bins import Bins
     from penstock.engine.intake.events import BadEvent, Events
     from penstock.engine.intake.streams import LiveStream
     from penstock.engine.standing.evaluator import AsOf
     from penstock.engine.standing.firing import EvaluationSink
-    from penstock.engine.standing.groups import Member
+    from penstock.engine.standing.groups import Group, Member
     from penstock.engine.stored_graph import Columns
     from penstock.errors import UnavailableError
 
@@ -41,7 +45,8 @@ class Runtime:
     """The parts of an engine. Callers must hold the engine's lock.
 
     The keyword arguments are for query engines: `sink` (see `Firing`), `as_of` (see `Evaluator`), `at_once` (see
-    `Backlog`), and `releases`: whether the append log of a stream is released when the stream is dropped.
+    `Backlog`), and `releases`: whether the append log of a stream is released when the stream is dropped. `past`: the
+    store of an embedded engine, whose queries may begin in the past; None: they may not.
     """
 
     def __init__(
@@ -52,18 +57,25 @@ class Runtime:
         as_of: AsOf | None = None,
         at_once: int | None = None,
         releases: bool = True,
+        past: native.Store | None = None,
     ) -> None:
         limits = core.limits
         self.core = core
         self.dead_letters: Output[DeadLetter] = Output(limits.max_refused, limits.refused_bytes)
         self.streams = Streams(core.store, core.dictionary, limits, core.iri_id, releases=releases)
         self.schedule = Schedule(limits, at_once)
-        self.registry = Registry(core, self.streams, self.schedule)
+        self.history = None if past is None else History(core, past, self.streams, self.schedule)
+        self.registry = Registry(core, self.streams, self.schedule, self.history)
         self.forgetting = Forgetting(core.dictionary, self.streams, self.registry.roots, limits.cached_terms_mb << 20)
-        self.evaluator = Evaluator(core, self.streams, as_of)
+        self.evaluator = Evaluator(core, self.streams, as_of, self.history)
         parts = self.streams, self.evaluator, self.forgetting, self.registry
-        self.firing = Firing(core, *parts, self.dead_letters, sink)
+        self.firing = Firing(core, *parts, self.dead_letters, sink, self.timeline)
         self._intake = Intake(core, self.registry, self.schedule, self.dead_letters)
+
+    @property
+    def timeline(self) -> Timeline | None:
+        """The timeline of an embedded engine; None in a cluster."""
+        return None if self.history is None else self.history.timeline
 
     # ---- input
     def take(self, stream: LiveStream, events: Events, bad: Sequence[BadEvent]) -> Taken:
@@ -94,10 +106,11 @@ class Runtime:
         moved = [stream for stream in streams if stream.watermark is None or stream.watermark < time]
         if skip is not True:
             self.schedule.check(moved, time, time, leaps=skip == "leaps")
+        reached = {group: reach(group) for group in self.schedule.backlog.groups()} if skip else {}
         for stream in moved:
             self.registry.begin(stream, time)
             stream.move(time)
-        self.progress([*moved, *self._skip(moved, skip)] if skip else moved)
+        self.progress([*moved, *self._skip(moved, skip, reached)] if skip else moved)
 
     def _input_streams(self) -> list[LiveStream]:
         return [stream for stream in self.streams if stream.publisher is None]
@@ -112,11 +125,11 @@ class Runtime:
         if stream.publisher is not None:
             raise DataError(f"stream <{stream.iri}> is derived: only its query {stream.publisher} feeds it")
 
-    def _skip(self, moved: Iterable[LiveStream], skip: Skip) -> list[LiveStream]:
-        """Skip due instants. Returns the derived streams that advance as a result."""
+    def _skip(self, moved: Iterable[LiveStream], skip: Skip, reached: Mapping[Group, int | None]) -> list[LiveStream]:
+        """Skip due instants. Returns the derived streams that advance as a result. `reached`: see `Schedule.skip`."""
         published = []
         at_most = self.core.limits.max_catch_up if skip == "leaps" else 0
-        for cohort, gap in self.schedule.skip(moved, at_most):
+        for cohort, gap in self.schedule.skip(moved, at_most, reached):
             for member in cohort:
                 if not member.gaps or member.gaps[-1] != gap:  # several cohorts of a query set skip the same instants
                     member.gaps.append(gap)
@@ -128,9 +141,24 @@ class Runtime:
     def progress(self, moved: Iterable[LiveStream]) -> None:
         """Close batches and evaluate due instants up to the watermarks of the streams, then release unused state."""
         due = [stream for stream in moved if stream.target_ms != stream.closed_ms or stream.ended]
-        if due or self.schedule.unfinished:
-            self.schedule.run(due, self.firing)
-            self.firing.tidy()
+        if not due and not self.schedule.unfinished:
+            return
+        if self.history is not None:
+            self.history.timeline.begin()
+        self.schedule.run(due, self.firing)
+        if self.history is not None:
+            self.history.end_pass()
+        self.firing.tidy()
+
+    def catch_up(self, budget_s: float, only: Group | None = None) -> bool:
+        """Evaluate due instants of queries that began in the past, for about `budget_s` seconds; `only`: of this group.
+        Returns whether there was an evaluation.
+        """
+        if self.history is None:
+            return False
+        before = self.firing.evaluations
+        self.progress(self.history.catch_up(self.firing.fire, budget_s, only))
+        return self.firing.evaluations > before
 
     # ---- steps of a cluster's total order
     def moved(self, iri: str) -> None:
@@ -165,7 +193,8 @@ class Runtime:
         ended = self.registry.remove(member)
         member.result_queue.end()
         if ended is not None and self.schedule.readers.of(ended):
-            self.progress([ended, *self._skip([ended], "leaps")])
+            reached = {group: reach(group) for group in self.schedule.backlog.groups()}
+            self.progress([ended, *self._skip([ended], "leaps", reached)])
         self._drop_unread()
 
     def end(self) -> list[Member]:

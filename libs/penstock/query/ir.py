@@ -83,7 +83,8 @@ class Dataset:
 class ContinuousQuery:
     """A query. It is one-shot if it has no windows and is not `registered`.
 
-    `computed_every_ms` overrides the steps of all windows; `starting_at_ms` sets t0. `variables`: the variables of
+    `computed_every_ms` overrides the steps of all windows; `starting_at_ms` sets t0. `from_beginning`: FROM
+    BEGINNING. `variables`: the variables of
     SELECT, in order; empty for other forms. `template`: the template of CONSTRUCT. `describe`: the terms of DESCRIBE.
     `algebra`: the pattern with the solution modifiers on top; for a SELECT, it always has a Project. `parameters`: the
     declared parameters of a query set. `at`: the position of REGISTER or of the query form in the text; `name_at`: the
@@ -106,6 +107,7 @@ class ContinuousQuery:
     report_nonempty: bool = False
     computed_every_ms: int | None = None
     starting_at_ms: int | None = None
+    from_beginning: bool = False
     warnings: tuple[str, ...] = ()
     parameters: tuple[Variable, ...] = ()
     at: int = field(default=0, compare=False)

@@ -10,7 +10,9 @@ namespace penstock {
 
 namespace {
 constexpr std::size_t kFirstRing = 64;
-}
+/// The number under which a saved store lists the snapshot of keep() among the holds. No stream has it.
+constexpr std::uint32_t kKept = 0;
+}  // namespace
 
 std::size_t CommitRecord::bytes() const {
     std::size_t total = sizeof(CommitRecord) + logs.capacity() * sizeof(AppendLog);
@@ -139,6 +141,50 @@ Visibility CommitHistory::lease_at(Snapshot snapshot, std::vector<Snapshot> excl
     return visibility;
 }
 
+Visibility CommitHistory::lease_past(Snapshot before, Snapshot after, std::span<const StreamBound> named,
+                                     std::span<const StreamBound> others) {
+    using Held = std::deque<std::pair<std::int64_t, Snapshot>>;
+    std::scoped_lock lock(mutex_);
+    if (before > after || after > latest_.load(std::memory_order_relaxed))
+        throw StorageError("snapshot " + std::to_string(after) + " is not here yet");
+    // Calls visit(its commits, the first one after its bound, whether the bound holds for earlier commits).
+    const auto for_each_stream = [&](auto visit) {
+        const auto visit_all = [&](std::span<const StreamBound> bounds, bool always) {
+            for (const StreamBound& bound : bounds) {
+                const auto found = streams_.find(bound.stream);
+                if (found == streams_.end()) continue;
+                const Held& held = found->second.held;
+                const auto later = std::upper_bound(held.begin(), held.end(), bound.batch,
+                                                    [](std::int64_t batch, const auto& c) { return batch < c.first; });
+                visit(held, later, always);
+            }
+        };
+        visit_all(named, true);
+        visit_all(others, false);
+    };
+    // The smallest snapshot that contains all visible commits: few commits are then left to exclude. Batches of one
+    // stream ascend with their snapshots.
+    Snapshot snapshot = before;
+    for_each_stream([&](const Held& held, Held::const_iterator later, bool) {
+        const auto end = std::upper_bound(held.begin(), later, after,
+                                          [](Snapshot s, const auto& commit) { return s < commit.second; });
+        if (end != held.begin()) snapshot = std::max(snapshot, std::prev(end)->second);
+    });
+    Visibility visibility{snapshot, 0, {}};
+    auto& excluded = visibility.excluded;
+    for_each_stream([&](const Held& held, Held::const_iterator later, bool always) {
+        for (; later != held.end() && later->second <= snapshot; ++later)
+            if (always || later->second > before) excluded.push_back(later->second);
+    });
+    std::sort(excluded.begin(), excluded.end());
+    visibility.first_excluded = excluded.empty() ? snapshot + 1 : excluded.front();
+    if (visibility.first_excluded < floor_.load(std::memory_order_relaxed))
+        throw StorageError("snapshot " + std::to_string(snapshot) + " cannot be read any more");
+    leases_.emplace(visibility.first_excluded, snapshot);
+    readers_.insert(snapshot);
+    return visibility;
+}
+
 void CommitHistory::unlease(const Visibility& visibility) {
     std::scoped_lock lock(mutex_);
     leases_.erase(leases_.find({visibility.first_excluded, visibility.snapshot}));
@@ -166,13 +212,40 @@ void CommitHistory::unlease_from(Snapshot snapshot) {
 void CommitHistory::release(std::uint32_t stream, std::int64_t batch) {
     std::scoped_lock lock(mutex_);
     StreamCommits& commits = streams_[stream];
-    commits.released = std::max(commits.released, batch);
-    // A bound at `batch` itself still includes that batch, so its commit can no longer be excluded.
-    while (!commits.held.empty() && commits.held.front().first <= batch) {
-        held_.erase(commits.held.front().second);
-        commits.held.pop_front();
-    }
+    commits.requested = std::max(commits.requested, batch);
+    drop_released(commits);
     collect();
+}
+
+void CommitHistory::drop_released(StreamCommits& stream) {
+    // A bound at batch b itself still includes b, so the commit of b can then no longer be excluded.
+    auto& held = stream.held;
+    while (!held.empty() && held.front().first <= stream.requested && !(kept_ && held.front().second > *kept_)) {
+        held_.erase(held.front().second);
+        held.pop_front();
+    }
+    const bool kept = !held.empty() && held.front().first <= stream.requested;
+    stream.released = std::max(stream.released, kept ? held.front().first - 1 : stream.requested);
+}
+
+void CommitHistory::keep(std::optional<Snapshot> snapshot) {
+    std::scoped_lock lock(mutex_);
+    if (snapshot && *snapshot + 1 < floor_.load(std::memory_order_relaxed))
+        throw StorageError("snapshot " + std::to_string(*snapshot) + " cannot be read any more");
+    const std::optional<Snapshot> before = kept_;
+    if (snapshot) lease_kept(*snapshot);
+    kept_ = snapshot;
+    if (before) {
+        leases_.erase(leases_.find({*before + 1, *before}));
+        readers_.erase(readers_.find(*before));
+    }
+    for (auto& [number, stream] : streams_) drop_released(stream);
+    collect();
+}
+
+void CommitHistory::lease_kept(Snapshot snapshot) {
+    leases_.emplace(snapshot + 1, snapshot);
+    readers_.insert(snapshot);
 }
 
 void CommitHistory::collect() {
@@ -193,8 +266,9 @@ void CommitHistory::collect() {
 std::vector<CommitHistory::Hold> CommitHistory::holds() const {
     std::scoped_lock lock(mutex_);
     std::vector<Hold> holds;
-    holds.reserve(streams_.size());
+    holds.reserve(streams_.size() + 1);
     for (const auto& [number, stream] : streams_) holds.push_back({number, stream.released});
+    if (kept_) holds.push_back({kKept, static_cast<std::int64_t>(*kept_)});
     return holds;
 }
 
@@ -202,7 +276,14 @@ void CommitHistory::restore(Snapshot latest, std::span<const Hold> holds,
                             std::vector<std::unique_ptr<CommitRecord>> records) {
     {
         std::scoped_lock lock(mutex_);
-        for (const Hold& hold : holds) streams_[hold.stream].released = hold.released;
+        for (const Hold& hold : holds) {
+            if (hold.stream == kKept) {
+                kept_ = static_cast<Snapshot>(hold.released);
+                lease_kept(*kept_);
+            } else {
+                streams_[hold.stream].requested = streams_[hold.stream].released = hold.released;
+            }
+        }
         const Snapshot first = records.empty() ? latest + 1 : records.front()->snapshot;
         floor_.store(first, std::memory_order_relaxed);
         end_ = first;

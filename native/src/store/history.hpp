@@ -2,10 +2,12 @@
 // streams that a view may still bound below their newest batch (holds).
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -67,12 +69,20 @@ public:
     /// Leases a snapshot and excluded commits (ascending) that the caller chooses. StorageError if the snapshot is not
     /// yet published, or is no longer readable.
     Visibility lease_at(Snapshot snapshot, std::vector<Snapshot> excluded);
+    /// Leases what a reader between two commits of a period (`before`, `after`] would have seen (ADR 87): all commits
+    /// up to `before`, and those of the period that the bounds of their streams include. The bounds in `named` also
+    /// hold for earlier commits. StorageError if commits of the period are not retained.
+    Visibility lease_past(Snapshot before, Snapshot after, std::span<const StreamBound> named,
+                          std::span<const StreamBound> others);
     void unlease(const Visibility& visibility);
     /// Leases `snapshot` and all later ones for a reader in another process. Returns the snapshot leased: `snapshot`,
     /// or the latest one if that is older. StorageError if the log of a later commit is already discarded.
     Snapshot lease_from(Snapshot snapshot);
     void unlease_from(Snapshot snapshot);
     void release(std::uint32_t stream, std::int64_t batch);
+    /// Retains all commits after a snapshot for lease_past(), also in saved stores; nothing: no longer. The snapshot is
+    /// the latest one or at least that of the previous call. StorageError if a later commit is already discarded.
+    void keep(std::optional<Snapshot> snapshot);
     std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
     // -- save and open
@@ -86,8 +96,9 @@ public:
     template <class Visit>
     void for_each_held(Visit visit) const {
         std::scoped_lock lock(mutex_);
-        if (held_.empty()) return;
-        for (Snapshot s = *held_.begin(); s < end_; ++s) visit(*find(s));
+        Snapshot first = held_.empty() ? end_ : *held_.begin();
+        if (kept_) first = std::min(first, *kept_ + 1);
+        for (Snapshot s = first; s < end_; ++s) visit(*find(s));
     }
     void restore(Snapshot latest, std::span<const Hold> holds, std::vector<std::unique_ptr<CommitRecord>> records);
 
@@ -103,11 +114,14 @@ private:
         std::vector<std::atomic<CommitRecord*>> slots;
     };
     struct StreamCommits {
-        std::int64_t released = kNever;
+        std::int64_t requested = kNever;                     // by release()
+        std::int64_t released = kNever;                      // less than `requested` while keep() retains its commits
         std::deque<std::pair<std::int64_t, Snapshot>> held;  // (batch, snapshot), ascending; not yet released
     };
     bool excludable(const CommitSource& source) const;
     void reserve(Snapshot snapshot);
+    void drop_released(StreamCommits& stream);
+    void lease_kept(Snapshot snapshot);
     void collect();
 
     // Readers load these without the mutex; every store happens under it.
@@ -131,6 +145,7 @@ private:
     std::multiset<Snapshot> readers_;                      // snapshots of leases
     std::unordered_map<std::uint32_t, StreamCommits> streams_;
     std::set<Snapshot> held_;
+    std::optional<Snapshot> kept_;  // of keep(); it has a lease
 };
 
 }  // namespace penstock

@@ -200,6 +200,15 @@ std::unique_ptr<Source> Store::view_part(Snapshot snapshot, std::vector<Snapshot
     return std::make_unique<StoreView>(impl_->by_number, history, history.lease_at(snapshot, std::move(excluded)));
 }
 
+std::unique_ptr<Source> Store::view_past(Snapshot before, Snapshot after, std::span<const StreamBound> named,
+                                         std::span<const StreamBound> others) {
+    if (!impl_->whole()) throw Error("a part of a store cannot be viewed as the whole");
+    auto& history = impl_->history;
+    return std::make_unique<StoreView>(impl_->by_number, history, history.lease_past(before, after, named, others));
+}
+
+void Store::keep(std::optional<Snapshot> snapshot) { impl_->history.keep(snapshot); }
+
 std::unique_ptr<StoreLease> Store::lease(Snapshot snapshot) {
     return std::make_unique<LeaseFrom>(impl_->history, snapshot);
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -99,6 +100,15 @@ public:
     /// Only vertices of local shards can be looked up; others are a DataError. StorageError if the snapshot is not yet
     /// published or no longer readable. Otherwise as view().
     std::unique_ptr<Source> view_part(Snapshot snapshot, std::vector<Snapshot> excluded = {});
+
+    /// What a view at an earlier moment would have shown, if keep() retains it: the commits up to `before`, and those
+    /// of
+    /// (`before`, `after`] that the bounds of their streams include. The bounds in `named` also hold for earlier
+    /// commits. StorageError if it is not retained. Otherwise as view().
+    std::unique_ptr<Source> view_past(Snapshot before, Snapshot after, std::span<const StreamBound> named,
+                                      std::span<const StreamBound> others);
+    /// Retains what view_past() needs of the commits after a snapshot, also in saved stores; nothing: no longer.
+    void keep(std::optional<Snapshot> snapshot);
 
     /// A lease of `snapshot`, or of the latest snapshot if that is older. Must be destroyed before the store.
     /// StorageError if logs that it needs are already discarded. Thread-safe.

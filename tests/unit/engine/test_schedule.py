@@ -15,7 +15,8 @@ from penstock.engine.intake.declaration import Declaration
 from penstock.engine.intake.streams import Streams
 from penstock.engine.limits import Limits
 from penstock.engine.stored_graph import LocalGraph
-from penstock.engine.windows.schedule import Schedule, reach
+from penstock.engine.windows.reach import reach
+from penstock.engine.windows.schedule import Schedule
 from penstock.engine.windows.trigger import GridTrigger
 from penstock.event_time.grid import Grid
 

@@ -35,7 +35,11 @@ def error(text: str) -> QueryError:
         ("SELECT * FROM STREAM <s> [RANGE 10s EVERY 1s] {}", "expected ']', SLIDE, STEP or TUMBLING", "EVERY"),
         ("SELECT * FROM STREAM <s> [RANGE 10 lightyears] {}", "unknown unit 'lightyears'", "10lightyears"),
         ("SELECT * FROM STREAM <s> [RANGE 1 parsec] {}", "unknown unit 'parsec'", "1parsec"),
-        ("REGISTER QUERY q SELECT * {}", "expected '(', AS, COMPUTED, REPORT or STARTING, found 'SELECT'", "SELECT"),
+        (
+            "REGISTER QUERY q SELECT * {}",
+            "expected '(', AS, COMPUTED, FROM, REPORT or STARTING, found 'SELECT'",
+            "SELECT",
+        ),
         ("REGISTER q AS SELECT * {}", "expected DSTREAM, ISTREAM, QUERY, RSTREAM or STREAM, found 'q'", "q"),
         ("SELECT * {} }", "the end of the query, found '}'", "}"),
         ("SELECT * { ?s ?p 'unfinished }", "this string does not end", "'"),

@@ -258,6 +258,9 @@ def test_all_header_clauses_together() -> None:
     assert registered.report_nonempty
     assert registered.starting_at_ms == 1_406_851_200_000
     assert query("REGISTER QUERY q STARTING AT -5 AS SELECT * FROM STREAM <s> [NOW] {}").starting_at_ms == -5
+    late = query("REGISTER QUERY q FROM BEGINNING AS SELECT * FROM STREAM <s> [NOW] {}")
+    assert (late.from_beginning, late.starting_at_ms) == (True, None)
+    assert not registered.from_beginning
     assert not query("REGISTER QUERY q REPORT EVERY AS SELECT * FROM STREAM <s> [NOW] {}").report_nonempty
 
 

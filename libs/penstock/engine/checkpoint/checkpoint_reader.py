@@ -20,6 +20,7 @@ from penstock.engine.standing.stream_operator import Predecessor
 from penstock.engine.windows.trigger import CountTrigger
 from penstock.errors import DataError, LimitError, PenstockError, QueryError, StorageError
 from penstock.event_time.gaps import Gap
+from penstock.event_time.watermark import NEVER
 from penstock.query.ir import ContinuousQuery, Form
 from penstock.query.parser import parse
 
@@ -81,6 +82,11 @@ class _Reader:
             members[saved["name"]].result_queue.restore(segments)
         for log in logs:
             log.drop_read()
+        if runtime.history is not None:
+            runtime.history.timeline.restore(state.get("timeline"))
+            for saved in state["queries"]:
+                if saved.get("past") is not None:
+                    runtime.history.restore(members[saved["name"]].group, saved["past"])
         for timestamp, stream, reason, data in state["dead_letters"]:
             runtime.dead_letters.put(DeadLetter(stream, timestamp, reason, _bytes(data)))
 
@@ -89,6 +95,9 @@ class _Reader:
         path = self._folder / stream_file(stream.number)
         stream.core.restore(path.read_bytes())
         stream.resume(saved["watermark"], saved["closed_ms"])
+        begun = saved.get("begun") or (None if stream.closed_ms is None else (0, NEVER))  # (0, …): an older checkpoint
+        if begun is not None:
+            self._runtime.streams.restore_begun(stream, tuple(begun))
         stream.publisher, stream.ended = saved["publisher"], saved["ended"]
         stream.events, stream.tuples = saved["events"], saved["tuples"]
         stream.stored_before = saved["stored_tuples"]
@@ -110,7 +119,8 @@ class _Reader:
     def _restored(self, ir: ContinuousQuery, saved: dict[str, Any]) -> Member:
         registry, given = self._runtime.registry, saved.get("set")
         if given is None:
-            return registry.restore(ir, saved["name"], saved["base"])
+            past = saved.get("past") or {}
+            return registry.restore(ir, saved["name"], saved["base"], incarnation=past.get("incarnation"))
         member = registry.restore_set(ir, saved["name"], saved["base"], given["key"], report=given["report"])
         member.key_types[:] = given["key_types"]
         member.next_number = given["next_number"]

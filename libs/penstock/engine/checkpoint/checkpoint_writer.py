@@ -85,6 +85,7 @@ class _Writer:
             "cohorts": cohorts,
             "logs": [self._log(log) for log in self._logs],
             "memberships": [self._names(members) for members in self._memberships],
+            "timeline": None if runtime.timeline is None else runtime.timeline.save(),
             "dead_letters": [_letter(letter) for letter in runtime.dead_letters.entries()],
         }
 
@@ -121,6 +122,7 @@ class _Writer:
             "declaration": stream.declaration.as_json(),
             "watermark": stream.watermark,
             "closed_ms": stream.closed_ms,
+            "begun": stream.begun,
             "publisher": stream.publisher,
             "ended": stream.ended,
             "events": stream.events,
@@ -138,6 +140,7 @@ class _Writer:
             "text": member.ir.text,
             "base": member.base,
             "point": member.point,
+            "past": None if (history := self._runtime.history) is None else history.save(member.group),
             "gaps": [[gap.after, gap.until, gap.count] for gap in member.gaps],
             "segments": [[self._logs.setdefault(log, len(self._logs)), first, end] for log, first, end in segments],
         } | (_set(member) if isinstance(member, SetMember) else {})

@@ -16,6 +16,7 @@ from penstock.engine.checkpoint.checkpoint_reader import read_into
 from penstock.engine.checkpoint.checkpoint_writer import write
 from penstock.engine.checkpoint.data_directory import read_json
 from penstock.engine.runtime import Runtime
+from penstock.engine.stored_graph import LocalGraph
 from penstock.errors import StorageError
 
 if TYPE_CHECKING:
@@ -59,13 +60,13 @@ def restored(
     `make_core` creates the engine's core from the folder of a checkpoint; called with None, it creates an empty core.
     """
     if directory is None:
-        return Runtime(make_core(None)), Position()
+        return _runtime(make_core(None)), Position()
     return _restored(directory, make_core)
 
 
 def _restored(directory: DataDirectory, make_core: Callable[[Path | None], EngineCore]) -> tuple[Runtime, Position]:
     folder = directory.current()
-    runtime, position = Runtime(make_core(folder)), Position()
+    runtime, position = _runtime(make_core(folder)), Position()
     if folder is not None:
         read_into(runtime, folder)
         if (folder / _POSITION).exists():
@@ -73,3 +74,9 @@ def _restored(directory: DataDirectory, make_core: Callable[[Path | None], Engin
     if directory.crashed:
         runtime.core.attempt = max(runtime.core.attempt, directory.crashed_attempt) + 1
     return runtime, position
+
+
+def _runtime(core: EngineCore) -> Runtime:
+    """Return an empty runtime of an embedded engine."""
+    assert isinstance(core.store, LocalGraph), core.store
+    return Runtime(core, past=core.store.labels)

@@ -43,6 +43,9 @@ class LiveStream:
         self.target_ms: int | None = None
         self.declare(declaration, core)
         self.closed_ms: int | None = None
+        # the number of the stream in the order in which streams had their first progress, and the registration point of
+        # queries that have waited for it; None before
+        self.begun: tuple[int, int] | None = None
         self.publisher: str | None = None
         self.depth = 0  # number of queries between input streams and this stream
         self.ended = False
@@ -241,6 +244,8 @@ class Streams:
         self._by_iri: dict[str, LiveStream] = {}
         self._closed: dict[str, int] | None = None
         self.next_number = 1
+        self._begun = 0
+        self.retaining = 0  # number of streams with a retention
         self._releases = releases
 
     def __contains__(self, iri: object) -> bool:
@@ -293,6 +298,7 @@ class Streams:
         """Add a stream with a given number, for example from a checkpoint."""
         stream = LiveStream(declaration, number, self._core(declaration, number), self._limits)
         self._by_iri[declaration.iri] = stream
+        self.retaining += declaration.retention_ms > 0
         self.next_number = max(self.next_number, number + 1)
         return stream
 
@@ -311,10 +317,23 @@ class Streams:
         stream.publisher = publisher
         return stream
 
+    def begin(self, stream: LiveStream, point: int) -> None:
+        """Record the first progress of a stream. `point`: the registration point, in ms, of the queries that have
+        waited for it. No effect if it has begun already.
+        """
+        if stream.begun is None:
+            self.restore_begun(stream, (self._begun + 1, point))
+
+    def restore_begun(self, stream: LiveStream, begun: tuple[int, int]) -> None:
+        """Restore the first progress of a stream from a checkpoint."""
+        stream.begun = begun
+        self._begun = max(self._begun, begun[0])
+
     def drop(self, iri: str) -> None:
         """Drop a stream. Its absorbed triples remain in the stored graph."""
         stream = self.get(iri)
         del self._by_iri[iri]
+        self.retaining -= stream.declaration.retention_ms > 0
         self._closed = None
         if stream.closed_ms is not None:
             stream.core.release(stream.closed_ms // stream.batch_ms - 1)

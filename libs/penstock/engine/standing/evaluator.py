@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from penstock.core import _native as native
     from penstock.engine.engine_core import EngineCore
+    from penstock.engine.history.past_queries import History
     from penstock.engine.intake.streams import Streams
     from penstock.engine.standing.groups import Cohort, Group
     from penstock.errors import PenstockError
@@ -37,10 +38,14 @@ class Evaluator:
 
     `as_of(group, instant)` returns additional bounds of the view, as (stream number, batch number). With these bounds,
     an evaluation reads the stored graph as it was when the instant became due, even if the evaluation is late.
+    `history`: the past of an embedded engine, in which queries may begin.
     """
 
-    def __init__(self, core: EngineCore, streams: Streams, as_of: AsOf | None = None) -> None:
+    def __init__(
+        self, core: EngineCore, streams: Streams, as_of: AsOf | None = None, history: History | None = None
+    ) -> None:
         self._core = core
+        self._history = history
         self._streams = streams
         self._as_of = as_of
 
@@ -98,6 +103,8 @@ class Evaluator:
         """Return the sources of the plan: the view of the stored graph, then the windows (semantics.md §3). The view
         excludes the batches after `time` of the streams that the query names.
         """
+        if (history := self._past(cohort, time)) is not None:
+            return [history.view(cohort.group, time), *(window.source for window in cohort.windows)]
         bounds = [(stream.number, batch_of(time, stream.batch_ms)) for stream in cohort.group.streams]
         if self._as_of is not None:
             bounds += self._as_of(cohort.group, time)
@@ -105,8 +112,15 @@ class Evaluator:
         stored = self._core.stored(bounds, read=cohort.group.plan.reads_stored)
         return [stored, *(window.source for window in cohort.windows)]
 
+    def _past(self, cohort: Cohort, time: int) -> History | None:
+        """Return the history if the evaluation of a cohort at an instant reads the past; otherwise None."""
+        history = self._history
+        return history if history is not None and history.is_past(cohort.group, time) else None
+
     def _reading(self, cohort: Cohort, time: int, windows: dict[str, tuple[int | None, int]]) -> Reading:
         vts = {stream.iri: batch_of(time, stream.batch_ms) for stream in cohort.group.streams}
+        if (history := self._past(cohort, time)) is not None:
+            return Reading(time, windows, history.snapshot(cohort.group, time), vts, self._core.attempt)
         vts = self._streams.closed_batches() | vts
         return Reading(time, windows, self._core.store.latest(), vts, self._core.attempt)
 

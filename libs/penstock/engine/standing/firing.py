@@ -14,6 +14,7 @@ from penstock.errors import LimitError
 if TYPE_CHECKING:
     from penstock.engine.answers.result_blocks import Block
     from penstock.engine.engine_core import EngineCore
+    from penstock.engine.history.timeline import Timeline
     from penstock.engine.intake.rejected_events import Output
     from penstock.engine.intake.streams import LiveStream, Streams
     from penstock.engine.standing.evaluator import Evaluator
@@ -52,6 +53,7 @@ class Firing:
         registry: Registry,
         dead: Output[DeadLetter],
         sink: EvaluationSink | None = None,
+        timeline: Timeline | None = None,
     ) -> None:
         self._core = core
         self._streams = streams
@@ -60,6 +62,7 @@ class Firing:
         self._registry = registry
         self._dead = dead
         self._sink = sink
+        self._timeline = timeline
         self._touched: dict[LiveStream, None] = {}
         self._since_release = 0
         self.evaluations = 0
@@ -116,6 +119,8 @@ class Firing:
         with tuples, the call also releases unused state, so that it does not accumulate.
         """
         self._touched[stream] = None
+        if self._timeline is not None:
+            self._timeline.closed(stream)
         self._streams.progressed()
         self._since_release += batches
         if self._since_release >= _RELEASE_EVERY:

@@ -163,12 +163,8 @@ class Cohort:
         windows = []
         for clause in group.query.windows:
             stream = group.by_iri[clause.stream]
-            retention = stream.declaration.retention_ms if stream.declaration.timing else 0
-            windows.append(
-                pool.acquire(
-                    window_key(group.query, clause, group.grid, point, retention, group.incarnation), stream, group.grid
-                )
-            )
+            key = window_key(group.query, clause, group.grid, point, stream, group.incarnation)
+            windows.append(pool.acquire(key, stream, group.grid))
         self.windows = tuple(windows)
         gaps = next((member.gaps for member in self), ())  # all members of a cohort have the same gaps
         self.trigger = GridTrigger(group.grid, point if last is None else last, gaps)
@@ -238,6 +234,9 @@ class Group:
         self.grid = grid_of(self.query)
         self.publishes: LiveStream | None = None
         self.depth = 0
+        self.begins_after: int | None = (
+            None  # of a query that begins in the past: its instants are after this time, in ms
+        )
         self.main: Cohort | None = None
         self.apart: dict[int | None, Cohort] = {}
         self.plan: Planned | None = None

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from penstock.engine.intake.streams import LiveStream
     from penstock.engine.standing.groups import Member
 
-    State = Literal["waiting", "stopped"]
+    State = Literal["waiting", "catching up", "stopped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,9 @@ class QueryStatus:
     in ms; None if it is unknown, because the query has no registration point, or because the next report of its count
     windows is unknown. `waits_for`: the streams that have not ended and have not closed their batches up to `next`. If
     `next` is None, all streams that have not ended.
+
+    `state`: "catching up" if instants are due that were not evaluated, because the query began in the past; otherwise
+    "waiting", until the query is stopped.
     """
 
     name: str
@@ -53,8 +56,9 @@ def status_of(member: Member) -> QueryStatus:
     trigger, streams = cohort.trigger, cohort.group.streams
     following = None if trigger is None else trigger.next
     waits = tuple(_wait(stream, following) for stream in streams if _is_behind(stream, following))
-    last = None if trigger is None or trigger.last == point else trigger.last
-    return QueryStatus(name, "waiting", point, last, following, waits)
+    last = None if trigger is None or trigger.last in (point, cohort.group.begins_after) else trigger.last
+    is_due = following is not None and not waits and not all(stream.ended for stream in streams)
+    return QueryStatus(name, "catching up" if is_due else "waiting", point, last, following, waits)
 
 
 def _is_behind(stream: LiveStream, following: int | None) -> bool:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids
     from penstock.engine.answers.result_queue import ResultQueue
     from penstock.engine.engine_core import EngineCore
+    from penstock.engine.history.past_queries import History
     from penstock.engine.intake.streams import LiveStream, Streams
     from penstock.engine.sets.set_members import MemberColumns
     from penstock.engine.windows.schedule import Schedule
@@ -34,10 +35,11 @@ if TYPE_CHECKING:
 class Registry:
     """The standing queries by name, their groups, and the windows that groups share."""
 
-    def __init__(self, core: EngineCore, streams: Streams, schedule: Schedule) -> None:
+    def __init__(self, core: EngineCore, streams: Streams, schedule: Schedule, history: History | None = None) -> None:
         self._core = core
         self._streams = streams
         self._schedule = schedule
+        self._history = history
         self.readers = schedule.readers
         self._groups: dict[tuple[int, int | None, Template], Group] = {}  # by incarnation, `max_catch_up` and template
         self.incarnation = 0  # that of new groups; groups of different incarnations share neither plans nor windows
@@ -89,6 +91,9 @@ class Registry:
     ) -> Member:
         name = self._name(ir, name)
         member = self._enrol(ir, name, base, max_catch_up, stands=stands)
+        if self._history is not None and member.group.incarnation > self.incarnation:
+            self._begin_in_past(member, self._history)
+            return member
         point = self.registration_point(member.group.streams)
         cohort = member.group.cohort_for(point, next(self._cohorts), self.pool)
         member.point = point
@@ -98,8 +103,21 @@ class Registry:
         member.group.settle(self.pool)
         return member
 
+    def _begin_in_past(self, member: Member, history: History) -> None:
+        group, beginning = member.group, history.beginning_of(member.group)
+        cohort = group.apart[beginning.point] = group.new_cohort(next(self._cohorts))
+        cohort.add([member])
+        cohort.start(beginning.point, self.pool, beginning.after)
+        group.begins_after = beginning.after
+        group.settle(self.pool)
+        history.begin(group)
+
     def _checked(self, statement: Statement, *, declares: bool = False) -> ContinuousQuery:
         query = as_query(statement)
+        if query.from_beginning and (declares or self._history is None):
+            where = "a query set" if declares else "a cluster"
+            message = f"FROM BEGINNING is not available in {where}: the query begins when it is registered"
+            raise error_at(query, query.at, message, "FROM BEGINNING")
         if query.parameters and not declares:
             message = "a text with parameters is a query set: use Engine.register_set"
             raise error_at(query, query.parameters[0].at, message)
@@ -193,12 +211,19 @@ class Registry:
         self._place(cohort, point, last, main=main)
         return cohort
 
-    def restore(self, ir: ContinuousQuery, name: str, base: str | None, max_catch_up: int | None = None) -> Member:
+    def restore(
+        self,
+        ir: ContinuousQuery,
+        name: str,
+        base: str | None,
+        max_catch_up: int | None = None,
+        incarnation: int | None = None,
+    ) -> Member:
         """Add a query that was registered before to its group, but to no cohort yet. If it publishes a stream, the
-        stream must exist already.
+        stream must exist already. `incarnation`: that of the group; None: the current one.
         """
         with planning(self._core.limits, ir.text, accepted=True):
-            return self._enrol(ir, name, base, max_catch_up, restored=True)
+            return self._enrol(ir, name, base, max_catch_up, incarnation, restored=True)
 
     def restore_cohort(self, members: Sequence[Member], point: int | None, last: int | None, *, main: bool) -> Cohort:
         """Create a cohort for members of one group that `restore` has added. `point`, `last`: the registration point
@@ -228,6 +253,7 @@ class Registry:
         name: str,
         base: str | None,
         max_catch_up: int | None,
+        incarnation: int | None = None,
         *,
         restored: bool = False,
         stands: bool = False,
@@ -236,12 +262,15 @@ class Registry:
         if resolved.publishes and not restored:
             check_publication(resolved, self._streams, self.groups)
         template, constants = parametrise(resolved)
-        key = self.incarnation, max_catch_up, template
+        in_past = None if restored or self._history is None else self._history.incarnation_for(resolved)
+        key = in_past or incarnation or self.incarnation, max_catch_up, template
         group = self._groups.get(key)
         if group is None:
             read = [self._streams.get(iri) for iri in dict.fromkeys(clause.stream for clause in resolved.windows)]
-            group = Group(template, read, self.incarnation, self._schedule.unpolled, max_catch_up)
+            group = Group(template, read, key[0], self._schedule.unpolled, max_catch_up)
             group.make_plan(self._core, self._streams, constants, accepted=restored or stands)
+            if in_past is not None and self._history is not None:
+                self._history.beginning_of(group)  # raises an error before anything changes
         parameters = tuple(self._core.term_id(constant) for constant in constants)
         if key not in self._groups:
             if resolved.publishes:
@@ -265,6 +294,7 @@ class Registry:
         """Set the registration point of the queries that read `stream` and have waited for the first progress of any of
         their streams.
         """
+        self._streams.begin(stream, point)
         if not self.waiting:
             return
         for group in [group for group in self.waiting if stream.iri in group.by_iri]:
@@ -283,6 +313,8 @@ class Registry:
         if any(True for _ in group.cohorts):
             return None
         self._schedule.remove(group)
+        if self._history is not None:
+            self._history.remove(group)
         del self._groups[group.incarnation, group.max_catch_up, group.template]
         published = group.end()
         if published is not None:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from penstock.engine.standing.groups import Member
     from penstock.event_time.gaps import Gap
 
+_AT_ONCE = 100_000  # maximum number of evaluations that a poll without a limit adds for a query that catches up
+_AT_ONCE_ASYNC = 1_000
+
 
 class Query:
     """A standing query. Its evaluations are pending until they are polled, iterated over or delivered to subscribers.
@@ -24,9 +27,15 @@ class Query:
     Methods may be called from any thread. A reference to a query does not keep its engine alive.
     """
 
-    def __init__(self, member: Member, stop: WeakMethod[Callable[[Member], None]]) -> None:
+    def __init__(
+        self,
+        member: Member,
+        stop: WeakMethod[Callable[[Member], None]],
+        catch_up: WeakMethod[Callable[[Member], bool]],
+    ) -> None:
         self._member = member
         self._stop = stop
+        self._catch_up_one = catch_up
 
     def __repr__(self) -> str:
         return f"<Query {self.name}{' (stopped)' if self.stopped else ''}>"
@@ -71,8 +80,20 @@ class Query:
         return self._member.result_queue.ended
 
     def poll(self, limit: int | None = None) -> list[Evaluation]:
-        """Remove and return pending evaluations, at most `limit` of them (None: all), in order of time."""
-        return self._member.result_queue.take(limit)
+        """Remove and return pending evaluations, at most `limit` of them (None: all), in order of time.
+
+        If the query began in the past and has not caught up yet, the call evaluates its instants until it has caught
+        up, or until it can return `limit` evaluations (None: 100,000).
+        """
+        taken, most = self._member.result_queue.take(limit), _AT_ONCE if limit is None else limit
+        while len(taken) < most and self._catch_up():
+            taken += self._member.result_queue.take(None if limit is None else limit - len(taken))
+        return taken
+
+    def _catch_up(self) -> bool:
+        """Evaluate some instants of a query that began in the past. Returns whether there was an evaluation."""
+        catch_up = self._catch_up_one()
+        return catch_up is not None and catch_up(self._member)
 
     def unpolled(self) -> int:
         """Return the number of pending evaluations."""
@@ -85,7 +106,10 @@ class Query:
         The engine calls `callback` during calls that produce evaluations, such as `push`, in the thread of their
         caller. `callback` may itself call the engine. Exceptions of `callback` are logged and have no other effect.
         """
-        return self._member.result_queue.subscribe(callback)
+        ended = self._member.result_queue.subscribe(callback)
+        while self._member.result_queue.subscribed and self._catch_up():
+            pass
+        return ended
 
     async def __aiter__(self) -> AsyncIterator[Evaluation]:
         """Yield evaluations as they occur. Ends when the query is stopped and all evaluations are consumed.
@@ -105,8 +129,10 @@ class Query:
             while True:
                 ready.clear()
                 last = self.stopped
-                for evaluation in self.poll():
+                for evaluation in (taken := self.poll(_AT_ONCE_ASYNC)):
                     yield evaluation
+                if taken:
+                    continue
                 if last:
                     return
                 if not self.stopped:

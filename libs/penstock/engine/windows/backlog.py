@@ -54,9 +54,17 @@ class Backlog:
         if most is None or group in self._groups:
             return
         if any(cohort.trigger is not None and cohort.trigger.exceeds(most, until) for cohort in group.cohorts):
-            lane = group.incarnation, frozenset(group.streams)
-            self._lanes.setdefault(lane, {})[group] = None
-            self._groups[group] = lane
+            self.add(group)
+
+    def add(self, group: Group) -> None:
+        """Add a group. It must not be in the backlog."""
+        lane = group.incarnation, frozenset(group.streams)
+        self._lanes.setdefault(lane, {})[group] = None
+        self._groups[group] = lane
+
+    def groups(self) -> list[Group]:
+        """Return all groups in the backlog."""
+        return list(self._groups)
 
     def remove(self, group: Group) -> None:
         """Remove a group. No effect if it is not in the backlog."""

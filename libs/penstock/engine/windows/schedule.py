@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.engine.answers.unpolled import Unpolled
@@ -16,6 +17,7 @@ from penstock.engine.intake.streams import LiveStream
 from penstock.engine.standing.groups import fullest
 from penstock.engine.standing.stream_readers import Readers
 from penstock.engine.windows.backlog import Backlog
+from penstock.engine.windows.reach import first_closings, last_of, reach
 from penstock.engine.windows.trigger import CountTrigger, GridTrigger
 from penstock.errors import LimitError
 from penstock.event_time.gaps import Gap
@@ -23,10 +25,12 @@ from penstock.event_time.grid import batch_start, closed_until
 from penstock.event_time.time_units import unit_hint
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from penstock.engine.limits import Limits
     from penstock.engine.standing.groups import Cohort, Group, Member
+
+_NOTHING: Mapping[Group, int | None] = MappingProxyType({})
 
 
 class Work(Protocol):
@@ -94,14 +98,18 @@ class Schedule:
         until = reach(group, targets)
         if until is None:
             return
+        behind = group in self.backlog
         if group.grid is None:  # count windows: it is unknown whether there will be reports
+            if behind:
+                return
             if until != reach(group):
                 self._check_unpolled(cohort, 1)
             if (stream := group.publishes) is not None:
-                points.setdefault(stream, min(until, *_first_closings(group, targets, points)))
+                points.setdefault(stream, min(until, *first_closings(group, targets, points)))
                 targets[stream] = closed_until(until, stream.batch_ms)
             return
-        last = _last(cohort, points)
+        # A query that catches up has due instants already, which the change does not add.
+        last = reach(group) if behind else last_of(cohort, points)
         if last is None or (first := group.grid.next_after(last)) > until:
             return
         due = group.grid.count(last, until)
@@ -112,6 +120,8 @@ class Schedule:
                 f"advance in smaller steps, or jump with advance(..., skip=True){unit_hint(last, until)}",
                 limit="max_catch_up",
             )
+        if behind:
+            return  # it is not evaluated during the pass
         if not leapt:
             self._check_unpolled(cohort, 1 if leaps else due)
         if (stream := group.publishes) is not None:
@@ -187,9 +197,12 @@ class Schedule:
         _Pass(work, self.unfinished, self.backlog, self.readers).run(interrupted)
         self.unfinished.clear()
 
-    def skip(self, moved: Iterable[LiveStream], at_most: int = 0) -> Iterator[tuple[Cohort, Gap]]:
+    def skip(
+        self, moved: Iterable[LiveStream], at_most: int = 0, reached: Mapping[Group, int | None] = _NOTHING
+    ) -> Iterator[tuple[Cohort, Gap]]:
         """Skip the due instants of each cohort with more than `at_most` of them. Yields each such cohort with its gap.
-        The caller must advance the stream that the cohort publishes.
+        The caller must advance the stream that the cohort publishes. `reached`: for the groups in the backlog, the time
+        up to which their instants were due before the streams have moved; these instants are not skipped.
         """
         targets: dict[LiveStream, int] = {}  # for derived streams: the `target_ms` that they will have
         for group in self._downstream(moved):
@@ -198,52 +211,17 @@ class Schedule:
                 continue
             for cohort in list(group.cohorts):
                 trigger = cohort.trigger
-                if isinstance(trigger, GridTrigger) and trigger.exceeds(at_most, until):
+                if (before := reached.get(group)) is not None:
+                    gap = Gap(before, until, 0 if group.grid is None else group.grid.count(before, until))
+                    if isinstance(trigger, GridTrigger) and gap.count > at_most:
+                        trigger.omit(gap)
+                        yield cohort, gap
+                elif isinstance(trigger, GridTrigger) and trigger.exceeds(at_most, until):
                     after, count = trigger.last, trigger.skip(until)
                     yield cohort, Gap(after, until, count)
             if (stream := group.publishes) is not None and any(cohort.trigger is not None for cohort in group.cohorts):
                 following = until if group.grid is None else group.grid.next_after(until) - 1
                 targets[stream] = closed_until(following, stream.batch_ms)
-
-
-def reach(group: Group, targets: dict[LiveStream, int] | None = None) -> int | None:
-    """Return the time in ms up to which a group's instants are due (Wukong+S: Stable_VTS): the smallest `target_ms` of
-    its streams. None if nothing is due. `targets`: for some streams, a `target_ms` to assume instead if it is greater.
-
-    Streams that have ended do not count. If all have ended, the result is the greatest `target_ms`.
-    """
-    least: int | None = None
-    for stream in group.streams:
-        if stream.ended:
-            continue
-        target = stream.target_ms
-        if targets is not None and stream in targets:
-            target = targets[stream] if target is None else max(target, targets[stream])
-        if target is None:
-            return None
-        if least is None or target < least:
-            least = target
-    if least is None:
-        return max((stream.target_ms for stream in group.streams if stream.target_ms is not None), default=None)
-    return least
-
-
-def _last(cohort: Cohort, points: dict[LiveStream, int]) -> int | None:
-    """Return the last evaluated instant of a cohort. If the cohort has no registration point yet, return the one that
-    the change would set, or None.
-    """
-    if isinstance(cohort.trigger, GridTrigger):
-        return cohort.trigger.last
-    return next((points[stream] for stream in cohort.group.streams if stream in points), None)
-
-
-def _first_closings(group: Group, targets: dict[LiveStream, int], points: dict[LiveStream, int]) -> Iterator[int]:
-    """Yield lower bounds of the times at which the advanced streams of a group will close their next batches."""
-    for stream in group.streams:
-        if stream in targets:
-            yield min(points[stream], targets[stream])
-            if (end := stream.first_open()) is not None:
-                yield end - stream.batch_ms
 
 
 @dataclass(slots=True, order=True)

@@ -221,19 +221,23 @@ class WindowPool:
             window.content = content
 
 
-def window_key(
-    query: ContinuousQuery, clause: WindowClause, grid: Grid, cut: int, retention_ms: int, incarnation: int = 0
-) -> WindowKey:
-    """Return the key of the window of a clause. `[ALL]` covers the last `retention_ms`, or everything since P if
-    `retention_ms` is 0.
-
-    `cut`: the registration point. `retention_ms`: the stream's retention; pass 0 for a stream without timing
-    predicates.
+def range_of(clause: WindowClause, stream: LiveStream) -> int | None:
+    """Return the range of a time window over a stream, in ms. `[ALL]` covers the stream's retention if the stream has
+    timing predicates and a retention; otherwise it covers everything since P, and the result is None.
     """
     assert isinstance(clause.range, TimeRange), clause
     range_ms = clause.range.range_ms
-    if range_ms is None and retention_ms:
-        range_ms = retention_ms
+    if range_ms is None and stream.declaration.timing and stream.declaration.retention_ms:
+        return stream.declaration.retention_ms
+    return range_ms
+
+
+def window_key(
+    query: ContinuousQuery, clause: WindowClause, grid: Grid, cut: int, stream: LiveStream, incarnation: int = 0
+) -> WindowKey:
+    """Return the key of the window of a clause over its stream. `cut`: the registration point."""
+    assert isinstance(clause.range, TimeRange), clause
+    range_ms = range_of(clause, stream)
     trigger = frozenset(c.stream for c in query.windows)
     step_ms = step_of(query, clause.range)
     return WindowKey(clause.stream, range_ms, step_ms, grid.t0, trigger, cut, incarnation, clause.removed)

@@ -360,7 +360,7 @@ class Prologue:
 @dataclass(frozen=True, slots=True)
 class Registration:
     """REGISTER … AS. `operator` is a keyword: QUERY, STREAM, RSTREAM, ISTREAM or DSTREAM. `parameters`: the variables
-    that a query set declares.
+    that a query set declares. `from_beginning`: FROM BEGINNING, in place of STARTING AT.
     """
 
     operator: Token
@@ -369,6 +369,7 @@ class Registration:
     computed_every: DurationSyntax | None = None
     report_nonempty: bool = False
     starting_at: Token | LiteralSyntax | None = None
+    from_beginning: bool = False
     at: int = _AT
 
 

@@ -56,6 +56,8 @@ from penstock.query.syntax.update_builder import UpdateBuilder
 
 Children: TypeAlias = list[Any]
 
+_BEGINNING = object()  # FROM BEGINNING, in the place of the instant of STARTING AT
+
 _UNARY = {"!": "not", "-": "neg", "+": "pos"}
 
 
@@ -80,7 +82,16 @@ class TreeBuilder(UpdateBuilder):
 
     def registration(self, c: Children) -> Registration:
         start, operator, name, parameters, computed, nonempty, starting, _ = c
-        return Registration(operator, name, parameters or (), computed, bool(nonempty), starting, position(start))
+        return Registration(
+            operator,
+            name,
+            parameters or (),
+            computed,
+            bool(nonempty),
+            None if starting is _BEGINNING else starting,
+            starting is _BEGINNING,
+            position(start),
+        )
 
     def parameters(self, c: Children) -> tuple[Token, ...]:
         return tuple(token for token in c if token.type == "VAR")
@@ -99,6 +110,9 @@ class TreeBuilder(UpdateBuilder):
     def starting(self, c: Children) -> Token | LiteralSyntax:
         instant: Token | LiteralSyntax = c[2]
         return instant
+
+    def beginning(self, _: Children) -> object:
+        return _BEGINNING
 
     # ---- query forms
     def select_query(self, c: Children) -> SelectQuery:

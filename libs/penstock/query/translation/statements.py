@@ -48,6 +48,7 @@ class _Header:
     report_nonempty: bool = False
     computed_every_ms: int | None = None
     starting_at_ms: int | None = None
+    from_beginning: bool = False
     parameters: tuple[Variable, ...] = ()
 
 
@@ -123,6 +124,7 @@ class Translation:
             report_nonempty=header.report_nonempty,
             computed_every_ms=header.computed_every_ms,
             starting_at_ms=header.starting_at_ms,
+            from_beginning=header.from_beginning,
             warnings=tuple(dict.fromkeys(self._context.warnings)),
             at=start.at,
             name_at=start.at if syntax.registration is None else position(syntax.registration.name),
@@ -152,6 +154,7 @@ def _header(
         report_nonempty=syntax.report_nonempty,
         computed_every_ms=None if syntax.computed_every is None else milliseconds(syntax.computed_every),
         starting_at_ms=None if syntax.starting_at is None else starting_instant(syntax.starting_at),
+        from_beginning=syntax.from_beginning,
         parameters=_declared(syntax.parameters),
     )
 

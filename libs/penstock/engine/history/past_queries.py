@@ -1,0 +1,167 @@
+"""The queries that begin in the past: their groups, the views of the stored graph that they read, and their progress.
+
+Each such query is a group of its own, with its own incarnation, because groups share windows only if they have reached
+the same instants. While it has more due instants than were evaluated, its group is in the backlog: passes of the
+schedule leave it out, and `catch_up` evaluates its instants in turns.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from penstock.engine.history.beginning import asks_for_past, beginning_of
+from penstock.engine.history.timeline import Timeline
+from penstock.engine.windows.reach import reach
+from penstock.engine.windows.trigger import CountTrigger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.core import _native as native
+    from penstock.engine.engine_core import EngineCore
+    from penstock.engine.history.beginning import Beginning
+    from penstock.engine.intake.streams import LiveStream, Streams
+    from penstock.engine.standing.groups import Cohort, Group
+    from penstock.engine.windows.schedule import Schedule
+    from penstock.query.ir import ContinuousQuery
+
+
+class History:
+    """The past of an embedded engine. All access must be under the engine's lock. Times are in ms."""
+
+    def __init__(self, core: EngineCore, store: native.Store, streams: Streams, schedule: Schedule) -> None:
+        self._core = core
+        self._streams = streams
+        self._backlog = schedule.backlog
+        self._unpolled = schedule.unpolled
+        self._untils: dict[Group, int] = {}  # instants up to this time, and those of the backlog, are in the past
+        self._incarnations = 0
+        self.timeline = Timeline(store, streams)
+
+    def __bool__(self) -> bool:
+        """Whether some query is behind."""
+        return bool(self._backlog)
+
+    def is_behind(self, group: Group) -> bool:
+        """Return whether a group has due instants that were not evaluated."""
+        return group in self._backlog
+
+    def end_pass(self) -> None:
+        """Call after a pass of the schedule."""
+        self.timeline.end(self._next_read)
+
+    # ---- registration
+    def incarnation_for(self, query: ContinuousQuery) -> int | None:
+        """Return a new incarnation for the group of a resolved query that begins in the past; None for any other
+        query.
+        """
+        if not asks_for_past(query, [self._streams.get(clause.stream) for clause in query.windows]):
+            return None
+        self._incarnations += 1
+        return self._incarnations
+
+    def beginning_of(self, group: Group) -> Beginning:
+        """Return where the query of a group begins that has an incarnation of `incarnation_for`. QueryError if it needs
+        tuples that are released.
+        """
+        assert group.plan is not None
+        reads = group.plan.reads_stored
+        return beginning_of(group.query, group.grid, group.by_iri, self.timeline, reads_stored=reads)
+
+    def begin(self, group: Group) -> None:
+        """Let a group begin, after its cohort has started."""
+        closed = [stream.closed_ms for stream in group.streams if stream.closed_ms is not None]
+        for cohort in group.cohorts:
+            if isinstance(cohort.trigger, CountTrigger):
+                for stream in group.streams:
+                    if stream.closed_ms is not None:
+                        cohort.trigger.closed(stream)
+        self._resume(group, max(closed))
+
+    def _resume(self, group: Group, until: int) -> None:
+        self._untils[group] = until
+        due = reach(group)
+        if due is not None and any(cohort.next is not None and cohort.next <= due for cohort in group.cohorts):
+            self._backlog.add(group)
+
+    def remove(self, group: Group) -> None:
+        """Forget a group that was removed."""
+        self._untils.pop(group, None)
+
+    # ---- evaluation
+    def is_past(self, group: Group, time: int) -> bool:
+        """Return whether an evaluation of a group at an instant reads the past."""
+        until = self._untils.get(group)
+        return until is not None and (time <= until or group in self._backlog)
+
+    def view(self, group: Group, time: int) -> native.Source:
+        """Return the stored graph for an evaluation of a group at an instant in the past."""
+        assert group.plan is not None
+        if not group.plan.reads_stored:
+            return self._core.stored((), read=False)
+        return self.timeline.view(group.streams, time)
+
+    def snapshot(self, group: Group, time: int) -> int:
+        """Return the number of the snapshot that an evaluation of a group at an instant in the past reads."""
+        assert group.plan is not None
+        if not group.plan.reads_stored:
+            return self._core.store.latest()
+        return self.timeline.period(group.streams, time)[1]
+
+    def catch_up(self, fire: Callable[[Cohort], None], budget_s: float, only: Group | None = None) -> list[LiveStream]:
+        """Evaluate due instants of queries that are behind, by calling `fire`, for about `budget_s` seconds; `only`: of
+        this group. Stops at a query whose pending evaluations take half of the engine's limits. Returns the derived
+        streams that have advanced.
+        """
+        groups = [only] if only is not None else self._backlog.groups()
+        advanced = []
+        for group in groups:
+            if not self._has_room(group):
+                continue
+            deadline = perf_counter() + budget_s / len(groups)
+
+            def stops(group: Group = group, deadline: float = deadline) -> bool:
+                return perf_counter() > deadline or not self._has_room(group)
+
+            if self._backlog.finish(group, fire, stops):
+                self._untils[group] = max(s.closed_ms for s in group.streams if s.closed_ms is not None)
+            if group.publishes is not None:
+                advanced.append(group.publishes)
+        return advanced
+
+    def _has_room(self, group: Group) -> bool:
+        limits = self._core.limits
+        cohort = next(group.cohorts)
+        if not len(cohort.log) or cohort.first.result_queue.subscribed:
+            return True
+        most = limits.unpolled_mb << 20
+        return len(cohort.log) < limits.max_unpolled // 2 and not 0 < most // 2 < self._unpolled.bytes
+
+    def _next_read(self, stream: LiveStream) -> int | None:
+        """Return the next instant over a stream that queries in the past evaluate; None if there is none."""
+        for group, until in list(self._untils.items()):
+            if group not in self._backlog and all((cohort.next or until) > until for cohort in group.cohorts):
+                del self._untils[group]
+        nexts = [
+            cohort.point if cohort.next is None else cohort.next
+            for group in self._untils
+            if stream in group.streams
+            for cohort in group.cohorts
+        ]
+        return min((time for time in nexts if time is not None), default=None)
+
+    # ---- checkpoints
+    def save(self, group: Group) -> dict[str, Any] | None:
+        """Return the state of a group for a checkpoint, as JSON; None if its query did not begin in the past."""
+        if not group.incarnation:
+            return None
+        until = self._untils.get(group)
+        return {"incarnation": group.incarnation, "begins_after": group.begins_after, "until": until}
+
+    def restore(self, group: Group, saved: dict[str, Any]) -> None:
+        """Restore what `save` has returned, after the cohort of the group is restored."""
+        self._incarnations = max(self._incarnations, group.incarnation)
+        group.begins_after = saved["begins_after"]
+        if saved["until"] is not None:
+            self._resume(group, saved["until"])

@@ -1,0 +1,183 @@
+"""The timeline: which commits of the stored graph a standing query would have seen at an earlier instant (ADR 87).
+
+A pass of the schedule closes batches and evaluates the instants that become due. The timeline records, for each stream,
+the end of the last closed batch after a pass, and the snapshots before and after the pass. An instant becomes due in
+the first pass after which every stream of its query has closed the batch that contains it. A query then sees all
+commits from before that pass, and those of the pass with batches up to the instant.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import StorageError
+from penstock.event_time.watermark import NEVER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from penstock.core import _native as native
+    from penstock.engine.intake.streams import LiveStream, Streams
+
+_TRIM_EVERY = 64  # passes
+
+
+@dataclass(slots=True)
+class _Course:
+    """The passes in which a stream has closed batches, in order. `ends`: the end in ms of its last closed batch after
+    each pass. `befores`, `afters`: the latest snapshot before and after each pass. Passes with ends up to `unknown` are
+    not recorded any more.
+    """
+
+    unknown: int = NEVER
+    ends: list[int] = field(default_factory=list)
+    befores: list[int] = field(default_factory=list)
+    afters: list[int] = field(default_factory=list)
+
+    def add(self, end: int, before: int, after: int) -> None:
+        """Add a pass. Passes without commits are one if no commit is between them."""
+        if self.afters and self.befores[-1] == self.afters[-1] == before == after:
+            self.ends[-1] = end
+        else:
+            self.ends.append(end)
+            self.befores.append(before)
+            self.afters.append(after)
+
+    def drop(self, time: int) -> None:
+        """Drop the passes that no instant after `time` needs."""
+        count = bisect_right(self.ends, time)
+        if count:
+            self.unknown = self.ends[count - 1]
+            del self.ends[:count], self.befores[:count], self.afters[:count]
+
+
+class Timeline:
+    """The timeline of an engine. It is recorded while some stream has a retention, and the stored graph retains the
+    commits to which it refers. All access must be under the engine's lock. Times are in ms.
+    """
+
+    def __init__(self, store: native.Store, streams: Streams) -> None:
+        self._store = store
+        self._streams = streams
+        self._courses: dict[LiveStream, _Course] = {}
+        self._closed: dict[LiveStream, None] = {}
+        self._before: int | None = None  # the snapshot before the running pass
+        self._passes = 0
+        self.active = False
+
+    # ---- recording
+    def begin(self) -> None:
+        """Call before a pass, also before one that completes an interrupted pass."""
+        if not self.active:
+            if not self._streams.retaining:
+                return
+            self.active = True
+            self._store.keep(self._store.latest())
+            for stream in self._streams:
+                if stream.closed_ms is not None:
+                    self._courses[stream] = _Course(stream.closed_ms)
+        if self._before is None:
+            self._before = self._store.latest()
+
+    def closed(self, stream: LiveStream) -> None:
+        """Call when a stream has closed batches."""
+        if self.active:
+            self._closed[stream] = None
+
+    def end(self, next_read: Callable[[LiveStream], int | None]) -> None:
+        """Call after a pass. `next_read` returns the earliest instant that queries in the past will still evaluate over
+        a stream, or None.
+        """
+        if self._before is None:
+            return
+        latest = self._store.latest()
+        for stream in self._closed:
+            assert stream.closed_ms is not None
+            self._courses.setdefault(stream, _Course()).add(stream.closed_ms, self._before, latest)
+        self._closed.clear()
+        self._before = None
+        self._passes += 1
+        if self._passes % _TRIM_EVERY == 0:
+            self._trim(next_read)
+
+    def _trim(self, next_read: Callable[[LiveStream], int | None]) -> None:
+        """Forget the passes that no query will need, and release the commits to which only they refer."""
+        for stream in [stream for stream in self._courses if self._streams.find(stream.iri) is not stream]:
+            del self._courses[stream]
+        least = self._store.latest()
+        unbounded = self._retained_overall()
+        for stream, course in self._courses.items():
+            following = next_read(stream)
+            until = max(unbounded, retained_from(stream))
+            course.drop(until if following is None else min(until, following - 1))
+            least = min([least, *course.befores[:1]])
+        if self._streams.retaining or any(next_read(stream) is not None for stream in self._courses):
+            self._store.keep(least)
+        else:
+            self._store.keep(None)
+            self._courses.clear()
+            self.active = False
+
+    def _retained_overall(self) -> int:
+        """Return the time up to which no stream needs passes: an idle stream does not retain commits for ever."""
+        closed = [stream.closed_ms for stream in self._streams if stream.closed_ms is not None]
+        return max(closed, default=NEVER) - max((s.declaration.retention_ms for s in self._streams), default=0)
+
+    # ---- reading
+    def known_from(self, stream: LiveStream) -> int:
+        """Return a time: the stored graph is readable as of all later instants of queries over the stream."""
+        course = self._courses.get(stream)
+        if course is None:
+            return NEVER if stream.closed_ms is None else stream.closed_ms
+        return max(course.unknown, retained_from(stream), self._retained_overall())
+
+    def period(self, streams: Iterable[LiveStream], time: int) -> tuple[int, int]:
+        """Return the numbers of the snapshots before and after the pass in which instant `time` of a query over
+        `streams` became due. StorageError if it is not retained.
+        """
+        before, after = -1, -1
+        for stream in streams:
+            course = self._courses.get(stream)
+            place = -1 if course is None else bisect_left(course.ends, time)
+            if course is not None and time > course.unknown and place < len(course.ends):
+                if course.afters[place] > after:
+                    before, after = course.befores[place], course.afters[place]
+            elif self._before is not None and stream in self._closed and stream.has_closed(time):
+                before, after = self._before, self._store.latest()  # the running pass
+            elif not stream.ended:
+                raise StorageError(f"the stored graph as of {time} is not retained for stream <{stream.iri}>")
+        if after < 0:
+            before = after = self._store.latest()  # all streams have ended before the instant
+        return before, after
+
+    def view(self, streams: Sequence[LiveStream], time: int) -> native.Source:
+        """Return the stored graph as of instant `time` of a query over `streams`. StorageError if it is not
+        retained.
+        """
+        before, after = self.period(streams, time)
+        included = [(stream.number, (time - 1) // stream.batch_ms) for stream in streams]
+        others = [(s.number, time // s.batch_ms - 1) for s in self._streams if s not in streams]
+        return self._store.view_past(before, after, included, others)
+
+    # ---- checkpoints
+    def save(self) -> list[list[Any]] | None:
+        """Return the timeline for a checkpoint, as JSON; None if it is not recorded."""
+        if not self.active:
+            return None
+        return [[stream.iri, c.unknown, c.ends, c.befores, c.afters] for stream, c in self._courses.items()]
+
+    def restore(self, saved: list[list[Any]] | None) -> None:
+        """Restore what `save` has returned. The streams and the stored graph must be restored already."""
+        if saved is None:
+            return
+        self.active = True
+        for iri, *course in saved:
+            if (stream := self._streams.find(iri)) is not None:
+                self._courses[stream] = _Course(*course)
+
+
+def retained_from(stream: LiveStream) -> int:
+    """Return the exclusive start in ms of the period whose tuples the stream's retention keeps."""
+    return NEVER if stream.closed_ms is None else stream.closed_ms - stream.declaration.retention_ms

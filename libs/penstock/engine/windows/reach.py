@@ -1,0 +1,53 @@
+"""How far the streams of a group have come: which of its instants are due, and which would become due."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.engine.windows.trigger import GridTrigger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.engine.intake.streams import LiveStream
+    from penstock.engine.standing.groups import Cohort, Group
+
+
+def reach(group: Group, targets: dict[LiveStream, int] | None = None) -> int | None:
+    """Return the time in ms up to which a group's instants are due (Wukong+S: Stable_VTS): the smallest `target_ms` of
+    its streams. None if nothing is due. `targets`: for some streams, a `target_ms` to assume instead if it is greater.
+
+    Streams that have ended do not count. If all have ended, the result is the greatest `target_ms`.
+    """
+    least: int | None = None
+    for stream in group.streams:
+        if stream.ended:
+            continue
+        target = stream.target_ms
+        if targets is not None and stream in targets:
+            target = targets[stream] if target is None else max(target, targets[stream])
+        if target is None:
+            return None
+        if least is None or target < least:
+            least = target
+    if least is None:
+        return max((stream.target_ms for stream in group.streams if stream.target_ms is not None), default=None)
+    return least
+
+
+def last_of(cohort: Cohort, points: dict[LiveStream, int]) -> int | None:
+    """Return the last evaluated instant of a cohort. If the cohort has no registration point yet, return the one that
+    the change would set, or None.
+    """
+    if isinstance(cohort.trigger, GridTrigger):
+        return cohort.trigger.last
+    return next((points[stream] for stream in cohort.group.streams if stream in points), None)
+
+
+def first_closings(group: Group, targets: dict[LiveStream, int], points: dict[LiveStream, int]) -> Iterator[int]:
+    """Yield lower bounds of the times at which the advanced streams of a group will close their next batches."""
+    for stream in group.streams:
+        if stream in targets:
+            yield min(points[stream], targets[stream])
+            if (end := stream.first_open()) is not None:
+                yield end - stream.batch_ms
