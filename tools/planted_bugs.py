@@ -23,22 +23,22 @@ BUGS: dict[str, tuple[str, ...]] = {  # name -> file, what it has, what the bug 
         "if (false) changes_.removed.push_back",
     ),
     "join: later factors read the present content": (
-        EXEC + "delta_plan.cpp",
+        EXEC + "delta_terms.cpp",
         "return scan < number ? Content::Now : Content::Before;",
         "return Content::Now;",
     ),
     "EXISTS, OPTIONAL: the rows before the change are not removed": (
-        EXEC + "delta_plan.cpp",
+        EXEC + "delta_terms.cpp",
         "term.before = with(Content::Before);",
         "term.before = with(Content::Now);",
     ),
     "EXISTS, OPTIONAL: scans lead to the rows over the present content only": (
-        EXEC + "delta_plan.cpp",
+        EXEC + "delta_terms.cpp",
         "scan_spec(**next, Content::Either, std::move(rows))",
         "scan_spec(**next, Content::Now, std::move(rows))",
     ),
     "OPTIONAL: steps after a later scan do not see what it binds": (
-        EXEC + "delta_plan.cpp",
+        EXEC + "delta_terms.cpp",
         "place_steps(std::vector<std::size_t>& pending, Slots& bound, Spec& node,\n                        const",
         "place_steps(std::vector<std::size_t>& pending, Slots& known, Spec& node,\n                        const",
         "for (bool again = true; again;) {",
