@@ -81,6 +81,46 @@ BUGS: dict[str, tuple[str, ...]] = {  # name -> file, what it has, what the bug 
         "if (rows_of_[row] != 0) full_.push_back(row);",
         "full_.push_back(row);",
     ),
+    "ORDER BY: a removed row is added": (
+        EXEC + "order.cpp",
+        ".add(row_.data(), reads_change_ ? change_.sign : sign_, terms);",
+        ".add(row_.data(), 1, terms);",
+    ),
+    "ORDER BY: the next row does not move up": (
+        EXEC + "ranked_rows.cpp",
+        "while (in_front_ < static_cast<std::int64_t>(first_) && !leaves_.empty())",
+        "while (in_front_ == 0 && !leaves_.empty())",
+    ),
+    "ORDER BY: rows that leave the front do not extend the range of the leaf": (
+        EXEC + "ranked_rows.cpp",
+        "leaves_.front().from = bound(from, terms);",
+        "bound(from, terms);",
+    ),
+    "ORDER BY: the bounds of leaves are compared by spelling": (
+        EXEC + "ranked_rows.cpp",
+        "{ return value_compare(row[shape_.keys[k].column], bound.keys[k], terms); }",
+        "{ return order_compare(row[shape_.keys[k].column], bound.keys[k], terms); }",
+    ),
+    "ORDER BY: rows that come back are not counted": (
+        EXEC + "ranked_rows.cpp",
+        "count += front_.count(at++);",
+        "++at;",
+    ),
+    "ORDER BY over GROUP BY: the previous row of a group remains": (
+        EXEC + "group.cpp",
+        "const bool complete = push_all(previous_, buffer_, *run_, *out_);",
+        "const bool complete = true;",
+    ),
+    "ORDER BY over DISTINCT: rows do not leave": (
+        EXEC + "distinct.cpp",
+        "for (const int sign : {-1, 1}) {",
+        "for (const int sign : {1}) {",
+    ),
+    "COUNT(DISTINCT *): a row leaves with its first occurrence": (
+        EXPR + "aggregate.cpp",
+        "else if (occurs_->add(row, by) == (by > 0 ? 1 : 0))",
+        "else if (occurs_->add(row, by) == (by > 0 ? 1 : 0) || by < 0)",
+    ),
     "SUM: a removed decimal is added": (
         EXPR + "aggregate_states.cpp",
         "if (sign < 0) exact.mantissa = -exact.mantissa;",

@@ -12,7 +12,7 @@ import pytest
 
 import penstock
 from penstock.core import _native as native
-from property import cases, chains, running
+from property import cases, chains, ranked, running
 from property.maintained import (
     BRANCHED,
     MERGED,
@@ -35,11 +35,13 @@ VALUES = (
     "1",
     "2",
     "3",
+    "1.0",
+    "2.0",
+    "1e0",
     "7",
     "0.5",
     "1.25",
     "2.50",
-    "1e0",
     "-0.5e0",
     "1e300",
     '"x"',
@@ -114,6 +116,7 @@ def _difference(seed: int) -> str | None:
         + random_.sample(WITH_VALUES, 2)
         + random_.sample(BRANCHED, 2)
         + [chains.query(random_, random_.choice((ONE, MERGED))) for _ in range(2)]
+        + [ranked.query(random_) for _ in range(6)]
     )
     statements = [f"REGISTER QUERY q{i} AS {text}" for i, text in enumerate(texts)] + [
         f"REGISTER {random_.choice(('ISTREAM', 'DSTREAM'))} s{i} AS {text}"
@@ -139,8 +142,9 @@ def _difference(seed: int) -> str | None:
                     engine.update(update)
                 engine.advance(None, time - 1)
             for i, asked in enumerate(statements):
+                rows = list if "ORDER BY" in asked else Counter
                 answers = [
-                    [(e.time, Counter(map(str, e.answer))) for e in queries[engine][i].poll()] for engine in engines
+                    [(e.time, rows(map(str, e.answer))) for e in queries[engine][i].poll()] for engine in engines
                 ]
                 if answers[0] != answers[1]:
                     return f"{asked}\n{answers[0]}\n{answers[1]}"

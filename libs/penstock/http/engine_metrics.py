@@ -31,7 +31,7 @@ _NOW = {  # gauges
     "dictionary_bytes": "memory of the dictionary",
     "windows": "distinct windows, each shared by its queries",
     "window_bytes": "memory of windows",
-    "state_bytes": "memory of the state that GROUP BY and DISTINCT keep between evaluations",
+    "state_bytes": "memory of the state that GROUP BY, DISTINCT and ORDER BY keep between evaluations",
 }
 _STREAM_TOTALS = {"events": "accepted events", "tuples": "accepted tuples", "late": "late events"}
 _STREAM_NOW = {

@@ -47,7 +47,7 @@ class Metrics:
         self.leases = self._gauge("leases", "store: engines that hold a lease")
         self.memory = self._gauge("memory_bytes", "memory in use, by kind", "region")
         self.state = self._gauge(
-            "state_bytes", "memory of the state that GROUP BY and DISTINCT keep between evaluations"
+            "state_bytes", "memory of the state that GROUP BY, DISTINCT and ORDER BY keep between evaluations"
         )
         self.active = self._gauge("active", "1 on the active one of several instances")
         self.step = self._histogram("step_seconds", "duration of a step that had work")

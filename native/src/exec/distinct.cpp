@@ -8,15 +8,22 @@
 #include "exec/kernels.hpp"
 #include "exec/key_table.hpp"
 #include "exec/maintained_input.hpp"
+#include "exec/output_change.hpp"
 
 namespace penstock::exec {
 
 namespace {
 
 /// First occurrences, in the input's order; after an update, in the order of their first occurrence in any run.
-class Distinct final : public Operator, private Sink {
+class Distinct final : public Operator, public ChangeGiver, private Sink {
 public:
     Distinct(const Spec& spec, Compiler& compiler) : Distinct(spec, compiler, compiler.profile_ids().size()) {}
+
+    bool give_change(OutputChange& change) override {
+        for (const std::size_t column : computed_) change.computed.push_back(schema_.slots[column]);
+        if (!correlated_) change_ = &change;
+        return !correlated_;
+    }
 
 private:
     Distinct(const Spec& spec, Compiler& compiler, std::size_t first)
@@ -60,11 +67,20 @@ private:
     }
 
     void feed() {
-        if (!updates_) return in_->run(*run_, *this);
+        gives_ = change_ != nullptr && updates_ && change_->requested;
+        if (change_ != nullptr) change_->can_follow = false;
+        if (!updates_) {
+            report_change();
+            return in_->run(*run_, *this);
+        }
+        changed_.clear();
+        rows_before_.clear();
+        if (gives_) is_changed_.assign(seen_->size(), 0);
         input_.run_changes(*run_, *this, sign_);
-        if (lasting_) return push_rows_held();
-        updates_ = tracks_ = false;  // terms of this run only: a new evaluation, without state
+        if (lasting_) return gives_ ? push_change() : push_rows_held();
+        updates_ = tracks_ = gives_ = false;  // terms of this run only: a new evaluation, without state
         input_.fall_back(Outcome::RunTerms);
+        report_change();
         seen_.emplace();
         state_->release(run_->budget());
         start_over();
@@ -81,6 +97,7 @@ private:
         if (tracks_ && obstacle == Outcome::Updated) {
             input_.keep(*run_);
             retained_ = true;
+            if (change_ != nullptr) change_->can_follow = true;
             return;
         }
         if (tracks_) input_.drop(obstacle);
@@ -115,7 +132,35 @@ private:
         for (const std::size_t column : computed_)
             for (const TermId id : std::span(rows.columns[column]).first(rows.rows)) lasting_ &= is_lasting(id);
         if (rows_of_.size() < seen_->size()) rows_of_.resize(seen_->size());
-        for (std::size_t i = 0; i < rows.rows; ++i) rows_of_[ids_[i]] += sign_;
+        if (gives_) is_changed_.resize(seen_->size());
+        for (std::size_t i = 0; i < rows.rows; ++i) {
+            if (gives_ && std::exchange(is_changed_[ids_[i]], 1) == 0) {
+                changed_.push_back(ids_[i]);
+                rows_before_.push_back(rows_of_[ids_[i]]);
+            }
+            rows_of_[ids_[i]] += sign_;
+        }
+    }
+
+    void report_change() {
+        if (change_ == nullptr) return;
+        change_->given = gives_;
+        change_->tracks = tracks_;
+        change_->outcome = input_.outcome();
+    }
+    /// Pushes the rows that leave the output, and then those that enter it.
+    void push_change() {
+        report_change();
+        for (const int sign : {-1, 1}) {
+            change_->sign = sign;
+            full_.clear();
+            for (std::size_t i = 0; i < changed_.size(); ++i) {
+                const int difference = (rows_of_[changed_[i]] != 0 ? 1 : 0) - (rows_before_[i] != 0 ? 1 : 0);
+                if (difference == sign) full_.push_back(changed_[i]);
+            }
+            push_full();
+        }
+        empty_ = static_cast<std::size_t>(std::ranges::count(rows_of_, 0));
     }
 
     void push_rows_held() {
@@ -123,6 +168,10 @@ private:
         for (std::uint32_t row = 0; row < seen_->size(); ++row)
             if (rows_of_[row] != 0) full_.push_back(row);
         empty_ = seen_->size() - full_.size();
+        report_change();
+        push_full();
+    }
+    void push_full() {
         for (std::size_t first = 0; first < full_.size() && complete_; first += kMorsel) {
             const auto some = std::span(full_).subspan(first, std::min(kMorsel, full_.size() - first));
             for (std::size_t c = 0; c < buffer_.columns.size(); ++c) {
@@ -159,6 +208,11 @@ private:
     bool retained_ = false, tracks_ = false, updates_ = false;
     bool lasting_ = true, complete_ = true;
     int sign_ = 1;
+    OutputChange* change_ = nullptr;  // of the reader, if there is one that wants changes
+    bool gives_ = false;              // its rows are the change of this run
+    std::vector<std::uint32_t> changed_;
+    std::vector<std::int64_t> rows_before_;  // by changed row
+    std::vector<std::uint8_t> is_changed_;
     std::vector<std::int64_t> rows_of_;  // number of input rows of each distinct row
     std::vector<std::uint32_t> full_;    // rows that remain
     std::size_t empty_ = 0;

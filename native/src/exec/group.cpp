@@ -3,19 +3,30 @@
 #include <optional>
 #include <utility>
 
+#include "exec/collected.hpp"
 #include "exec/compiler.hpp"
 #include "exec/kernels.hpp"
 #include "exec/key_table.hpp"
 #include "exec/maintained_input.hpp"
+#include "exec/output_change.hpp"
 #include "expr/removable.hpp"
 
 namespace penstock::exec {
 
 namespace {
 
-class Group final : public Operator, private Sink {
+class Group final : public Operator, public ChangeGiver, private Sink {
 public:
     Group(const Spec& spec, Compiler& compiler) : Group(spec, compiler, compiler.profile_ids().size()) {}
+
+    bool give_change(OutputChange& change) override {
+        for (const int column : computed_keys_)
+            change.computed.push_back(in_->schema().slots[static_cast<std::size_t>(column)]);
+        change.computed.insert(change.computed.end(), schema_.slots.begin() + static_cast<std::ptrdiff_t>(keys_.size()),
+                               schema_.slots.end());
+        if (!correlated_) change_ = &change;
+        return !correlated_;
+    }
 
 private:
     Group(const Spec& spec, Compiler& compiler, std::size_t first)
@@ -102,6 +113,7 @@ private:
         if (!updates_) return in_->run(*run_, *this);
         is_changed_.assign(groups_->size(), 0);
         changed_.clear();
+        rows_before_.clear();
         input_.run_changes(*run_, *this, sign_);
         if (lasting()) return;
         // Keys or values are terms of this run only: a new evaluation, without state.
@@ -146,11 +158,13 @@ private:
             for (std::size_t i = 0; i < rows.rows; ++i)
                 lasting_ &= is_lasting(rows.columns[static_cast<std::size_t>(column)][i]);
         if (rows_of_.size() < groups_->size()) rows_of_.resize(groups_->size());
-        for (std::size_t i = 0; i < rows.rows; ++i) rows_of_[ids_[i]] += sign_;
-        if (!updates_) return;
-        is_changed_.resize(groups_->size());
+        if (updates_) is_changed_.resize(groups_->size());
         for (std::size_t i = 0; i < rows.rows; ++i) {
-            if (std::exchange(is_changed_[ids_[i]], 1) == 0) changed_.push_back(ids_[i]);
+            if (updates_ && std::exchange(is_changed_[ids_[i]], 1) == 0) {
+                changed_.push_back(ids_[i]);
+                rows_before_.push_back(rows_of_[ids_[i]]);
+            }
+            rows_of_[ids_[i]] += sign_;
         }
     }
 
@@ -170,12 +184,14 @@ private:
             if (sign_ > 0) aggregate->add(rows, ids_, hidden_, run_->expressions);
         }
         for (std::size_t a = 0; sign_ < 0 && a < removables_.size(); ++a)
-            removables_[a]->remove(rows, ids_, run_->expressions);
+            removables_[a]->remove(rows, ids_, hidden_, run_->expressions);
         return true;
     }
 
     void finish() {
         results_.resize(aggregates_.size());
+        const bool gives = gives_change();
+        if (gives) find_previous();
         for (std::size_t a = 0; a < aggregates_.size(); ++a) {
             if (updates_) {
                 update_results(a);
@@ -184,7 +200,17 @@ private:
             aggregates_[a]->finish(run_->expressions, results_[a]);
             run_->expressions.terms.settle(results_[a].data(), results_[a].size());
         }
-        const bool complete = push_groups();
+        if (gives)
+            empty_ = implicit_ ? 0 : static_cast<std::size_t>(std::ranges::count(rows_of_, 0));
+        else
+            find_full_groups();
+        if (change_ != nullptr) {
+            change_->given = gives;
+            change_->tracks = tracks_;
+            change_->outcome = input_.outcome();
+            change_->can_follow = false;
+        }
+        const bool complete = gives ? push_change() : push_groups();
         if (!updates_) input_.evaluated(*run_);
         const Outcome obstacle = !complete                      ? Outcome::Stopped
                                  : !lasting()                   ? Outcome::RunTerms
@@ -194,6 +220,7 @@ private:
         if (tracks_ && obstacle == Outcome::Updated) {
             input_.keep(*run_);
             retained_ = true;
+            if (change_ != nullptr) change_->can_follow = true;
             return;
         }
         if (tracks_) input_.drop(obstacle);
@@ -221,14 +248,46 @@ private:
         for (std::size_t i = 0; i < groups.size(); ++i) results[groups[i]] = found[i];
     }
 
-    /// Returns whether all groups were pushed.
-    bool push_groups() {
-        find_full_groups();
-        const std::size_t count = empty_ == 0 ? groups_->size() : full_.size();
-        const auto copy = [this](const Column& from, std::size_t first, std::size_t n, Column& to) {
+    /// Whether the reader gets the change of the groups. Results that are terms of the last run only cannot be removed.
+    bool gives_change() const {
+        if (change_ == nullptr || !updates_ || !change_->requested) return false;
+        return std::ranges::all_of(results_, [this](const Column& results) {
+            return std::ranges::all_of(
+                changed_, [&](std::uint32_t group) { return group >= results.size() || is_lasting(results[group]); });
+        });
+    }
+
+    /// The rows of the changed groups in the last output.
+    void find_previous() {
+        schema_.shape(previous_);
+        for (std::size_t i = 0; i < changed_.size(); ++i) {
+            const std::uint32_t group = changed_[i];
+            if (!implicit_ && rows_before_[i] == 0) continue;
+            for (std::size_t c = 0; c < keys_.size(); ++c) previous_.columns[c].push_back(groups_->column(c)[group]);
+            for (std::size_t a = 0; a < results_.size(); ++a)
+                previous_.columns[keys_.size() + a].push_back(results_[a][group]);
+            ++previous_.rows;
+        }
+    }
+
+    /// Pushes the previous rows of the changed groups, which leave the output, and then their present rows.
+    bool push_change() {
+        change_->sign = -1;
+        const bool complete = push_all(previous_, buffer_, *run_, *out_);
+        change_->sign = 1;
+        full_.clear();
+        for (const std::uint32_t group : changed_)
+            if (implicit_ || rows_of_[group] != 0) full_.push_back(group);
+        return complete && push(false, full_.size());
+    }
+
+    bool push_groups() { return push(empty_ == 0, empty_ == 0 ? groups_->size() : full_.size()); }
+    /// Pushes the first `count` groups, or those in `full_`. Returns whether all were pushed.
+    bool push(bool all, std::size_t count) {
+        const auto copy = [this, all](const Column& from, std::size_t first, std::size_t n, Column& to) {
             const auto begin = from.begin() + static_cast<std::ptrdiff_t>(first);
             to.clear();
-            if (empty_ == 0)
+            if (all)
                 to.assign(begin, begin + static_cast<std::ptrdiff_t>(n));
             else
                 gather(from, std::span(full_).subspan(first, n), to);
@@ -280,7 +339,10 @@ private:
     int sign_ = 1;
     std::vector<std::int64_t> rows_of_;  // by group
     std::vector<std::uint32_t> changed_, full_;
+    std::vector<std::int64_t> rows_before_;  // by changed group
     std::vector<std::uint8_t> is_changed_;
+    OutputChange* change_ = nullptr;  // of the reader, if there is one that wants changes
+    Table previous_;
     std::size_t empty_ = 0;
 };
 

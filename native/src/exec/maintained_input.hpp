@@ -35,6 +35,18 @@ public:
     void fall_back(Outcome reason) { outcome_ = next_ = reason; }
     /// The next run will have no state.
     void drop(Outcome reason) { next_ = reason; }
+    /// The same. If this recurs, further states are retained less often.
+    void give_up(Outcome reason) {
+        drop(reason);
+        lose();
+    }
+    /// The run updates the state from `rows` changed rows that another operator gives.
+    void updated_from(std::uint64_t rows) {
+        outcome_ = Outcome::Updated;
+        changed_rows_ = rows;
+    }
+    /// How this run was evaluated.
+    Outcome outcome() const { return outcome_; }
     /// The run is a complete evaluation that does not ask for an update.
     void begin() { outcome_ = next_; }
     /// Call at the end of the run. `state_bytes`: of the retained state.

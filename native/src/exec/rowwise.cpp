@@ -3,17 +3,21 @@
 
 #include "exec/compiler.hpp"
 #include "exec/kernels.hpp"
+#include "exec/output_change.hpp"
+#include "expr/steady.hpp"
 
 namespace penstock::exec {
 
 namespace {
 
-class Filter final : public Unary {
+class Filter final : public Unary, public ChangeGiver {
 public:
     Filter(const Spec& spec, Compiler& compiler) : Unary(compiler.child(spec, "in")) {
         schema_ = in_->schema();
         condition_ = compiler.expression(spec.at("expr"), schema_);
+        steady_ = expr::is_steady(spec.at("expr"));
     }
+    bool give_change(OutputChange& change) override { return steady_ && give_change_of(*in_, change); }
 
 private:
     bool consume(Table& rows) override {
@@ -23,11 +27,12 @@ private:
         return rows.rows == 0 || out_->push(rows);
     }
     std::unique_ptr<Expression> condition_;
+    bool steady_;
     std::vector<std::uint8_t> keep_;
 };
 
 /// BIND: adds one column. An error leaves the cell unbound.
-class Extend final : public Unary {
+class Extend final : public Unary, public ChangeGiver {
 public:
     Extend(const Spec& spec, Compiler& compiler) : Unary(compiler.child(spec, "in")) {
         schema_ = in_->schema();
@@ -36,6 +41,11 @@ public:
         value_ = compiler.expression(spec.at("expr"), schema_);
         schema_.add(slot, true);
         schema_.shape(table_);
+        steady_ = expr::is_steady(spec.at("expr"));
+    }
+    bool give_change(OutputChange& change) override {
+        change.computed.push_back(schema_.slots.back());
+        return steady_ && give_change_of(*in_, change);
     }
 
 private:
@@ -48,10 +58,11 @@ private:
         return out_->push(table_);
     }
     std::unique_ptr<Expression> value_;
+    bool steady_;
     Table table_;
 };
 
-class Project final : public Unary {
+class Project final : public Unary, public ChangeGiver {
 public:
     Project(const Spec& spec, Compiler& compiler) : Unary(compiler.child(spec, "in")) {
         const Schema& from = in_->schema();
@@ -63,6 +74,7 @@ public:
         }
         schema_.shape(table_);
     }
+    bool give_change(OutputChange& change) override { return give_change_of(*in_, change); }
 
 private:
     bool consume(Table& rows) override {

@@ -6,7 +6,6 @@
 #include "exec/compiler.hpp"
 #include "exec/kernels.hpp"
 #include "exec/key_table.hpp"
-#include "exec/order.hpp"
 
 namespace penstock::exec {
 
@@ -104,7 +103,6 @@ OperatorPtr make_slice(const Spec& spec, Compiler& compiler) {
     }
     if (!columns.empty())
         return std::make_unique<KeyedSlice>(std::move(in), std::move(columns), from_seed, offset, end);
-    if (auto* order = dynamic_cast<Order*>(in.get()); order != nullptr && end != kNoLimit) order->limit(end);
     return std::make_unique<Slice>(std::move(in), offset, end);
 }
 

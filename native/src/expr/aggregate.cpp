@@ -71,7 +71,8 @@ public:
     }
     void track(bool tracks) override { counts_ = tracks && (distinct_ || !kRemovable); }
     bool lasting() const override { return lasting_; }
-    void remove(const Table& rows, std::span<const std::uint32_t> group_of, ExprContext& context) override {
+    void remove(const Table& rows, std::span<const std::uint32_t> group_of, std::span<const Slot>,
+                ExprContext& context) override {
         update<true>(rows, group_of, context);
     }
     void resume(ExprContext& context) override {
@@ -262,7 +263,11 @@ public:
     void reset(std::size_t groups) override {
         counts_.assign(groups, 0);
         slots_.clear();
+        computed_.clear();
         seen_.reset();
+        occurs_.reset();
+        tracks_ = false;
+        lasting_ = true;
         holding_.forget();
     }
     void grow(std::size_t groups) override {
@@ -271,35 +276,35 @@ public:
 
     void add(const Table& rows, std::span<const std::uint32_t> group_of, std::span<const Slot> hidden,
              ExprContext& context) override {
-        if (!distinct_) {
-            for (std::size_t i = 0; i < rows.rows; ++i) ++count_of(group_of[i]);
-            return;
-        }
-        if (!seen_) choose_slots(rows, hidden);
-        std::vector<const Column*> columns;
-        columns.reserve(slots_.size());
-        for (const Slot slot : slots_) columns.push_back(rows.find(slot));
-        std::vector<TermId> row(columns.size() + 1);
-        for (std::size_t i = 0; i < rows.rows; ++i) {
-            row[0] = group_of[i];
-            for (std::size_t c = 0; c < columns.size(); ++c) row[c + 1] = columns[c] ? (*columns[c])[i] : kUnbound;
-            if (seen_->insert(row)) ++count_of(group_of[i]);
-        }
-        holding_.set(seen_->bytes() + counts_.capacity() * sizeof(std::uint64_t), context.budget);
+        if (distinct_) return add_distinct(rows, group_of, hidden, 1, context);
+        for (std::size_t i = 0; i < rows.rows; ++i) ++count_of(group_of[i]);
     }
 
-    bool removable(const std::function<bool(Slot)>&) override { return !distinct_; }
-    void remove(const Table& rows, std::span<const std::uint32_t> group_of, ExprContext&) override {
+    bool removable(const std::function<bool(Slot)>& computes) override {
+        computes_ = computes;
+        return true;
+    }
+    void track(bool tracks) override { tracks_ = tracks && distinct_; }
+    bool lasting() const override { return lasting_; }
+    void remove(const Table& rows, std::span<const std::uint32_t> group_of, std::span<const Slot> hidden,
+                ExprContext& context) override {
+        if (distinct_) return add_distinct(rows, group_of, hidden, -1, context);
         for (std::size_t i = 0; i < rows.rows; ++i) --count_of(group_of[i]);
     }
-    void resume(ExprContext&) override {}
-    std::size_t bytes() const override { return counts_.capacity() * sizeof(std::uint64_t); }
+    void resume(ExprContext& context) override {
+        holding_.forget();
+        holding_.set(bytes(), context.budget);
+    }
+    std::size_t bytes() const override {
+        return counts_.capacity() * sizeof(std::uint64_t) + (seen_ ? seen_->bytes() : 0) +
+               (occurs_ ? occurs_->bytes() : 0);
+    }
     void results(ExprContext& context, std::span<const std::uint32_t> groups, Column& out) override {
         static const Table no_rows;
         Frame frame(no_rows, context);
         out.resize(groups.size());
         for (std::size_t i = 0; i < groups.size(); ++i)
-            out[i] = frame.intern(Value::integer(static_cast<Int128>(counts_[groups[i]])));
+            out[i] = frame.intern(Value::integer(static_cast<Int128>(count_of(groups[i]))));
     }
 
     void finish(ExprContext& context, Column& out) override {
@@ -312,6 +317,27 @@ public:
     }
 
 private:
+    /// Adds rows (`by` = 1) or removes them (-1). `hidden`: as in add().
+    void add_distinct(const Table& rows, std::span<const std::uint32_t> group_of, std::span<const Slot> hidden,
+                      std::int32_t by, ExprContext& context) {
+        if (!seen_ && !occurs_) choose_slots(rows, hidden);
+        for (const Slot slot : computed_)
+            if (const Column* column = rows.find(slot); tracks_ && column != nullptr)
+                for (const TermId id : std::span(*column).first(rows.rows)) lasting_ &= is_lasting(id);
+        std::vector<const Column*> columns;
+        columns.reserve(slots_.size());
+        for (const Slot slot : slots_) columns.push_back(rows.find(slot));
+        std::vector<TermId> row(columns.size() + 1);
+        for (std::size_t i = 0; i < rows.rows; ++i) {
+            row[0] = group_of[i];
+            for (std::size_t c = 0; c < columns.size(); ++c) row[c + 1] = columns[c] ? (*columns[c])[i] : kUnbound;
+            if (!tracks_)
+                count_of(group_of[i]) += seen_->insert(row) ? 1 : 0;
+            else if (occurs_->add(row, by) == (by > 0 ? 1 : 0))  // it is new, or was the last one
+                count_of(group_of[i]) += static_cast<std::uint64_t>(std::int64_t{by});
+        }
+        holding_.set(bytes(), context.budget);
+    }
     std::uint64_t& count_of(std::uint32_t group) {
         if (group >= counts_.size()) counts_.resize(group + 1);
         return counts_[group];
@@ -319,13 +345,22 @@ private:
     void choose_slots(const Table& rows, std::span<const Slot> hidden) {
         for (const Slot slot : rows.slots)
             if (std::find(hidden.begin(), hidden.end(), slot) == hidden.end()) slots_.push_back(slot);
-        seen_ = std::make_unique<RowSet>(slots_.size() + 1);
+        for (const Slot slot : slots_)
+            if (computes_ && computes_(slot)) computed_.push_back(slot);
+        if (tracks_)
+            occurs_.emplace(slots_.size() + 1);
+        else
+            seen_.emplace(slots_.size() + 1);
     }
 
     bool distinct_;
     std::vector<std::uint64_t> counts_;
-    std::vector<Slot> slots_;
-    std::unique_ptr<RowSet> seen_;
+    std::vector<Slot> slots_, computed_;
+    std::function<bool(Slot)> computes_;  // whether the values of a slot are computed
+    std::optional<RowSet> seen_;
+    // While rows may be removed.
+    bool tracks_ = false, lasting_ = true;
+    std::optional<RowCounts> occurs_;
     Holding holding_;
 };
 

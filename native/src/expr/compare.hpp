@@ -1,6 +1,8 @@
 // Operators = != < > <= >= (SPARQL 1.1 §17.3, RDFterm-equal §17.4.1.7) and the order of ORDER BY (§15.1).
 #pragma once
 
+#include <string>
+
 #include "expr/value.hpp"
 #include "rdf/dictionary.hpp"
 
@@ -25,5 +27,13 @@ int value_order(const Value& a, const Value& b);
 
 /// order_compare for values whose ids are known: value_order, then datatype and lexical form. 0 for the same term only.
 int term_order(const Value& a, const Value& b, const LocalTerms& terms);
+
+/// By datatype, then by lexical form.
+int spelling_order(const TermView& a, const TermView& b);
+
+/// The value of a term, with its id. `term`: its text, which only an IRI or a literal needs that is no inline number or
+/// time; the result's texts point into it, or into `scratch`.
+Value value_of(TermId id, const TermView& term);
+Value value_of(TermId id, const LocalTerms& terms, std::string& scratch);
 
 }  // namespace penstock::expr

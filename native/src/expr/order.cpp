@@ -84,6 +84,8 @@ int text_order(const Value& a, const Value& b) {
     return order != 0 ? order : sign(a.tag, b.tag);
 }
 
+bool is_number_or_time(Tag tag) { return tag >= Tag::Integer && tag <= Tag::Date; }
+
 /// Blank nodes by number; those of this evaluation are last.
 int blank_order(const Value& a, const Value& b) { return sign(a.id, b.id); }
 
@@ -118,32 +120,37 @@ int value_order(const Value& a, const Value& b) {
     }
 }
 
+int spelling_order(const TermView& a, const TermView& b) {
+    const int datatype_order = sign(a.datatype, b.datatype);
+    return datatype_order != 0 ? datatype_order : sign(a.lexical, b.lexical);
+}
+
 int term_order(const Value& a, const Value& b, const LocalTerms& terms) {
     if (a.id == b.id && a.id != kUnbound) return 0;
     const int order = value_order(a, b);
     if (order != 0 || a.id == kUnbound || b.id == kUnbound) return order;
     std::string a_scratch, b_scratch;
     const TermView x = terms.view(a.id, a_scratch), y = terms.view(b.id, b_scratch);
-    const int datatype_order = sign(x.datatype, y.datatype);
-    return datatype_order != 0 ? datatype_order : sign(x.lexical, y.lexical);
+    return spelling_order(x, y);
 }
 
-namespace {
-
-Value read(TermId id, const LocalTerms& terms, std::string& scratch) {
-    const Tag tag = tag_of(id);
+Value value_of(TermId id, const TermView& term) {
     Value out;
     if (id == kUnbound) return out;
-    if (tag >= Tag::Integer && tag <= Tag::Date) return inline_value(id, out), out;
-    if (tag == Tag::Blank)
-        out = Value::of_text(ValueType::Blank, {}, {});
+    const Tag tag = tag_of(id);
+    if (is_number_or_time(tag))
+        inline_value(id, out);
     else
-        out = parse_value(terms.view(id, scratch));
+        out = tag == Tag::Blank ? Value::of_text(ValueType::Blank, {}, {}) : parse_value(term);
     out.id = id;
     return out;
 }
 
-}  // namespace
+Value value_of(TermId id, const LocalTerms& terms, std::string& scratch) {
+    const bool has_text = id != kUnbound && !is_number_or_time(tag_of(id)) && tag_of(id) != Tag::Blank;
+    return value_of(id, has_text ? terms.view(id, scratch) : TermView{});
+}
+
 }  // namespace expr
 
 int value_compare(TermId a, TermId b, const LocalTerms& terms) {
@@ -152,13 +159,13 @@ int value_compare(TermId a, TermId b, const LocalTerms& terms) {
         return (integer_value(a) > integer_value(b)) - (integer_value(a) < integer_value(b));
     if (tag_of(a) == Tag::String && tag_of(b) == Tag::String) return a < b ? -1 : 1;  // ids sort by code points
     std::string a_scratch, b_scratch;
-    return expr::value_order(expr::read(a, terms, a_scratch), expr::read(b, terms, b_scratch));
+    return expr::value_order(expr::value_of(a, terms, a_scratch), expr::value_of(b, terms, b_scratch));
 }
 
 int order_compare(TermId a, TermId b, const LocalTerms& terms) {
     if (const int order = value_compare(a, b, terms); order != 0 || a == b) return order;
     std::string a_scratch, b_scratch;
-    return expr::term_order(expr::read(a, terms, a_scratch), expr::read(b, terms, b_scratch), terms);
+    return expr::term_order(expr::value_of(a, terms, a_scratch), expr::value_of(b, terms, b_scratch), terms);
 }
 
 }  // namespace penstock

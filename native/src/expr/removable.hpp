@@ -23,7 +23,8 @@ public:
     /// Whether the values so far have the same ids in every run. If not, the state is lost.
     virtual bool lasting() const { return true; }
     /// Removes rows that were added, in this run or in an earlier one, or that will be added in this run.
-    virtual void remove(const Table& rows, std::span<const std::uint32_t> group_of, ExprContext& context) = 0;
+    virtual void remove(const Table& rows, std::span<const std::uint32_t> group_of, std::span<const Slot> hidden,
+                        ExprContext& context) = 0;
     /// Charges the state of an earlier run to the budget of this one.
     virtual void resume(ExprContext& context) = 0;
     virtual std::size_t bytes() const = 0;

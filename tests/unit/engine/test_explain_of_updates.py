@@ -63,10 +63,42 @@ def test_distinct_is_updated(bench):
     )
 
 
+def test_the_first_rows_of_an_order_are_updated(bench):
+    bench.declare("s", timing="all")
+    query = bench.register(
+        "?s ?p ?o", "s RANGE 300ms STEP 100ms", select="SELECT ?s", after="ORDER BY ?s LIMIT 3 OFFSET 1"
+    )
+    bench.advance("s", 0)
+    steps(bench, 6, each=2)
+    plan = bench.engine.explain(query)
+    assert re.search(r"order.*1 keys, first 4 rows", plan)
+    assert re.fullmatch(r"updated from 4 changed rows, state \d+ bytes", figures(plan, "order"))
+
+
+def test_an_order_without_limit_is_not_updated(bench):
+    bench.declare("s", timing="all")
+    query = bench.register("?s ?p ?o", "s RANGE 300ms STEP 100ms", select="SELECT ?s", after="ORDER BY ?s")
+    bench.advance("s", 0)
+    steps(bench, 6)
+    assert "updated" not in bench.engine.explain(query)
+
+
+def test_an_order_by_long_computed_terms_is_evaluated_completely(bench):
+    """Their ids are valid in one run only."""
+    bench.declare("s", timing="all")
+    key = "CONCAT('a long computed term ', STR(?s))"
+    query = bench.register("?s ?p ?o", "s RANGE 300ms STEP 100ms", select="SELECT ?s", after=f"ORDER BY {key} LIMIT 3")
+    bench.advance("s", 0)
+    steps(bench, 2)
+    assert "terms that are valid in one run only" in figures(bench.engine.explain(query), "order")
+    steps(bench, 20, first=2)
+    assert [len(e.answer) for e in query.poll()][-15:] == [3] * 15
+
+
 def test_explain_says_why_an_operator_was_not_updated(bench):
     bench.declare("s", timing="all")
     unsupported = bench.register("?s :p ?o . ?s :q+ ?x", "s RANGE 10s STEP 100ms", **COUNTS)
-    all_rows = bench.register("?s :p ?o", "s RANGE 10s STEP 100ms", select="SELECT (COUNT(DISTINCT *) AS ?n)")
+    chance = bench.register("?s :p ?o BIND (RAND() AS ?x)", "s RANGE 10s STEP 100ms", **COUNTS)
     large = bench.register("?s :p ?o", "s RANGE 100ms STEP 100ms", **COUNTS)
     native.maintain_from(1000)
     bench.advance("s", 0)
@@ -74,7 +106,7 @@ def test_explain_says_why_an_operator_was_not_updated(bench):
     assert figures(bench.engine.explain(large), "group") == "evaluated completely: the input is small"
     native.maintain_from(1)
     steps(bench, 4, first=2)
-    for query in (unsupported, all_rows):
+    for query in (unsupported, chance):
         plan = bench.engine.explain(query)
         assert figures(plan, "group") == "evaluated completely: the query or its sources do not support updates"
     assert figures(bench.engine.explain(large), "group").startswith("evaluated completely: the change is too large")
@@ -109,6 +141,8 @@ BEYOND_BUDGET = (
     ("?s :p ?o", COUNTS, "group"),
     ("?s :p ?o", {"select": "SELECT (COUNT(DISTINCT ?s) AS ?n) (MAX(?s) AS ?m)"}, "group"),
     ("?s ?p ?o FILTER (?o != :x)", {"select": "SELECT DISTINCT ?s ?o"}, "distinct"),
+    ("?s :p ?o", {"select": "SELECT (COUNT(DISTINCT *) AS ?n)"}, "group"),
+    ("?s :p ?o", {"select": "SELECT ?s ?o", "after": "ORDER BY DESC(?o) ?s LIMIT 5 OFFSET 2"}, "order"),
 )
 
 

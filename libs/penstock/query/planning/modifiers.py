@@ -7,8 +7,10 @@ computes the answers of all members of a group.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from penstock.query.algebra.scope import expression_variables
 from penstock.query.algebra.tree import (
     Call,
     Distinct,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from penstock.query.planning.plan_context import PlanContext
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
+_MOST_FIRST = 1_000_000  # more rows are sorted completely
 _OF_NOTHING = {
     "count": Literal("0", _XSD + "integer"),
     "sum": Literal("0", _XSD + "integer"),
@@ -47,6 +50,10 @@ def compile_modifier(context: PlanContext, node: Node, left: Relation, scope: Sc
         case Project():
             inner = _inner(context, node.inner, left, scope)
             return _project(context, inner, [*_hidden(context, scope), *(v.name for v in node.variables)])
+        case Distinct(inner=Project(inner=OrderBy() as order) as project) if _sorts_by(context, order, project):
+            # The rows that remain are sorted; before that, DISTINCT may be updated (ADR 78).
+            distinct = replace(node, inner=replace(project, inner=order.inner))
+            return compile_modifier(context, replace(order, inner=distinct), left, scope)
         case Distinct():
             inner = _inner(context, node.inner, left, scope)
             return _wrap(context, "distinct", inner)
@@ -56,6 +63,8 @@ def compile_modifier(context: PlanContext, node: Node, left: Relation, scope: Sc
             return _order(context, node, _inner(context, node.inner, left, scope), scope)
         case Slice():
             inner = _inner(context, node.inner, left, scope)
+            if scope.variable is None:
+                _limit_order(context, inner.node, node)
             limit = "all" if node.limit is None else str(node.limit)
             # Inside of GRAPH ?g, the sub-select is evaluated for each graph, and LIMIT applies to each graph
             # separately.
@@ -73,6 +82,12 @@ def compile_modifier(context: PlanContext, node: Node, left: Relation, scope: Sc
             return Relation(spec, inner.certain, inner.maybe, inner.rows)
         case _:
             raise TypeError(f"not a pattern: {type(node).__name__}")
+
+
+def _sorts_by(context: PlanContext, order: OrderBy, project: Project) -> bool:
+    """Return whether all sort keys can be computed from the projected variables and the parameters."""
+    shown = frozenset(variable.name for variable in project.variables).union(context.hidden)
+    return all(expression_variables(key.expr) <= shown for key in order.keys)
 
 
 def _inner(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
@@ -121,6 +136,17 @@ def _order(context: PlanContext, node: OrderBy, inner: Relation, scope: Scope) -
         "order", f"{len(keys)} keys", inner.rows, **{"in": inner.node}, keys=keys, member=context.member_slot()
     )
     return Relation(spec, inner.certain, inner.maybe, inner.rows)
+
+
+def _limit_order(context: PlanContext, node: Spec, limited: Slice) -> None:
+    """Tell an ORDER BY directly below a LIMIT how many of its first rows are needed (of each member)."""
+    while node["op"] == "project":
+        node = node["in"]
+    if node["op"] != "order" or limited.limit is None or limited.offset + limited.limit > _MOST_FIRST:
+        return
+    node["first"] = limited.offset + limited.limit
+    label, rows = context.labels[node["id"]]
+    context.labels[node["id"]] = f"{label}, first {node['first']} rows", rows
 
 
 def _group(context: PlanContext, node: Group, left: Relation, scope: Scope) -> Relation:

@@ -16,13 +16,15 @@ _MAX_STEPS = 64  # deeper operators retain all columns, because the sets of used
 
 def prune_columns(root: Spec, shown: frozenset[int]) -> Spec:
     """Return the root of a plan that yields the same rows as the plan of `root`, but only with the slots `shown`. The
-    plan stays the same if it has no projection at the top, or directly below slice, distinct and reduced.
+    plan stays the same if it has no projection at the top, or directly below slice, distinct, reduced and order.
 
     The columns that are dropped from the projection are parameters. They are not needed, because a member determines
     the values of its parameters. Existing nodes are not modified.
     """
     if root["op"] in _HANDING_ON:
         return {**root, "in": prune_columns(root["in"], shown)}
+    if root["op"] == "order" and (read := _read(root)) is not None:
+        return {**root, "in": prune_columns(root["in"], shown | read)}
     if root["op"] != "project":
         return root
     slots = [slot for slot in root["slots"] if slot in shown]
@@ -49,6 +51,12 @@ def _read(node: Spec) -> frozenset[int] | None:
             return graph.union(term["var"] for term in (node["s"], node["p"], node["o"]) if "var" in term)
         case "filter" | "extend":
             return _variables(node["expr"])
+        case "order":
+            keys = [_variables(key["expr"]) for key in node["keys"]]
+            if None in keys:
+                return None
+            member = [] if node.get("member") is None else [node["member"]]
+            return frozenset(member).union(*(read for read in keys if read is not None))
         case _:
             return None
 

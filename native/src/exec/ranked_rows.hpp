@@ -1,0 +1,90 @@
+// The first rows of an order, while rows come and go (ADR 89).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "exec/counted_rows.hpp"
+#include "exec/row_order.hpp"
+#include "expr/term_copy.hpp"
+
+namespace penstock::exec {
+
+struct RankedShape {
+    std::vector<SortKey> keys;
+    std::size_t carried;  // cells of a row that are part of the answer; sort keys that are not among them follow
+    std::size_t width;    // all cells
+};
+
+/// A multiset of rows whose first ones are in order. The other rows are divided into leaves by ranges of the order, and
+/// have no order within a leaf. A change of such a row only adds an entry to a leaf: nothing is searched or moved. If
+/// too few rows remain in front, the rows of the next leaf are sorted, or it is divided further (compare Paredes and
+/// Navarro, Optimal Incremental Sorting, 2006).
+class RankedRows {
+public:
+    /// So many further rows in front that few removals need a leaf.
+    static constexpr std::size_t kSlack = 256;
+    /// `first`: number of rows that are wanted. At least `slack` (or `first`) further rows are in front, if there are
+    /// as many. The shape must outlive the object.
+    RankedRows(const RankedShape& shape, std::size_t first, std::size_t slack = kSlack);
+
+    /// Adds `count` occurrences of a row; a negative count removes them. Until settle(), removals may come first.
+    void add(const TermId* row, std::int64_t count, const LocalTerms& terms);
+    /// Applies the changes. Terms of rows that remain must be in the dictionary; those of removed rows need not be.
+    void settle(ExprContext& context);
+    /// Calls visit(cells, count) for each of the first rows, in order: more than `first` at most in the last count.
+    template <class Visit>
+    void for_each_first(Visit visit) const {
+        std::int64_t left = static_cast<std::int64_t>(first_);
+        for (std::size_t i = 0; i < front_.size() && left > 0; ++i) {
+            if (front_.count(i) <= 0) continue;
+            visit(front_.row(i), std::min(left, front_.count(i)));
+            left -= front_.count(i);
+        }
+    }
+    /// Entries of all lists. A removed row has two until the list is summed up.
+    std::size_t size() const;
+    std::size_t bytes() const;
+    std::size_t leaves() const { return leaves_.size(); }
+
+private:
+    /// The start of a leaf's range. Its row may have been removed since.
+    struct Bound {
+        std::vector<TermId> cells;
+        std::vector<TermCopy> keys;
+    };
+    struct Leaf {
+        Bound from;
+        CountedRows rows;
+        std::int64_t total = 0;  // of the counts
+        std::size_t summed = 0;  // entries after the last summation
+    };
+    /// A leaf with more entries is divided, so summing one up takes at most a few milliseconds.
+    static constexpr std::size_t kMostInLeaf = std::size_t{1} << 16;
+
+    std::size_t most() const { return first_ + 2 * slack_; }
+    int compare(const TermId* a, const TermId* b, const LocalTerms& terms) const;
+    bool before(const TermId* row, const Bound& bound, const LocalTerms& terms) const;
+    Bound bound(const TermId* row, const LocalTerms& terms) const;
+    void require_keys(const CountedRows& rows, ExprContext& context) const;
+    CountedRows sorted(const CountedRows& rows, ExprContext& context) const;
+    void merge(ExprContext& context);
+    void make_leaf_of_all(ExprContext& context);
+    void tidy(ExprContext& context);
+    void sum(Leaf& leaf, ExprContext& context);
+    void divide(std::size_t number, ExprContext& context);
+    void refill(ExprContext& context);
+    void spill(const LocalTerms& terms);
+
+    const RankedShape& shape_;
+    std::size_t first_, slack_;
+    CountedRows front_;          // the rows before those of all leaves: sorted, distinct
+    CountedRows pending_;        // changes of the front
+    std::int64_t in_front_ = 0;  // rows of the front
+    std::vector<Leaf> leaves_;   // ascending
+    bool changed_ = false;
+};
+
+}  // namespace penstock::exec
