@@ -158,11 +158,11 @@ class NeverAborts:
 
 
 def test_an_abort_that_waits_for_a_record_of_a_deleted_topic_is_left_to_the_successor(broker, topic_prefix):
-    kept, deleted = topic_prefix, f"{topic_prefix}-deleted"
+    other, deleted = topic_prefix, f"{topic_prefix}-deleted"
     with closing(KafkaLog(broker.bootstrap_servers)) as log:
-        log.create([Topic(kept), Topic(deleted)])
+        log.create([Topic(other), Topic(deleted)])
         writer = log.transactional(topic_prefix)
-        writer.commit([Record(kept, b"a"), Record(deleted, b"a")])
+        writer.commit([Record(other, b"a"), Record(deleted, b"a")])
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
         admin.delete_topics([deleted])[deleted].result()
         writer._producer = NeverAborts(writer._producer)
@@ -170,15 +170,15 @@ def test_an_abort_that_waits_for_a_record_of_a_deleted_topic_is_left_to_the_succ
 
         def write() -> None:
             while time.monotonic() < began + 60.0:
-                writer.commit([Record(kept, b"b"), Record(deleted, b"b")])
+                writer.commit([Record(other, b"b"), Record(deleted, b"b")])
 
         with pytest.raises(UnknownTopicError) as found:
             write()
         assert (found.value.topic, found.value.over) == (deleted, True)
         writer.close()
-        log.transactional(topic_prefix).commit([Record(kept, b"c")])
+        log.transactional(topic_prefix).commit([Record(other, b"c")])
         assert time.monotonic() - began < 60.0  # was more than the 300 s after which a log gives up
-        assert committed(log, kept) in ([b"a", b"c"], [b"a", b"b", b"c"])
+        assert committed(log, other) in ([b"a", b"c"], [b"a", b"b", b"c"])
 
 
 def test_a_writer_that_fences_a_busy_one_commits_soon(broker, topic_prefix):

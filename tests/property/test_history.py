@@ -110,12 +110,12 @@ class System:
             return
         start = self._start[name]
         clause = f"STARTING AT {start}" if start is not None else "FROM BEGINNING" if self._folder else ""
-        kept = all(self.engine.streams[iri].retention_ms == LONG for iri in READS[name])
+        retained = all(self.engine.streams[iri].retention_ms == LONG for iri in READS[name])
         with contextlib.suppress(penstock.QueryError):
             self.engine.register(f"REGISTER {TEXTS[name].format(clause)}", name)
             self.answers[name] = {}
             if self.engine._runtime.registry.members[name].group.incarnation:
-                self.past[name] = kept
+                self.past[name] = retained
 
     _register = register
 

@@ -11,7 +11,7 @@ namespace penstock {
 namespace {
 constexpr std::size_t kFirstRing = 64;
 /// The number under which a saved store lists the snapshot of keep() among the holds. No stream has it.
-constexpr std::uint32_t kKept = 0;
+constexpr std::uint32_t kRetained = 0;
 }  // namespace
 
 std::size_t CommitRecord::bytes() const {
@@ -220,21 +220,22 @@ void CommitHistory::release(std::uint32_t stream, std::int64_t batch) {
 void CommitHistory::drop_released(StreamCommits& stream) {
     // A bound at batch b itself still includes b, so the commit of b can then no longer be excluded.
     auto& held = stream.held;
-    while (!held.empty() && held.front().first <= stream.requested && !(kept_ && held.front().second > *kept_)) {
+    while (!held.empty() && held.front().first <= stream.requested &&
+           !(retained_ && held.front().second > *retained_)) {
         held_.erase(held.front().second);
         held.pop_front();
     }
-    const bool kept = !held.empty() && held.front().first <= stream.requested;
-    stream.released = std::max(stream.released, kept ? held.front().first - 1 : stream.requested);
+    const bool retained = !held.empty() && held.front().first <= stream.requested;
+    stream.released = std::max(stream.released, retained ? held.front().first - 1 : stream.requested);
 }
 
 void CommitHistory::keep(std::optional<Snapshot> snapshot) {
     std::scoped_lock lock(mutex_);
     if (snapshot && *snapshot + 1 < floor_.load(std::memory_order_relaxed))
         throw StorageError("snapshot " + std::to_string(*snapshot) + " cannot be read any more");
-    const std::optional<Snapshot> before = kept_;
-    if (snapshot) lease_kept(*snapshot);
-    kept_ = snapshot;
+    const std::optional<Snapshot> before = retained_;
+    if (snapshot) lease_retained(*snapshot);
+    retained_ = snapshot;
     if (before) {
         leases_.erase(leases_.find({*before + 1, *before}));
         readers_.erase(readers_.find(*before));
@@ -243,7 +244,7 @@ void CommitHistory::keep(std::optional<Snapshot> snapshot) {
     collect();
 }
 
-void CommitHistory::lease_kept(Snapshot snapshot) {
+void CommitHistory::lease_retained(Snapshot snapshot) {
     leases_.emplace(snapshot + 1, snapshot);
     readers_.insert(snapshot);
 }
@@ -268,7 +269,7 @@ std::vector<CommitHistory::Hold> CommitHistory::holds() const {
     std::vector<Hold> holds;
     holds.reserve(streams_.size() + 1);
     for (const auto& [number, stream] : streams_) holds.push_back({number, stream.released});
-    if (kept_) holds.push_back({kKept, static_cast<std::int64_t>(*kept_)});
+    if (retained_) holds.push_back({kRetained, static_cast<std::int64_t>(*retained_)});
     return holds;
 }
 
@@ -277,9 +278,9 @@ void CommitHistory::restore(Snapshot latest, std::span<const Hold> holds,
     {
         std::scoped_lock lock(mutex_);
         for (const Hold& hold : holds) {
-            if (hold.stream == kKept) {
-                kept_ = static_cast<Snapshot>(hold.released);
-                lease_kept(*kept_);
+            if (hold.stream == kRetained) {
+                retained_ = static_cast<Snapshot>(hold.released);
+                lease_retained(*retained_);
             } else {
                 streams_[hold.stream].requested = streams_[hold.stream].released = hold.released;
             }

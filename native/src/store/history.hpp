@@ -97,7 +97,7 @@ public:
     void for_each_held(Visit visit) const {
         std::scoped_lock lock(mutex_);
         Snapshot first = held_.empty() ? end_ : *held_.begin();
-        if (kept_) first = std::min(first, *kept_ + 1);
+        if (retained_) first = std::min(first, *retained_ + 1);
         for (Snapshot s = first; s < end_; ++s) visit(*find(s));
     }
     void restore(Snapshot latest, std::span<const Hold> holds, std::vector<std::unique_ptr<CommitRecord>> records);
@@ -121,7 +121,7 @@ private:
     bool excludable(const CommitSource& source) const;
     void reserve(Snapshot snapshot);
     void drop_released(StreamCommits& stream);
-    void lease_kept(Snapshot snapshot);
+    void lease_retained(Snapshot snapshot);
     void collect();
 
     // Readers load these without the mutex; every store happens under it.
@@ -145,7 +145,7 @@ private:
     std::multiset<Snapshot> readers_;                      // snapshots of leases
     std::unordered_map<std::uint32_t, StreamCommits> streams_;
     std::set<Snapshot> held_;
-    std::optional<Snapshot> kept_;  // of keep(); it has a lease
+    std::optional<Snapshot> retained_;  // of keep(); it has a lease
 };
 
 }  // namespace penstock

@@ -155,7 +155,7 @@ def test_a_query_catches_up_in_parts_and_goes_on_live():
         assert times(query) == [1300]
 
 
-def test_a_query_that_nobody_polls_stops_at_half_of_the_limit():
+def test_a_query_without_polls_stops_at_half_of_the_limit():
     with make(10_000, limits=penstock.Limits(max_unpolled=8)) as engine:
         query = engine.register(text("FROM BEGINNING"))
         engine.advance(None, 1500)  # other changes are not refused
