@@ -92,8 +92,7 @@ class SourcePartition:
     def outdated(self, tuples: Tuples) -> bool:
         """Return whether an older filter version may have discarded tuples of a record.
 
-        The adaptor that wrote the record writes the tuples of its events again, filtered by the newer version, before
-        it commits its source offsets (ADR 45).
+        The adaptor then writes these tuples again, before it commits its source offsets (ADR 45).
         """
         return 0 < tuples.filter_version < self.filter_version
 
@@ -217,9 +216,7 @@ class StreamTime:
             self.known, self.changed = known, True
 
     def demand(self, version: int) -> None:
-        """From now on, skip tuples with filter versions before `version`. The control topic must contain `version`
-        already.
-        """
+        """From now on, skip tuples with filter versions before `version`, which must be in the control topic."""
         for part in self.partitions:
             part.filter_version = max(part.filter_version, version)
         self._learn()

@@ -22,6 +22,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Ne
 
 from penstock.log.errors import DeniedError, LogError, TransientError, UnknownTopicError
 from penstock.log.kafka.denials import DENIED, denial, principal
+from penstock.log.kafka.error_codes import UNKNOWN
 from penstock.log.port import MAX_RECORD_BYTES, Partition, Span, Topic
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ _ANSWER_S: Final = 30.0  # maximum duration of a request to the brokers
 _CHECK_S: Final = 2.0  # maximum duration of a check of the brokers
 _RETRY_S: Final = 0.05
 _QUIET_S: Final = 10.0  # minimum interval between log lines about the same kind of error
-_UNKNOWN: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 _PASSING: Final = {
     KafkaError._NOENT,  # "no leaders found": brokers that have just started
     KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -286,7 +286,7 @@ class KafkaConnection:
                 error = exception.args[0]
                 if error.code() == harmless:
                     return None
-                if error.code() in _UNKNOWN:
+                if error.code() in UNKNOWN:
                     raise UnknownTopicError(error.str()) from exception
                 if needed is not None and error.code() in DENIED:
                     raise self.denied(*needed, error) from exception

@@ -10,6 +10,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Kafka
 
 from penstock.log.errors import LogError, RebalancedError, TransientError, UnknownTopicError
 from penstock.log.kafka.denials import DENIED
+from penstock.log.kafka.error_codes import UNKNOWN
 from penstock.log.port import END, START, Message, Partition
 
 if TYPE_CHECKING:
@@ -245,7 +246,7 @@ def complain(log: KafkaConnection, error: KafkaError, name: Partition, group: st
         of_group = error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
         raise log.denied("Read", f"group {group}" if of_group else f"topic {name.topic}", error)
     text = f"{name.topic}[{name.number}]: {error.str()}"
-    if error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}:
+    if error.code() in UNKNOWN:
         raise UnknownTopicError(text)
     if error.fatal():
         raise LogError(text)

@@ -23,6 +23,7 @@ from penstock.log.errors import (
 )
 from penstock.log.kafka.callbacks import unmasked
 from penstock.log.kafka.denials import DENIED
+from penstock.log.kafka.error_codes import FENCED, PURGED, REFUSED, TOO_LARGE, UNKNOWN
 from penstock.log.kafka.submission import produce
 from penstock.log.kafka.transactional_client import open_client
 from penstock.log.port import MAX_RECORD_BYTES, Partition, Record
@@ -43,18 +44,6 @@ _LEAST_S: Final = 1.0  # minimum duration of a call that settles a transaction
 _IN_FLIGHT_KBYTES: Final = 262_144
 _POLL_S: Final = 0.05
 _LOOK_S: Final = 2.0  # interval of the checks for deleted topics while records are not written
-_FENCED: Final = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
-_TOO_LARGE: Final = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
-_UNKNOWN: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
-_REFUSED: Final = {
-    *_TOO_LARGE,
-    *_UNKNOWN,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.TOPIC_EXCEPTION,
-    KafkaError.POLICY_VIOLATION,
-    KafkaError.INVALID_RECORD,
-}
-_PURGED: Final = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # lost because another record was refused
 _UNDELIVERED: Final = KafkaError._MSG_TIMED_OUT  # nothing was committed, unlike with _TIMED_OUT
 _BROKEN_OFF: Final = KafkaError._STATE  # a transaction failed while its records were submitted
 _WRITING: Final = {
@@ -93,7 +82,7 @@ class KafkaWriter:
         """The error of the first refused record, or None. The client then purges later records; their errors do not
         count.
         """
-        return None if self._failure is None or self._failure.code() in _PURGED else self._failure
+        return None if self._failure is None or self._failure.code() in PURGED else self._failure
 
     def submit(self, record: Record) -> None:
         """Queue a record for sending."""
@@ -173,7 +162,7 @@ class KafkaTransactionalWriter:
             self._producer = open_client(log.client(**settings), self._give_up_at)
         except KafkaException as exception:
             error, text = exception.args[0], f"opening {transactional_id}: {exception.args[0].str()}"
-            if error.code() in _FENCED:
+            if error.code() in FENCED:
                 raise FencedError(text) from exception
             if error.code() in DENIED:
                 raise log.denied("Write", f"transactional id {transactional_id}", error) from exception
@@ -213,12 +202,12 @@ class KafkaTransactionalWriter:
             self._until_done(self._producer.commit_transaction)
         except KafkaException as exception:
             error = exception.args[0]
-            if error.code() in DENIED - _REFUSED:
+            if error.code() in DENIED - REFUSED:
                 self._over = self._denial(error, group)
                 raise self._over from exception
             failure = self._failure(error)
             self._over = None if isinstance(failure, TransientError) else failure
-            if not isinstance(failure, FencedError) and (self._refused is not None or error.code() in _REFUSED):
+            if not isinstance(failure, FencedError) and (self._refused is not None or error.code() in REFUSED):
                 self._refused_before = True
                 raise self._refusal(records, error, over=self._over is not None) from exception
             raise failure from exception
@@ -269,7 +258,7 @@ class KafkaTransactionalWriter:
         def on_delivery(error: KafkaError | None, message: confluent_kafka.Message) -> None:
             if error is None:
                 self._offsets[place] = message.offset()
-            elif error.code() in _REFUSED:
+            elif error.code() in REFUSED:
                 self._refused = self._refused or (record.topic, error)
 
         while True:
@@ -278,7 +267,7 @@ class KafkaTransactionalWriter:
             except BufferError:
                 self._producer.poll(_POLL_S)
             except KafkaException as exception:
-                if exception.args[0].code() in _REFUSED:
+                if exception.args[0].code() in REFUSED:
                     self._refused = self._refused or (record.topic, exception.args[0])
                 raise
 
@@ -290,15 +279,15 @@ class KafkaTransactionalWriter:
         """
         if self._refused is None:
             topics = sorted({record.topic for record in records})
-            culprit = self._deleted(records) if error.code() in _UNKNOWN else None
+            culprit = self._deleted(records) if error.code() in UNKNOWN else None
             if culprit is None:
                 culprit = next(filter(self._refuses, topics), "") if len(topics) > 1 else topics[0]
             self._refused = culprit, error
         topic, why = self._refused
         kind = RecordRefusedError
-        if why.code() in _TOO_LARGE:
+        if why.code() in TOO_LARGE:
             kind = RecordTooLargeError
-        elif why.code() in _UNKNOWN:
+        elif why.code() in UNKNOWN:
             kind = UnknownTopicError
         text = f"{topic}: {why.str()}"
         if why.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
@@ -320,7 +309,7 @@ class KafkaTransactionalWriter:
                 producer.flush(_FLUSH_S)
                 producer.abort_transaction(_FLUSH_S)
         except KafkaException as exception:
-            return bool(refused) or exception.args[0].code() in {*_REFUSED, KafkaError.INVALID_TXN_STATE}
+            return bool(refused) or exception.args[0].code() in {*REFUSED, KafkaError.INVALID_TXN_STATE}
         return bool(refused)
 
     def _send_progress(self, consumed: Mapping[Partition, int], group: str) -> None:
@@ -375,19 +364,19 @@ class KafkaTransactionalWriter:
     def _failure(self, error: KafkaError) -> LogError:
         """Settle the transaction if possible and return the error that describes the failure."""
         text = f"transaction of {self._id}: {error.str()}"
-        if error.code() in _FENCED:
+        if error.code() in FENCED:
             return FencedError(text)
         # the abort reveals which error was fatal
-        settles = error.code() in {*_REFUSED, _UNDELIVERED, _BROKEN_OFF, KafkaError._FATAL}
+        settles = error.code() in {*REFUSED, _UNDELIVERED, _BROKEN_OFF, KafkaError._FATAL}
         if not error.txn_requires_abort() and self._refused is None and not settles:
             return LogError(text)
         # If a partition is deleted while librdkafka 2.16 retries a record, the record stays in the client, and an abort
         # waits for it in vain. The successor of this writer then aborts the transaction.
-        deleted = self._refused is not None and self._refused[1].code() in _UNKNOWN
+        deleted = self._refused is not None and self._refused[1].code() in UNKNOWN
         try:
             self._until_done(self._producer.abort_transaction, _DELETED_S if deleted else math.inf)
         except KafkaException as exception:
-            fenced = exception.args[0].code() in _FENCED
+            fenced = exception.args[0].code() in FENCED
             return FencedError(text) if fenced else LogError(f"{text}; abort: {exception.args[0].str()}")
         return TransientError(text)
 
