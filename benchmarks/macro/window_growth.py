@@ -1,14 +1,16 @@
 """What an evaluation costs with windows of 10 s, 100 s and 1,000 s, if the change per step is the same.
 
 Processor time of one evaluation in the core, and of the whole step: the batch closes, the window moves, the query is
-evaluated, and its answer is polled. `fresh` in a name: new evaluations, with updates switched off (docs/adr/0078).
+evaluated, and its answer is polled. `fresh` in a name: new evaluations, with updates switched off (docs/adr/0078). A
+query whose text begins with CHANGES is registered with `changes`: its added and removed rows are taken, and its answer
+is not read (docs/adr/0086).
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import penstock
 from benchmarks.core_time import clock_cost_us, core_times
@@ -62,6 +64,7 @@ QUERIES = {
     + _TWO
     + "{ { WINDOW <urn:v> { ?s <urn:p> ?o } } UNION { WINDOW <urn:w> { ?s <urn:q> ?o } } }",
     "ISTREAM (1,000 new rows a step)": "ISTREAM SELECT ?s ?o " + _ONE + "{ ?s <urn:p> ?o }",
+    "added and removed rows of a scan (1,000 of each a step)": "CHANGES SELECT ?s ?o " + _ONE + "{ ?s <urn:p> ?o }",
     "NOT EXISTS, COUNT": "SELECT (COUNT(*) AS ?n) "
     + _TWO
     + "{ WINDOW <urn:v> { ?s <urn:p> ?o } FILTER NOT EXISTS { WINDOW <urn:w> { ?s <urn:q> ?x } } }",
@@ -96,10 +99,12 @@ def _measure(text: str, length: int) -> dict[str, tuple[float, float]]:
         for first in range(0, 50 * RATE, 10 * RATE):
             kinds = " ".join(f"<urn:v{i}> <urn:r> <urn:k{i % 100}> ." for i in range(first, first + 10 * RATE))
             engine.update(f"INSERT DATA {{ {kinds} }}")
+        changes = text.startswith("CHANGES ")
         kind, _, body = text.partition(" ") if text.startswith("ISTREAM") else ("QUERY", "", text)
-        query = engine.register(f"REGISTER {kind} q AS {body}")
+        body = body.removeprefix("CHANGES ")
+        query = engine.register(f"REGISTER {kind} q AS {body}", changes=changes)
         found: dict[str, tuple[float, float]] = {}
-        second, answers = 0, []
+        second, answers = 0, list[Any]()
         for kind, start in (("updated", None), ("fresh", _NEVER)):
             usual = native.maintain_from(start) if start is not None else None
             steps = []
@@ -108,7 +113,7 @@ def _measure(text: str, length: int) -> dict[str, tuple[float, float]]:
                 _push(engine, second)
                 began = time.thread_time_ns()
                 engine.advance(None, second * 1000)
-                answers = [evaluation.answer for evaluation in query.poll()]
+                answers = [(e.added, e.removed) if changes else e.answer for e in query.poll()]
                 steps.append((time.thread_time_ns() - began) / 1000)
             plan = query._member.group.plan
             assert plan is not None

@@ -36,7 +36,12 @@ from penstock.http.web_limits import READ_AT_ONCE
 from penstock.rdf.formats import Format
 from penstock.replication.load_files import Manifest
 from penstock.services.coordinator.insertion import Insertion
-from penstock.services.coordinator.topic_requests import catch_up_of, declaration_of_json, declarations_of_json
+from penstock.services.coordinator.topic_requests import (
+    catch_up_of,
+    declaration_of_json,
+    declarations_of_json,
+    refuse_changes,
+)
 from penstock.updates.effect_requests import EffectRequests
 
 if TYPE_CHECKING:
@@ -163,6 +168,7 @@ class _Handler:
         name, asked = request.path_params["name"], request.query_params
         if request.method == "PUT":
             text, wait_s = (await body_of(request)).decode(), _seconds(asked.get("wait"))
+            refuse_changes(asked.get("changes"))
             base, topic, most = asked.get("base"), asked.get("topic"), catch_up_of(asked.get("max_catch_up"))
             record = await self._registered(
                 lambda c: c.register(name, text, base, topic, most), max(wait_s, ADAPTORS_WAIT_S)

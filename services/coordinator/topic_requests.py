@@ -187,8 +187,15 @@ def _register(active: Active, name: str, message: Message) -> None:
         return
     headers = {key.lower(): _text(f"header {key!r}", value) for key, value in message.headers}
     text = _text("the query", message.value)
+    refuse_changes(headers.get("changes"))
     most = catch_up_of(headers.get("max_catch_up"))
     active.queries.register(name, text, headers.get("base"), headers.get("topic"), most, replace=True)
+
+
+def refuse_changes(text: str | None) -> None:
+    """DataError if a registration requests `changes`, which only embedded engines support."""
+    if text not in (None, "false"):
+        raise DataError("a cluster does not report added and removed rows: register the query without `changes`")
 
 
 def catch_up_of(text: str | None) -> int | None:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.core import _native as native
+from penstock.engine.answers.answer_versions import AnswerVersion
 from penstock.engine.answers.membership import Membership
 from penstock.engine.answers.rows import Rows
-from penstock.engine.standing.stream_operator import Predecessor
 from penstock.engine.windows.slice_release import held_from
 from penstock.engine.windows.trigger import CountTrigger
 from penstock.rdf.terms import BLANK
@@ -93,7 +93,7 @@ def restore_predecessors(cohorts: Iterable[Cohort], saved: GroupState, dictionar
         member = np.concatenate([rows.member for rows in found])
         columns = zip(*(rows.columns for rows in found), strict=True)
         every = Rows(member, tuple(map(np.concatenate, columns)), native.LocalTerms(dictionary))
-        cohort.predecessor = Predecessor(Membership(cohort), every.take(np.argsort(member, kind="stable")))
+        cohort.predecessor = AnswerVersion(Membership(cohort), every.take(np.argsort(member, kind="stable")))
 
 
 def terms_of(saved: GroupState) -> Iterator[TermTuple]:

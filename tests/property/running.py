@@ -48,7 +48,7 @@ def run(
             engine: EngineSystem = SplitSystem(case.seed, shards=case.shards)
         else:
             data_dir = Path(folder) / "data" if case.durable else None
-            engine = EngineSystem(shards=case.shards, data_dir=data_dir, engine=over)
+            engine = EngineSystem(shards=case.shards, data_dir=data_dir, engine=over, changes=over is None)
         try:
             return _run(case, model, engine, tally)
         except TooLarge:
@@ -95,6 +95,8 @@ def compare(name: str, expected: list[Reported], got: list[Reported]) -> str | N
     if times != found:
         return f"{name} should report at {times}, reported at {found}"
     for due, given in zip(expected, got, strict=True):
+        if given.fault:
+            return f"{name} at {due.time}: {given.fault}"
         for window, bounds in due.windows.items():
             # A window of everything has no nominal start, and a count window that never reported has none either.
             have = given.windows.get(window)

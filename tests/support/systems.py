@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import shutil
+from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +25,7 @@ class Reported:
     time: int
     windows: dict[str, tuple[int | None, int]]
     answer: Answer
+    fault: str | None = None  # of the added and removed rows
 
 
 class OracleSystem:
@@ -73,15 +77,27 @@ class OracleSystem:
         pass
 
 
+def counted(solutions: Any) -> Counter[Any]:
+    """Return the rows of solutions with their multiplicities."""
+    return Counter(frozenset(row.items()) for row in solutions)
+
+
 class EngineSystem:
-    """`penstock.Engine` through its public API only."""
+    """`penstock.Engine` through its public API only.
+
+    `changes`: registers some queries with `changes`, where that is possible, and checks added and removed rows.
+    """
 
     kind = "engine"
 
-    def __init__(self, *, shards: int = 1, data_dir: Path | None = None, engine: Any = None) -> None:
+    def __init__(
+        self, *, shards: int = 1, data_dir: Path | None = None, engine: Any = None, changes: bool = False
+    ) -> None:
         self.shards, self.data_dir = shards, data_dir
         self.engine = self._open() if engine is None else engine
         self.handles: dict[str, Any] = {}
+        self.before: dict[str, Counter[Any]] = {}  # the last answer of each query with `changes`
+        self._changes = changes
         self._copies = 0
 
     def _open(self) -> Any:
@@ -98,12 +114,21 @@ class EngineSystem:
         self.engine.update(text)
 
     def register(self, text: str, name: str | None = None, meaning: Any = None) -> str:
-        handle = self.engine.register(text, name=name)
+        handle = self._registered(text, name)
         self.handles[handle.name] = handle
+        if self._changes and handle.changes:
+            self.before[handle.name] = Counter()
         return str(handle.name)
+
+    def _registered(self, text: str, name: str | None) -> Any:
+        if self._changes and random.Random(text).random() < 0.4:
+            with suppress(penstock.QueryError):
+                return self.engine.register(text, name=name, changes=True)
+        return self.engine.register(text, name=name)
 
     def stop(self, name: str) -> None:
         self.handles.pop(name).stop()
+        self.before.pop(name, None)
 
     def push(self, iri: str, time: int, data: str, syntax: str = "nt") -> None:
         self.engine.push(iri, data, timestamp=time, format=syntax)
@@ -117,9 +142,20 @@ class EngineSystem:
     def poll(self, name: str) -> list[Reported]:
         ordered = False
         return [
-            Reported(e.query, e.time, dict(e.windows), from_api(e.answer, ordered=ordered))
+            Reported(e.query, e.time, dict(e.windows), from_api(e.answer, ordered=ordered), self._fault(e))
             for e in self.handles[name].poll()
         ]
+
+    def _fault(self, evaluation: Any) -> str | None:
+        """Compare the added and removed rows of an evaluation with the multiset differences of the answers."""
+        if evaluation.query not in self.before:
+            return None
+        added, removed = counted(evaluation.added), counted(evaluation.removed)
+        now, before = counted(evaluation.answer), self.before[evaluation.query]
+        self.before[evaluation.query] = now
+        if (added, removed) == (now - before, before - now):
+            return None
+        return f"added {added}, removed {removed}, and the answer is {now} after {before}"
 
     def ask(self, text: str, meaning: Any = None, *, ordered: bool = False) -> Answer:
         return from_api(self.engine.query(text), ordered=ordered)

@@ -132,16 +132,20 @@ class Client:
         base: str | None = None,
         topic: str | None = None,
         max_catch_up: int | None = None,
+        *,
+        changes: bool = False,
     ) -> ClusterQuery:
         """Register a standing query. Repeating a registration has no effect. QueryError, with line and column, if the
         query is invalid.
 
         `name` overrides the name in the text. `topic`: the query's own results topic; None: the results topic of the
         cluster. `max_catch_up`: maximum number of instants that one advance of a stream may make due; if there are
-        more, the query skips them, and `gaps` lists them. None: the coordinator's default.
+        more, the query skips them, and `gaps` lists them. None: the coordinator's default. `changes`: DataError if it
+        is set, because a cluster does not report added and removed rows.
         """
         query_name = name or _name_of(text, base)
-        path = with_query(f"/queries/{quote(query_name, safe='')}", base=base, topic=topic, max_catch_up=max_catch_up)
+        options = {"base": base, "topic": topic, "max_catch_up": max_catch_up, "changes": "true" if changes else None}
+        path = with_query(f"/queries/{quote(query_name, safe='')}", **options)
         self._results.follow(topic or self._topics.results, query_name)
         try:
             reply = json.loads(self._coordinator("PUT", path, text.encode()))

@@ -435,10 +435,13 @@ class Engine:
             return MappingProxyType({stream.iri: stream.declaration for stream in self._runtime.streams})
 
     # ---- standing queries
-    def register(self, text: str, name: str | None = None, base: str | None = None) -> Query:
+    def register(self, text: str, name: str | None = None, base: str | None = None, *, changes: bool = False) -> Query:
         """Register a standing query. QueryError, with line and column, if the query is invalid.
 
         `name` overrides the name in the text. `base`: the IRI against which relative IRIs and bare names are resolved.
+        `changes`: each evaluation also has the rows that it has `added` to the previous answer, and those that it has
+        `removed` from it. QueryError with `changes` unless the query is a SELECT, without ISTREAM, DSTREAM and REPORT
+        NONEMPTY.
 
         A query with FROM BEGINNING, or with STARTING AT in the past, begins at the first instant for which the
         retention of its streams keeps everything (docs/semantics.md §3). It catches up while the engine is used: each
@@ -447,9 +450,9 @@ class Engine:
         """
         with planning(self.limits, text):
             statement = self._texts.parse(text, base)
-            given = {"text": text, "name": name, "base": base}
+            given = {"text": text, "name": name, "base": base, "changes": changes}
             with self._change(lambda: self._entry("register", given)) as runtime:
-                return self._handle(runtime.registry.register(statement, name, base))
+                return self._handle(runtime.registry.register(statement, name, base, changes=changes))
 
     @property
     def queries(self) -> Mapping[str, Query]:

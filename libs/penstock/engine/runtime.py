@@ -66,7 +66,8 @@ class Runtime:
         self.schedule = Schedule(limits, at_once)
         self.history = None if past is None else History(core, past, self.streams, self.schedule)
         self.registry = Registry(core, self.streams, self.schedule, self.history)
-        self.forgetting = Forgetting(core.dictionary, self.streams, self.registry.roots, limits.cached_terms_mb << 20)
+        references, cached = self.registry, limits.cached_terms_mb << 20
+        self.forgetting = Forgetting(core.dictionary, self.streams, references.roots, cached, references.renew_leases)
         self.evaluator = Evaluator(core, self.streams, as_of, self.history)
         parts = self.streams, self.evaluator, self.forgetting, self.registry
         self.firing = Firing(core, *parts, self.dead_letters, sink, self.timeline)

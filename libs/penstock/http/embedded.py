@@ -209,8 +209,9 @@ class _Handler:
     async def query(self, request: Request) -> Response:
         name = request.path_params["name"]
         if request.method == "PUT":
-            text = (await body_of(request)).decode()
-            return JSONResponse(await run_in_threadpool(self._register, name, text, request.query_params.get("base")))
+            text, asked = (await body_of(request)).decode(), request.query_params
+            changes = asked.get("changes", "false") == "true"
+            return JSONResponse(await run_in_threadpool(self._register, name, text, asked.get("base"), changes))
         found = (await run_in_threadpool(lambda: self._engine.queries)).get(name)
         if found is None:
             return no_query(name)
@@ -219,12 +220,12 @@ class _Handler:
             return Response(status_code=204)
         return JSONResponse(_query_document(found))
 
-    def _register(self, name: str, text: str, base: str | None) -> dict[str, Any]:
+    def _register(self, name: str, text: str, base: str | None, changes: bool) -> dict[str, Any]:
         """Register a query. Repeating a request has no effect."""
         known = self._engine.queries.get(name)
-        if known is not None and (known.text, known.base) == (text, base):
+        if known is not None and (known.text, known.base, known.changes) == (text, base, changes):
             return _query_document(known)
-        query = self._engine.register(text, name=name, base=base)
+        query = self._engine.register(text, name=name, base=base, changes=changes)
         self._feeds.add(query)
         return _query_document(query)
 
@@ -344,6 +345,7 @@ def _query_document(query: Query) -> dict[str, Any]:
         "name": query.name,
         "text": query.text,
         "base": query.base,
+        "changes": query.changes,
         "point": query.registration_point,
         "warnings": list(query.warnings),
         "status": asdict(query.status()),

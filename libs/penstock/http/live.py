@@ -92,6 +92,11 @@ class Feed:
         with self._lock:
             return next((n for n, e in self._retained if after is None or e.time > after), self._count)
 
+    def follows(self, position: int, after: int | None) -> bool:
+        """Return whether the evaluation before the one at `position` is that of instant `after` (ms)."""
+        with self._lock:
+            return any(n == position - 1 and e.time == after for n, e in self._retained)
+
     @property
     def last(self) -> int:
         """The number of the last evaluation, counted from 0. Also 0 if there are no evaluations."""
@@ -158,9 +163,11 @@ class Feeds:
 async def events(feed: Feed, after: int | None = None) -> AsyncIterator[bytes]:
     """Yield server-sent events: retained evaluations with a time after `after` (ms), then each new one.
 
-    The id of an event is the evaluation's time.
+    The id of an event is the evaluation's time. If the query was registered with `changes`, an event has the added and
+    removed rows. An event whose previous evaluation the listener may not know also has the complete answer.
     """
     waker, position = _Waker(), feed.position(after)
+    whole = not feed.follows(position, after)
     feed.add_listener(waker)
     try:
         while True:
@@ -168,9 +175,11 @@ async def events(feed: Feed, after: int | None = None) -> AsyncIterator[bytes]:
             ended = feed.ended  # read before the evaluations, so that none before the end is missed
             fresh, dropped, position = feed.since(position)
             if dropped:
+                whole = True
                 yield b"event: lost\ndata: %d\n\n" % dropped
             for evaluation in fresh:
-                yield b"id: %d\n%b" % (evaluation.time, await _data_lines(evaluation))
+                yield b"id: %d\n%b" % (evaluation.time, await _data_lines(evaluation, whole=whole))
+                whole = whole and evaluation.error is not None
             if ended:
                 yield b"event: end\ndata: the query has stopped\n\n"
             if ended or feed.closed:
@@ -196,7 +205,7 @@ async def all_events(feeds: Feeds) -> AsyncIterator[bytes]:
                     positions[feed] = feed.last
                 fresh, _, positions[feed] = feed.since(positions[feed])
                 for evaluation in fresh:
-                    yield await _data_lines(evaluation)
+                    yield await _data_lines(evaluation, whole=True)
                     sent_at = time.monotonic()
             if not await waker.wait(_DISCOVERY_S) and time.monotonic() - sent_at > _HEARTBEAT_S:
                 yield _HEARTBEAT
@@ -210,9 +219,11 @@ async def all_events(feeds: Feeds) -> AsyncIterator[bytes]:
 
 
 def _rows(evaluation: Evaluation) -> int:
+    if evaluation.has_changes and evaluation.error is None:
+        return len(evaluation.added) + len(evaluation.removed)
     answer = True if evaluation.error is not None else evaluation.raw
     return 1 if isinstance(answer, bool) else len(answer)
 
 
-async def _data_lines(evaluation: Evaluation) -> bytes:
-    return b"data: %b\n\n" % await run_in_threadpool(json_line, evaluation)
+async def _data_lines(evaluation: Evaluation, *, whole: bool) -> bytes:
+    return b"data: %b\n\n" % await run_in_threadpool(json_line, evaluation, whole=whole)

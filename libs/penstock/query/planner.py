@@ -146,7 +146,7 @@ def _planned(
     if query.form in (Form.SELECT, Form.ASK):
         root, *roots = (prune_columns(each, shown) for each in (root, *roots))
     specs = [{"slots": context.slots, "seed": seed, "root": r, "subplans": context.subplans} for r in (root, *roots)]
-    if query.form is Form.SELECT and query.r2s is not RelationToStream.RSTREAM:
+    if _reports_changes(query):
         specs[0]["changes"] = True
     return PhysicalPlan(
         specs[0],
@@ -161,9 +161,14 @@ def _planned(
     )
 
 
+def _reports_changes(query: ContinuousQuery) -> bool:
+    """Return whether the change of the answer is requested, so that the plan may return it in place of the answer."""
+    return query.form is Form.SELECT and (query.changes or query.r2s is not RelationToStream.RSTREAM)
+
+
 def _factors(context: PlanContext, query: ContinuousQuery, body: Relation) -> list[Spec]:
     """Return the plans of the factors if the answer of a group is a cross product of several factors, otherwise []."""
-    if context.member is None or query.form is not Form.SELECT or query.r2s is not RelationToStream.RSTREAM:
+    if context.member is None or query.form is not Form.SELECT or _reports_changes(query):
         return []
     if len(body.factors) < 2:
         return []

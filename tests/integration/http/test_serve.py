@@ -343,6 +343,16 @@ class TestQueries:
         assert http.get("/queries/q").status_code == 404
         assert http.get("/queries/q/results").status_code == 404
 
+    def test_a_registration_with_changes_is_another_one(self, http):
+        declared(http)
+        first = http.put("/queries/q?changes=true", content=QUERY)
+        assert first.json()["changes"] is True
+        assert http.put("/queries/q?changes=true", content=QUERY).json() == first.json()
+        assert http.put("/queries/q", content=QUERY).status_code == 400
+        refused = http.put("/queries/i?changes=true", content=QUERY.replace("REGISTER QUERY q", "REGISTER ISTREAM i"))
+        assert refused.status_code == 400
+        assert "exclude each other" in refused.json()["message"]
+
     def test_a_query_says_what_it_waits_for(self, http):
         declared(http)
         http.post(f"{PATH}/advance?timestamp=500")
@@ -399,10 +409,38 @@ class TestQueries:
 
 
 class TestFeeds:
-    def register(self, engine):
+    def register(self, engine, *, changes=False):
         engine.declare_stream(STREAM, batch_ms=1000, timing="all")
         engine.advance(STREAM, 0)
-        return engine.register(QUERY)
+        return engine.register(QUERY, changes=changes)
+
+    def test_changes_begin_with_a_whole_answer_unless_the_listener_has_the_one_before(self, engine):
+        feed = Feed(self.register(engine, changes=True))
+        for second in range(3):
+            engine.push(STREAM, f"<http://x/a> <http://x/p> {second} .", 1000 * second + 500, format="turtle")
+        engine.advance(STREAM, 3000)
+
+        def shape(message):
+            data = data_of(message)
+            parts = (data["added"], data["removed"], *([data] if "results" in data else []))
+            return data["time"], *(len(part["results"]["bindings"]) for part in parts)
+
+        assert [shape(m) for m in heard(feed, 3)] == [(1000, 1, 0, 1), (2000, 1, 1), (3000, 1, 1)]
+        assert [shape(m) for m in heard(feed, 2, after=1000)] == [(2000, 1, 1), (3000, 1, 1)]
+        assert [shape(m) for m in heard(feed, 2, after=1500)] == [(2000, 1, 1, 1), (3000, 1, 1)]
+
+    def test_changes_after_lost_evaluations_have_a_whole_answer(self, engine):
+        feed = Feed(self.register(engine, changes=True), max_evaluations=2)
+        engine.advance(STREAM, 1000)
+
+        async def listen():
+            messages = events(feed)
+            first = await anext(messages)
+            await asyncio.to_thread(engine.advance, STREAM, 6000)
+            return [first, *[await anext(messages) for _ in range(3)]]
+
+        first, _, *rest = asyncio.run(listen())
+        assert ["results" in data_of(message) for message in (first, *rest)] == [True, True, False]
 
     def test_a_listener_gets_retained_evaluations_then_new_ones(self, engine):
         feed = Feed(self.register(engine))

@@ -141,6 +141,16 @@ def test_the_last_instant_holds_the_last_event(penstock: Any, tmp_path: Path) ->
     ]
 
 
+def test_changes_are_in_the_lines_in_place_of_answers(penstock: Any, query_file: Path, events: Path) -> None:
+    command = ["run", query_file, "--stream", f"{S}={events}", "--timing", "all", "--changes"]
+    done = penstock(*command, "--format", "jsonl")
+    lines = [json.loads(line) for line in done.out.splitlines()]
+    assert all("results" not in line for line in lines)
+    found = [tuple(len(line[part]["results"]["bindings"]) for part in ("added", "removed")) for line in lines]
+    assert (done.code, found[:3]) == (0, [(1, 0), (0, 1), (0, 0)])
+    assert penstock(*command).code == 2
+
+
 def test_a_reader_of_a_derived_stream_may_come_first_and_reports_its_last_instant(
     penstock: Any, tmp_path: Path
 ) -> None:

@@ -99,8 +99,13 @@ def run(
     base: Annotated[str | None, typer.Option(help="Base IRI for relative names in queries.")] = None,
     speed: Annotated[str, typer.Option(help="Seconds of event time per second, or max.")] = "max",
     output: Annotated[RunFormat, typer.Option("--format", help="Output format.")] = RunFormat.table,
+    changes: Annotated[
+        bool, typer.Option("--changes", help="With --format jsonl: added and removed rows in place of whole answers.")
+    ] = False,
 ) -> None:
     """Run standing queries over recorded streams and print every evaluation."""
+    if changes and output is not RunFormat.jsonl:
+        raise typer.BadParameter("--changes needs --format jsonl")
     recordings = recordings_of(stream)
     streams = list(dict.fromkeys(recording.stream for recording in recordings))
     rate, predicates = trigger(speed), timings(timing or (), streams)
@@ -118,7 +123,7 @@ def run(
                 absorb_into=graphs.get(iri),
                 max_ahead_ms=1 << 52,  # the recording's clock is independent of the wall clock
             )
-        standing = register_all(engine, queries, base)
+        standing = register_all(engine, queries, base, changes=changes)
         printer = Printer(output)
 
         def after_step(_: int) -> bool:
@@ -139,9 +144,9 @@ def warn_of_storage(iri: str, timing: Sequence[str] | None, graphs: Mapping[str,
         print(f"warning: stream <{iri}> has no --timing: every event is stored as well", file=sys.stderr)
 
 
-def register_all(engine: Engine, paths: Sequence[Path], base: str | None) -> list[Query]:
+def register_all(engine: Engine, paths: Sequence[Path], base: str | None, *, changes: bool = False) -> list[Query]:
     """Register the files' queries. A query that reads a derived stream is registered after the query that publishes it,
-    whatever the order of the files.
+    whatever the order of the files. `changes`: see `Engine.register`.
     """
     found: dict[Path, Query] = {}
     waiting = list(dict.fromkeys(paths))
@@ -149,12 +154,12 @@ def register_all(engine: Engine, paths: Sequence[Path], base: str | None) -> lis
         refused: list[Path] = []
         for path in waiting:
             try:
-                found[path] = register(engine, path, base)
+                found[path] = register(engine, path, base, changes=changes)
             except QueryError:
                 refused.append(path)
         if len(refused) == len(waiting):
             with named(refused[0]):
-                register(engine, refused[0], base)
+                register(engine, refused[0], base, changes=changes)
         waiting = refused
     return [found[path] for path in dict.fromkeys(paths)]
 
@@ -169,9 +174,9 @@ def named(path: Path) -> Iterator[None]:
         raise
 
 
-def register(engine: Engine, path: Path, base: str | None) -> Query:
+def register(engine: Engine, path: Path, base: str | None, *, changes: bool = False) -> Query:
     """Register a file. Warnings contain the file name."""
-    query = engine.register(path.read_text(encoding="utf-8"), base=base)
+    query = engine.register(path.read_text(encoding="utf-8"), base=base, changes=changes)
     for warning in query.warnings:
         print(f"{path}: warning: {warning}", file=sys.stderr)
     return query

@@ -77,10 +77,9 @@ class Product:
         """Return the rows of a member as a cross product of its rows in each factor."""
         parts, counts = [], []
         for rows in self.parts:
-            low = int(np.searchsorted(rows.member, member, side="left"))
-            high = int(np.searchsorted(rows.member, member, side="right"))
-            parts.append(tuple(column[low:high] for column in rows.columns))
-            counts.append(high - low)
+            span = rows.span_of(member)
+            parts.append(tuple(column[span] for column in rows.columns))
+            counts.append(span.stop - span.start)
         return Pairs(tuple(parts), tuple(counts), self.places)
 
     def rows(self) -> Rows:

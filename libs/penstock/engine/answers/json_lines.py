@@ -14,9 +14,14 @@ if TYPE_CHECKING:
 _LINE_ENDS = (("\u0085", r"\u0085"), ("\u2028", r"\u2028"), ("\u2029", r"\u2029"))
 
 
-def json_line(evaluation: Evaluation, query: str | None = None, error: str | None = None) -> bytes:
+def json_line(
+    evaluation: Evaluation, query: str | None = None, error: str | None = None, *, whole: bool = False
+) -> bytes:
     """Return an evaluation as one line of JSON in UTF-8, without a line end. `query` overrides the evaluation's query
     name. `error`: an error to write in place of the answer; None: the evaluation's own error, if it has one.
+
+    If the query was registered with `changes`, the line has the added and removed rows in place of the answer; with
+    `whole`, in addition to it.
     """
     head: dict[str, Any] = {
         "query": query or evaluation.query,
@@ -28,6 +33,8 @@ def json_line(evaluation: Evaluation, query: str | None = None, error: str | Non
     if error is not None or evaluation.error is not None:
         head["error"] = error or str(evaluation.error)
         return _one_line(head).encode()
+    if evaluation.has_changes:
+        return _with_changes(evaluation, _one_line(head)[:-1].encode(), whole=whole)
     answer = evaluation.raw
     if isinstance(answer, bool):
         return _one_line(head | {"head": {}, "boolean": answer}).encode()
@@ -35,6 +42,18 @@ def json_line(evaluation: Evaluation, query: str | None = None, error: str | Non
     if isinstance(answer, Solutions):
         return native.solutions_line(opening, *answer.written())
     return native.triples_line(opening, *answer.written())
+
+
+def _with_changes(evaluation: Evaluation, opening: bytes, *, whole: bool) -> bytes:
+    added, removed = _document(evaluation.added), _document(evaluation.removed)
+    answer = evaluation.raw if whole else None
+    rest = native.solutions_line("", *answer.written()) if isinstance(answer, Solutions) else b"}"
+    return b'%b, "added": %b, "removed": %b%b' % (opening, added, removed, rest)
+
+
+def _document(solutions: Solutions) -> bytes:
+    """Return solutions as a SPARQL Results JSON document, with the escapes of a line."""
+    return b"{" + native.solutions_line("", *solutions.written()).removeprefix(b", ")
 
 
 def _one_line(members: dict[str, Any]) -> str:

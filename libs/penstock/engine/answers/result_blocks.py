@@ -14,6 +14,7 @@ import numpy as np
 
 from penstock.engine.answers.answer_values import Solutions, Triples
 from penstock.engine.answers.unpolled import Unpolled
+from penstock.errors import PenstockError
 from penstock.query.ir import Form
 
 if TYPE_CHECKING:
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
 
     from penstock.core._native import Ids
     from penstock.engine.answers.answer_values import Decoder
+    from penstock.engine.answers.answer_versions import AnswerChanges
     from penstock.engine.answers.factors import Product
     from penstock.engine.answers.membership import Membership
-    from penstock.errors import PenstockError
+    from penstock.engine.answers.rows import Changes, Rows
 
     Bounds: TypeAlias = tuple[int | None, int]
 
@@ -57,8 +59,9 @@ class Block:
     of member `present[i]` are at positions `starts[i]` to `starts[i + 1]`, exclusive. `errors`: by member number, why a
     member has no answer.
 
-    `product`: the rows as factors, or None; with factors, `columns` is empty. `waiting`: number of members that have
-    not consumed their evaluation.
+    `product`: the rows as factors, or None; with factors, `columns` is empty. `changes`: the version of the answer of a
+    query with `changes`, and what it has changed; the block itself then has no rows. `waiting`: number of members that
+    have not consumed their evaluation.
     """
 
     reading: Reading
@@ -72,6 +75,7 @@ class Block:
     lease: object = None
     errors: Mapping[int, PenstockError] = field(default_factory=dict)
     product: Product | None = None
+    changes: AnswerChanges | None = None
     sparse: bool = False  # REPORT NONEMPTY: only members with rows or an error have an evaluation
     waiting: int = 0
 
@@ -85,6 +89,8 @@ class Block:
     @property
     def bytes(self) -> int:
         """The estimated size of the block in bytes."""
+        if self.changes is not None:
+            return _BLOCK_BYTES + self.changes.bytes
         held = self.columns if self.product is None else self.product.held
         return _BLOCK_BYTES + sum(column.nbytes for column in held)
 
@@ -177,6 +183,8 @@ class Evaluation:
         if self.error is not None:
             raise self.error
         block = self._block
+        if block.changes is not None:
+            return self._solutions(block.changes.now.rows)
         rows = block.rows_of(self._member)
         if block.form is Form.ASK:
             return bool(rows.stop > rows.start)
@@ -188,6 +196,39 @@ class Evaluation:
         if block.form is Form.SELECT:
             return Solutions(block.variables, columns, rows.stop - rows.start, block.decoder, block.lease)
         return Triples(columns, rows.stop - rows.start, block.decoder, block.lease)
+
+    @property
+    def added(self) -> Solutions:
+        """The rows that the answer has, and the previous answer did not have, as a multiset difference.
+
+        The previous answer is that of the query's last evaluation without an error. The first evaluation has all rows
+        in `added`. Raises `error` if it is not None, and PenstockError if the query was registered without `changes`.
+        """
+        return self._solutions(self._changes().added)
+
+    @property
+    def removed(self) -> Solutions:
+        """The rows that the previous answer had, and the answer does not have; see `added`."""
+        return self._solutions(self._changes().removed)
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether the query was registered with `changes`, so that `added` and `removed` exist."""
+        return self._block.changes is not None
+
+    def _changes(self) -> Changes:
+        if self._block.changes is None:
+            raise PenstockError(f"`added` and `removed` exist if a query is registered with changes=True: {self.query}")
+        if self.error is not None:
+            raise self.error
+        return self._block.changes.changes
+
+    def _solutions(self, rows: Rows) -> Solutions:
+        """Return this member's rows."""
+        block, span = self._block, rows.span_of(self._member)
+        assert block.decoder is not None
+        columns = [column[span] for column in rows.columns]
+        return Solutions(block.variables, columns, span.stop - span.start, block.decoder, block.lease)
 
 
 class BlockLog:

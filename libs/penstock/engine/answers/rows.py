@@ -33,6 +33,14 @@ class Rows:
         """Return the rows at the positions `rows`, in that order."""
         return Rows(self.member[rows], tuple(column[rows] for column in self.columns), self.decoder)
 
+    def __len__(self) -> int:
+        return len(self.member)
+
+    def span_of(self, member: int) -> slice:
+        """Return the positions of a member's rows."""
+        low = int(np.searchsorted(self.member, member, side="left"))
+        return slice(low, int(np.searchsorted(self.member, member, side="right")))
+
     def spans(self) -> tuple[Ids, NDArray[np.int64]]:
         """Return the members that have rows, ascending, and offsets: the i-th member has the rows from offsets[i] up to
         offsets[i + 1], exclusive.
@@ -43,6 +51,11 @@ class Rows:
     def held(self) -> tuple[Ids, ...]:
         """The columns of ids whose terms the dictionary must retain."""
         return self.columns
+
+    @property
+    def bytes(self) -> int:
+        """The size of the rows in bytes."""
+        return self.member.nbytes * (1 + len(self.columns))
 
     def published(self) -> Rows:
         """Return the rows with dictionary ids in place of the ids of computed terms, which only this execution's
@@ -69,6 +82,24 @@ class Changes:
 
     added: Rows
     removed: Rows
+
+    def __len__(self) -> int:
+        return len(self.added) + len(self.removed)
+
+    @property
+    def bytes(self) -> int:
+        """The size of the rows in bytes."""
+        return self.added.bytes + self.removed.bytes
+
+    def published(self) -> Changes:
+        """Return the changes with dictionary ids (see `Rows.published`)."""
+        return Changes(self.added.published(), self.removed.published())
+
+    def undecoded(self) -> Changes:
+        """Return the changes without decoders, which retain the results of their executions. They must be
+        `published`.
+        """
+        return Changes(*(Rows(rows.member, rows.columns, None) for rows in (self.added, self.removed)))
 
 
 def joined(parts: Sequence[Rows]) -> Rows:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.core import _native as native
+from penstock.engine.answers.answer_versions import AnswerChanges, AnswerVersion
 from penstock.engine.answers.membership import Membership
 from penstock.engine.answers.result_blocks import Block, BlockLog, Reading
-from penstock.engine.answers.rows import Rows
+from penstock.engine.answers.rows import Changes, Rows
 from penstock.engine.checkpoint.arrays import ArrayReader
 from penstock.engine.checkpoint.checkpoint_writer import VERSION, stream_file
 from penstock.engine.checkpoint.data_directory import read_json
@@ -16,7 +18,6 @@ from penstock.engine.intake.declaration import Declaration
 from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
 from penstock.engine.sets.set_member import SetMember
 from penstock.engine.sets.set_members import MemberColumns, SetMembership
-from penstock.engine.standing.stream_operator import Predecessor
 from penstock.engine.windows.trigger import CountTrigger
 from penstock.errors import DataError, LimitError, PenstockError, QueryError, StorageError
 from penstock.event_time.gaps import Gap
@@ -59,6 +60,7 @@ class _Reader:
         self._decoder = native.LocalTerms(runtime.core.dictionary)
         self._lease = runtime.core.dictionary.lease()
         self._memberships: list[Membership] = []
+        self._read: dict[tuple[int, int], Ids] = {}  # by address: a column may be used in several places
 
     def restore(self) -> None:
         runtime, state = self._runtime, self._state
@@ -119,8 +121,8 @@ class _Reader:
     def _restored(self, ir: ContinuousQuery, saved: dict[str, Any]) -> Member:
         registry, given = self._runtime.registry, saved.get("set")
         if given is None:
-            past = saved.get("past") or {}
-            return registry.restore(ir, saved["name"], saved["base"], incarnation=past.get("incarnation"))
+            past, option = saved.get("past") or {}, replace(ir, changes=saved["changes"])
+            return registry.restore(option, saved["name"], saved["base"], incarnation=past.get("incarnation"))
         member = registry.restore_set(ir, saved["name"], saved["base"], given["key"], report=given["report"])
         member.key_types[:] = given["key_types"]
         member.next_number = given["next_number"]
@@ -132,17 +134,8 @@ class _Reader:
         return Membership([self._runtime.registry.members.get(name or "") for name in saved])
 
     def _columns(self, saved: dict[str, Any]) -> MemberColumns:
-        read: dict[tuple[int, int], Ids] = {}
-
-        def ids(place: list[int]) -> Ids:
-            first, length = place
-            if (first, length) not in read:
-                read[first, length] = self._ids(place)
-            return read[first, length]
-
-        return MemberColumns(
-            self._arrays.ids(saved["numbers"]), tuple(map(ids, saved["parameters"])), tuple(map(ids, saved["keys"]))
-        )
+        parameters, keys = (tuple(map(self._ids, saved[places])) for places in ("parameters", "keys"))
+        return MemberColumns(self._arrays.ids(saved["numbers"]), parameters, keys)
 
     def _cohort(self, saved: dict[str, Any], logs: list[BlockLog]) -> None:
         registry, point, last = self._runtime.registry, saved["point"], saved["last"]
@@ -158,12 +151,23 @@ class _Reader:
             assert isinstance(cohort.trigger, CountTrigger)
             cohort.trigger.restore(saved["counted"])
         if saved["predecessor"] is not None:
-            cohort.predecessor = self._predecessor(saved["predecessor"])
+            leases = (self._lease,) if cohort.group.query.changes else ()
+            cohort.predecessor = self._version(saved["predecessor"], leases)
 
-    def _predecessor(self, saved: dict[str, Any]) -> Predecessor:
+    def _version(self, saved: dict[str, Any], leases: tuple[object, ...]) -> AnswerVersion:
+        changes = tuple(Changes(self._rows(added), self._rows(removed)) for added, removed in saved["changes"])
+        members = self._memberships[saved["members"]]
+        return AnswerVersion(members, self._rows(saved["rows"]), 0, changes, leases)
+
+    def _rows(self, saved: dict[str, Any]) -> Rows:
         columns = tuple(self._ids(place) for place in saved["columns"])
-        rows = Rows(self._arrays.ids(saved["member"]), columns, self._decoder)
-        return Predecessor(self._memberships[saved["members"]], rows)
+        return Rows(self._arrays.ids(saved["member"]), columns, self._decoder)
+
+    def _changes(self, saved: dict[str, Any] | None) -> AnswerChanges | None:
+        if saved is None:
+            return None
+        changes = Changes(self._rows(saved["added"]), self._rows(saved["removed"]))
+        return AnswerChanges(self._version(saved["now"], (self._lease,)), changes, saved["bytes"])
 
     def _log(self, saved: dict[str, Any]) -> BlockLog:
         log = BlockLog(self._runtime.schedule.unpolled)
@@ -184,13 +188,17 @@ class _Reader:
             decoder=self._decoder,
             lease=self._lease,
             errors={member: _ERRORS.get(kind, PenstockError)(text) for member, kind, text in saved["errors"]},
+            changes=self._changes(saved["changes"]),
             sparse=saved["sparse"],
         )
 
     def _ids(self, place: list[int]) -> Ids:
         """Return a column of ids, and mark them as used in the dictionary."""
-        ids = self._arrays.ids(place)
-        self._runtime.core.dictionary.touch(ids)
+        first, length = place
+        ids = self._read.get((first, length))
+        if ids is None:
+            ids = self._read[first, length] = self._arrays.ids(place)
+            self._runtime.core.dictionary.touch(ids)
         return ids
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.core import _native as native
     from penstock.core._native import Ids
+    from penstock.engine.answers.answer_versions import AnswerChanges, AnswerVersion
     from penstock.engine.answers.membership import Membership
     from penstock.engine.answers.result_blocks import Block, BlockLog
     from penstock.engine.answers.rows import Rows
@@ -36,7 +37,7 @@ class Capturing(Protocol):
         """
 
 
-VERSION = 1
+VERSION = 2
 STORE = "store"  # name of the folder with the regions, in a checkpoint's folder
 
 
@@ -68,6 +69,8 @@ class _Writer:
         self.arrays = ArrayWriter(folder / "arrays.bin")
         self._memberships: dict[Membership, int] = {}
         self._logs: dict[BlockLog, int] = {}
+        # the addresses of written arrays, and the arrays, so that their memory is not used for others
+        self._placed: dict[tuple[int, int, int], tuple[tuple[int, int], Ids]] = {}
 
     def state(self) -> dict[str, Any]:
         runtime = self._runtime
@@ -139,6 +142,7 @@ class _Writer:
             "name": member.name,
             "text": member.ir.text,
             "base": member.base,
+            "changes": member.ir.changes,
             "point": member.point,
             "past": None if (history := self._runtime.history) is None else history.save(member.group),
             "gaps": [[gap.after, gap.until, gap.count] for gap in member.gaps],
@@ -157,15 +161,27 @@ class _Writer:
             "counted": trigger.save() if isinstance(trigger, CountTrigger) else None,
             "log": self._logs.setdefault(cohort.log, len(self._logs)),
             "executions": cohort.executions,
-            "predecessor": None if before is None else self._rows(before.members, before.rows),
+            "predecessor": None if before is None else self._version(before),
         }
 
-    def _rows(self, members: Membership, rows: Rows) -> dict[str, Any]:
+    def _version(self, version: AnswerVersion) -> dict[str, Any]:
+        """Return a version of an answer. Rows that several versions share are written once."""
+        rows, changes = version.parts
         return {
-            "members": self._membership(members),
-            "member": self.arrays.add(rows.member),
-            "columns": [self.arrays.add(column) for column in rows.published().columns],
+            "members": self._membership(version.members),
+            "rows": self._rows(rows),
+            "changes": [[self._rows(each.added), self._rows(each.removed)] for each in changes],
         }
+
+    def _rows(self, rows: Rows) -> dict[str, Any]:
+        return {"member": self._place(rows.member), "columns": [*map(self._place, rows.published().columns)]}
+
+    def _place(self, array: Ids) -> tuple[int, int]:
+        """Return the address of an array. It is written unless the same memory was written before."""
+        memory = array.__array_interface__["data"][0], len(array), array.strides[0]
+        if memory not in self._placed:
+            self._placed[memory] = self.arrays.add(array), array
+        return self._placed[memory][0]
 
     def _membership(self, members: Membership) -> int:
         return self._memberships.setdefault(members, len(self._memberships))
@@ -191,6 +207,15 @@ class _Writer:
             "starts": self.arrays.add(block.starts),
             "errors": [[member, type(e).__name__, str(e)] for member, e in block.errors.items()],
             "sparse": block.sparse,
+            "changes": None if block.changes is None else self._changes(block.changes),
+        }
+
+    def _changes(self, changes: AnswerChanges) -> dict[str, Any]:
+        return {
+            "now": self._version(changes.now),
+            "added": self._rows(changes.changes.added),
+            "removed": self._rows(changes.changes.removed),
+            "bytes": changes.bytes,
         }
 
 

@@ -49,7 +49,8 @@ class Operations(Protocol):
     def advance(self, iri: str | None, timestamp: int, skip: Any = False) -> object:
         """Advance the watermark of a stream. `iri` None: advance all input streams."""
 
-    def register(self, text: str, name: str | None = None, base: str | None = None) -> object:
+    @property
+    def register(self) -> Callable[..., object]:
         """Register a standing query."""
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -38,8 +39,10 @@ def explain(
     statement = as_query(statement)
     if not statement.continuous:
         return one_shot.explain(statement, base)
-    resolved = resolve(statement, EngineCatalogue(runtime.core, runtime.streams))
     member = runtime.registry.members.get(name or "")
+    if member is not None and member.ir.changes:
+        statement = replace(statement, changes=True)
+    resolved = resolve(statement, EngineCatalogue(runtime.core, runtime.streams))
     if resolved.parameters:
         template = set_template(resolved, name or resolved.name or "").template
         constants: tuple[Constant, ...] = ()
@@ -73,7 +76,7 @@ def explain(
     if last is not None:
         lines.append(f"  {_run(last)}")
     if streamed is not None:
-        lines.append(f"  {resolved.r2s.value} {streamed}")
+        lines.append(f"  {'changes' if resolved.changes else resolved.r2s.value} {streamed}")
     return "\n".join([*lines, tree])
 
 

@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from penstock.engine.answers.answer_versions import AnswerChanges, AnswerVersion, difference
 from penstock.engine.answers.factors import Product
 from penstock.engine.answers.result_blocks import Block, Reading
 from penstock.engine.answers.rows import Changes, Rows, joined
 from penstock.engine.standing.execution import Execution
 from penstock.engine.standing.last_run import LastRun
-from penstock.engine.standing.stream_operator import Predecessor, as_stream
+from penstock.engine.standing.stream_operator import as_stream, reported
 from penstock.errors import DataPlaneError
 from penstock.event_time.grid import batch_of
-from penstock.query.ir import RelationToStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from penstock.core import _native as native
+    from penstock.engine.answers.answer_values import Decoder
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.history.past_queries import History
     from penstock.engine.intake.streams import Streams
@@ -69,23 +70,32 @@ class Evaluator:
         elif cohort.executions % _TIMED_EVERY == 0:
             last.timed = True
         last.begin(time)
-        predecessor = cohort.predecessor
         since = self._known_answer(cohort)
         run = Execution(self._core, plan, sources, lambda: self._sources(cohort, time), time, bounds, last, since)
         rows, errors = run.members(cohort.members.seed)
         cohort.executions += 1
         last.failed = len(errors)
+        predecessor, changed = cohort.predecessor, None
         if isinstance(rows, Changes):
             assert predecessor is not None
-            changes = Changes(rows.added.published(), rows.removed.published())
-            rows = changes.added if query.r2s is RelationToStream.ISTREAM else changes.removed
+            changes = rows.published()
             predecessor = predecessor.followed_by(changes, run.answer_id)
-        elif isinstance(rows, Rows) and query.r2s is not RelationToStream.RSTREAM:
-            rows, predecessor = self._difference(cohort, rows, errors)
+            rows = changes.added if query.changes else reported(query.r2s, changes)
+            if query.changes:
+                changed = self._answer_changes(cohort, predecessor, changes)
+        elif isinstance(rows, Rows) and group.compares:
+            now, before, predecessor = self._compared(cohort, rows, errors)
             predecessor.answer_id = 0 if errors else run.answer_id
+            if query.changes:
+                changes = Changes(difference(now, before), _removed(now, before))
+                changed = self._answer_changes(cohort, predecessor, changes)
+            rows = now if query.changes else as_stream(query.r2s, now, before)
         if isinstance(rows, Rows) and group.publishes is not None:
             rows = rows.published()
-        block = self._block(cohort, reading, rows, errors)
+        if changed is None:
+            block = self._block(cohort, reading, rows, errors)
+        else:
+            block = _block_of_changes(cohort, reading, changed, rows.decoder, errors)
         cohort.predecessor = predecessor  # last, so that an interrupted evaluation (Ctrl-C) can be repeated
         return block
 
@@ -124,12 +134,15 @@ class Evaluator:
         vts = self._streams.closed_batches() | vts
         return Reading(time, windows, self._core.store.latest(), vts, self._core.attempt)
 
-    def _difference(self, cohort: Cohort, rows: Rows, errors: Mapping[int, PenstockError]) -> tuple[Rows, Predecessor]:
-        """Apply ISTREAM or DSTREAM. Returns the rows to report, and the predecessor for the next instant. A member that
-        has failed reports nothing, and keeps its previous rows in the predecessor.
+    def _compared(
+        self, cohort: Cohort, rows: Rows, errors: Mapping[int, PenstockError]
+    ) -> tuple[Rows, Rows | None, AnswerVersion]:
+        """Return the rows of this instant and of the previous one (None: there is none), to be compared, and the
+        version of the answer for the next instant. A member that has failed has no rows in either, and keeps its
+        previous rows in the version.
         """
-        now, members = rows.published(), cohort.members
-        before = cohort.predecessor.renumbered(members) if cohort.predecessor is not None else None
+        now, members, previous = rows.published(), cohort.members, cohort.predecessor
+        before = previous.renumbered(members) if previous is not None else None
         if self._core.dictionary.partial:
             now = now.settled(self._core.dictionary)
             before = None if before is None else before.settled(self._core.dictionary)
@@ -141,7 +154,18 @@ class Evaluator:
             stays = before.take(np.flatnonzero(failed))
             retained = joined([now, stays])
             before = before.take(np.flatnonzero(~failed))
-        return as_stream(cohort.group.query.r2s, now, before), Predecessor(members, retained)
+        return now, before, AnswerVersion(members, retained, leases=previous.leases if previous is not None else ())
+
+    def _answer_changes(self, cohort: Cohort, now: AnswerVersion, changes: Changes) -> AnswerChanges:
+        """Return the changes of a version, whose terms are retained from now on."""
+        dictionary, (rows, _) = self._core.dictionary, now.parts
+        if not now.leases:
+            now.leases = (dictionary.lease(),)
+        previous = cohort.predecessor
+        shared = previous is not None and previous.parts[0] is rows
+        for column in changes.added.columns if shared else now.ids():
+            dictionary.touch(column)
+        return AnswerChanges(now, changes, changes.bytes + (0 if shared else rows.bytes))
 
     def _block(self, cohort: Cohort, reading: Reading, rows: Rows | Product, errors: dict[int, PenstockError]) -> Block:
         query = cohort.group.query
@@ -172,3 +196,31 @@ class Evaluator:
             product=product,
             sparse=query.report_nonempty,
         )
+
+
+def _removed(now: Rows, before: Rows | None) -> Rows:
+    return now.take(np.empty(0, np.int64)) if before is None else difference(before, now)
+
+
+def _block_of_changes(
+    cohort: Cohort,
+    reading: Reading,
+    changed: AnswerChanges,
+    decoder: Decoder | None,
+    errors: dict[int, PenstockError],
+) -> Block:
+    """Return the block of a query with `changes`. It refers to the version of the answer, whose rows are not copied."""
+    none = np.empty(0, np.uint64)
+    return Block(
+        reading=reading,
+        form=cohort.group.query.form,
+        variables=cohort.group.variables,
+        columns=(),
+        members=cohort.members,
+        present=none,
+        starts=np.zeros(1, np.int64),
+        decoder=decoder,
+        lease=changed.now.leases,
+        errors=errors,
+        changes=changed,
+    )

@@ -20,15 +20,16 @@ from penstock.engine.windows.trigger import GridTrigger, grid_of
 from penstock.engine.windows.window_contents import SlidingWindow, counted_windows, cuts, window_key
 from penstock.errors import PenstockError
 from penstock.event_time.gaps import MAX_GAPS, Gap
+from penstock.query.ir import RelationToStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from penstock.core import _native as native
+    from penstock.engine.answers.answer_versions import AnswerVersion
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.streams import LiveStream, Streams
     from penstock.engine.standing.last_run import LastRun
-    from penstock.engine.standing.stream_operator import Predecessor
     from penstock.engine.windows.trigger import Trigger
     from penstock.engine.windows.window_contents import Window, WindowPool
     from penstock.query.ir import ContinuousQuery
@@ -100,7 +101,7 @@ class Cohort:
         self.trigger: Trigger | None = None
         self.windows: tuple[Window, ...] = ()
         self.log = BlockLog(group.unpolled)
-        self.predecessor: Predecessor | None = None
+        self.predecessor: AnswerVersion | None = None
         self.executions = 0
         self.last_run: LastRun | None = None
         self.dissolved = False
@@ -232,6 +233,8 @@ class Group:
         self.window_names = tuple(clause.name for clause in self.query.windows)
         self.variables = tuple(variable.name for variable in self.query.variables)
         self.grid = grid_of(self.query)
+        # whether each answer is compared with the previous one
+        self.compares = self.query.changes or self.query.r2s is not RelationToStream.RSTREAM
         self.publishes: LiveStream | None = None
         self.depth = 0
         self.begins_after: int | None = (

@@ -14,6 +14,7 @@ from penstock.engine.standing.groups import Cohort, Group, Member
 from penstock.engine.windows.window_contents import WindowPool
 from penstock.errors import LimitError
 from penstock.query.budget import planning
+from penstock.query.ir import Form, RelationToStream
 from penstock.query.resolve import as_query, error_at, resolve
 from penstock.query.set_templates import set_template
 from penstock.query.templates import parametrise
@@ -75,16 +76,20 @@ class Registry:
         base: str | None,
         max_catch_up: int | None = None,
         *,
+        changes: bool = False,
         stands: bool = False,
     ) -> Member:
         """Add a standing query, and return it. QueryError if it is invalid, LimitError if there are too many queries,
-        both without effect. `stands`: the query was accepted before, at its registration.
+        both without effect. `changes`: its evaluations have added and removed rows. `stands`: the query was accepted
+        before, at its registration.
 
         `max_catch_up`: the query's own limit; None: that of the engine. Queries with different limits skip different
         instants, so they are in different groups.
         """
         with planning(self._core.limits, statement.text, accepted=stands):
-            return self._register(self._checked(statement), name, base, max_catch_up, stands=stands)
+            checked = self._checked(statement)
+            query = _with_changes(checked) if changes else checked
+            return self._register(query, name, base, max_catch_up, stands=stands)
 
     def _register(
         self, ir: ContinuousQuery, name: str | None, base: str | None, max_catch_up: int | None, *, stands: bool
@@ -322,6 +327,14 @@ class Registry:
         return published
 
     # ---- references
+    def renew_leases(self) -> None:
+        """Renew the leases of the answers that are compared with the next ones (`AnswerVersion.renew`). Call before a
+        collection of terms, which must then mark `roots` as used.
+        """
+        for cohort in self.cohorts:
+            if cohort.predecessor is not None:
+                cohort.predecessor.renew(self._core.dictionary)
+
     def roots(self) -> Iterator[Ids]:
         """Yield the ids of terms that plans, members and previous answers (`Cohort.predecessor`) refer to."""
         for group in self._groups.values():
@@ -333,3 +346,17 @@ class Registry:
                     yield from cohort.predecessor.ids()
                 if isinstance(cohort, SetCohort):
                     yield from cohort.columns.keys
+
+
+def _with_changes(query: ContinuousQuery) -> ContinuousQuery:
+    """Return the query with the option `changes`. QueryError if its evaluations cannot have added and removed rows."""
+    message = None
+    if query.form is not Form.SELECT:
+        message = f"`changes` needs a SELECT: the answer of {query.form.value} has no rows to compare"
+    elif query.r2s is not RelationToStream.RSTREAM:
+        message = f"`changes` and {query.r2s.value} exclude each other: REGISTER QUERY reports added and removed rows"
+    elif query.report_nonempty:
+        message = "`changes` and REPORT NONEMPTY exclude each other: an answer that becomes empty would not be reported"
+    if message is not None:
+        raise error_at(query, query.at, message)
+    return replace(query, changes=True)

@@ -56,6 +56,11 @@ class Query:
         return self._member.base
 
     @property
+    def changes(self) -> bool:
+        """Whether the query was registered with `changes`, so that its evaluations have `added` and `removed`."""
+        return self._member.ir.changes
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings about the text of the query."""
         return self._member.ir.warnings

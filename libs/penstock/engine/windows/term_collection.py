@@ -25,7 +25,8 @@ _AGES = (1_024, 256, 64, 16, 4, 0)
 
 class Forgetting:
     """Advances the tick of a dictionary, and drops terms to which nothing refers. `roots` returns the ids of the terms
-    that each collection marks as used (see the module docstring).
+    that each collection marks as used (see the module docstring). `renew` replaces leases that last longer than a
+    collection; it is called before these terms are marked.
 
     A partial dictionary is a cache: it drops terms only if it is larger than `cached_bytes`, and drops the least
     recently used ones first. `forgotten`: number of terms that were dropped.
@@ -37,12 +38,14 @@ class Forgetting:
         streams: Streams,
         roots: Callable[[], Iterable[Ids]],
         cached_bytes: int = 1 << 62,
+        renew: Callable[[], object] = lambda: None,
     ) -> None:
         self._dictionary = dictionary
         self._cached_bytes = cached_bytes
         self._trimmed_to = 0
         self._streams = streams
         self._roots = roots
+        self._renew = renew
         self._swept_at = dictionary.tick()
         self.forgotten = 0
 
@@ -90,6 +93,7 @@ class Forgetting:
 
     def sweep(self) -> int:
         """Drop all terms to which nothing refers. Returns the number of dropped terms."""
+        self._renew()
         for ids in self._roots():
             self._dictionary.touch(ids)
         tick = self._dictionary.tick()

@@ -80,6 +80,7 @@ def test_a_registration_names_its_max_catch_up_or_gets_the_coordinators(cluster)
     cluster.send(cluster.topics.names.queries, "other", COUNT.replace("q AS", "other AS"))
     cluster.send(cluster.topics.names.queries, "bad", COUNT.replace("q AS", "bad AS"), max_catch_up="many")
     cluster.send(cluster.topics.names.queries, "none", COUNT.replace("q AS", "none AS"), max_catch_up="0")
+    cluster.send(cluster.topics.names.queries, "changes", COUNT.replace("q AS", "changes AS"), changes="true")
     cluster.run()
     assert {name: q.max_catch_up for name, q in cluster.coordinator.queries.items()} == {
         "own": 25,
@@ -87,6 +88,7 @@ def test_a_registration_names_its_max_catch_up_or_gets_the_coordinators(cluster)
     }
     assert "no whole number: 'many'" in statuses(cluster)["refused query bad"]["message"]
     assert "between 1 and" in statuses(cluster)["refused query none"]["message"]
+    assert "does not report added" in statuses(cluster)["refused query changes"]["message"]
     replicas = [engine.replica for engine in cluster.engines.values()]
     assert [replica.least_catch_up for replica in replicas] == [25] * len(replicas)
 

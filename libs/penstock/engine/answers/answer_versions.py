@@ -1,0 +1,145 @@
+"""Versions of a cohort's answer: all rows at an instant, as the rows of an earlier instant and what has changed since.
+
+Stream operators and evaluations with `changes` compare an answer with the previous version (ADR 81, ADR 86).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.core import _native as native
+from penstock.engine.answers.rows import Changes, Rows, joined
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.core._native import Ids
+    from penstock.engine.answers.membership import Membership
+
+
+_FEW_ROWS = 4096  # changes of fewer rows are not applied before they are needed
+
+
+class AnswerVersion:
+    """The rows of a cohort at an instant. Their member numbers are those of `members`, the membership at that instant.
+    A version always has the same rows, so any thread may read them; the next instant gets a new version.
+
+    `answer_id`: identifies the execution whose answer these rows are (`Execution.answer_id`), or 0. `changes`: the
+    changes that lead from the parameter `rows` to these rows. They are applied when the rows are read. `leases`: retain
+    the terms of the rows; () if the caller retains them (`ids`).
+    """
+
+    __slots__ = ("_parts", "answer_id", "leases", "members")
+
+    def __init__(
+        self,
+        members: Membership,
+        rows: Rows,
+        answer_id: int = 0,
+        changes: tuple[Changes, ...] = (),
+        leases: tuple[object, ...] = (),
+    ) -> None:
+        self.members, self.answer_id, self.leases = members, answer_id, leases
+        self._parts = rows, changes  # one attribute, so that another thread sees both or neither
+
+    @property
+    def rows(self) -> Rows:
+        """The rows, sorted by member."""
+        rows, changes = self._parts
+        if changes:
+            rows = _applied(rows, changes)
+            self._parts = rows, ()
+        return rows
+
+    @property
+    def parts(self) -> tuple[Rows, tuple[Changes, ...]]:
+        """The rows of an earlier version, and the changes since."""
+        return self._parts
+
+    def followed_by(self, changes: Changes, answer_id: int) -> AnswerVersion:
+        """Return the version after an execution with these changes. The changes must be `published`."""
+        rows, before = self._parts
+        now = _compacted(before, changes)
+        if sum(map(len, now)) > max(len(rows), _FEW_ROWS):
+            return AnswerVersion(self.members, _applied(rows, now), answer_id, (), self.leases)
+        return AnswerVersion(self.members, rows, answer_id, now, self.leases)
+
+    def ids(self) -> tuple[Ids, ...]:
+        """Return all columns of term ids, whose terms the dictionary must retain."""
+        rows, parts = self._parts
+        changed = [column for changes in parts for column in changes.added.columns]
+        return (*rows.columns, *changed)
+
+    def renew(self, dictionary: native.Dictionary) -> None:
+        """Replace the leases by a new one. Call before a collection of terms, which must then mark `ids` as used.
+
+        If many rows have changed, the call applies the changes, because `ids` has the terms of removed rows, too.
+        """
+        rows, changes = self._parts
+        if sum(map(len, changes)) > len(rows) // 4:
+            self._parts = self.rows, ()
+        if self.leases:
+            self.leases = (dictionary.lease(),)
+
+    def renumbered(self, members: Membership) -> Rows:
+        """Return the rows with the member numbers of `members`, without rows of members that are not in `members`."""
+        if members is self.members:
+            return self.rows
+        numbers = members.renumbered(self.members, self.rows.member)
+        order = np.argsort(numbers, kind="stable")
+        retained = order[numbers[order] != 0]
+        rows = self.rows.take(retained)
+        return Rows(numbers[retained], rows.columns, rows.decoder)
+
+    def merged(self, other: AnswerVersion, members: Membership) -> AnswerVersion:
+        """Return the version of the cohort into which two cohorts are merged. `other`: the version of the other cohort.
+        `members`: the members of both cohorts.
+        """
+        mine, theirs = self.renumbered(members), other.renumbered(members)
+        columns = tuple(np.concatenate(pair) for pair in zip(mine.columns, theirs.columns, strict=True))
+        both = Rows(np.concatenate((mine.member, theirs.member)), columns, mine.decoder or theirs.decoder)
+        rows = both.take(np.argsort(both.member, kind="stable"))
+        return AnswerVersion(members, rows, leases=self.leases + other.leases)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerChanges:
+    """The answers of an execution for a query with `changes`: the version `now`, and what it has changed in the
+    previous one, by member. `bytes`: the size of the rows that no earlier block has.
+    """
+
+    now: AnswerVersion
+    changes: Changes
+    bytes: int
+
+
+def difference(larger: Rows, smaller: Rows | None) -> Rows:
+    """Return the rows of `larger` that are not in `smaller`, as a multiset difference, in their order. The rows must be
+    `published`: only then can ids of computed terms be compared.
+    """
+    if smaller is None or not len(smaller) or not len(larger):
+        return larger
+    left = native.multiset_difference((larger.member, *larger.columns), (smaller.member, *smaller.columns))
+    return larger.take(np.sort(left))
+
+
+def _compacted(earlier: Sequence[Changes], latest: Changes) -> tuple[Changes, ...]:
+    """Return all changes as few parts, each at least twice as large as the next one, so that each row is copied a
+    logarithmic number of times.
+    """
+    if not len(latest):
+        return tuple(earlier)
+    parts = [*earlier, latest.undecoded()]
+    while len(parts) > 1 and len(parts[-2]) < 2 * len(parts[-1]):
+        last, before = parts.pop(), parts.pop()
+        parts.append(Changes(joined([before.added, last.added]), joined([before.removed, last.removed])))
+    return tuple(parts)
+
+
+def _applied(rows: Rows, changes: tuple[Changes, ...]) -> Rows:
+    """Return the rows with all changes. A row that was added and later removed is not in the result."""
+    larger = joined([rows, *(change.added for change in changes)])
+    return difference(larger, joined([change.removed for change in changes]))
