@@ -278,6 +278,7 @@ void CommitHistory::restore(Snapshot latest, std::span<const Hold> holds,
     {
         std::scoped_lock lock(mutex_);
         for (const Hold& hold : holds) {
+            if (hold.released == kNever) continue;  // also of stream 0, in stores that were saved before keep() existed
             if (hold.stream == kRetained) {
                 retained_ = static_cast<Snapshot>(hold.released);
                 lease_retained(*retained_);
@@ -295,8 +296,9 @@ void CommitHistory::restore(Snapshot latest, std::span<const Hold> holds,
         const CommitSource source = record->source;
         add(std::move(record));
         std::scoped_lock lock(mutex_);
+        if (source.stream == 0) continue;  // no entry for it: holds() would list it under the number of keep()
         StreamCommits& stream = streams_[source.stream];
-        if (source.stream == 0 || source.batch <= stream.released) continue;
+        if (source.batch <= stream.released) continue;
         stream.held.emplace_back(source.batch, snapshot);
         held_.insert(snapshot);
     }

@@ -97,6 +97,22 @@ def test_a_saved_store_opens_with_its_labels_and_snapshot(store: _native.Store, 
     assert commit(again, (5, KNOWS, 6, 0)) == 2
 
 
+def test_commits_without_a_stream_survive_several_saves_beside_retained_ones(
+    store: _native.Store, tmp_path: Path
+) -> None:
+    random, batch, edges = np.random.default_rng(1), 6, set[tuple[int, int]]()
+    for number in range(6):
+        for stream in (0, 1, 2, 0, 1):
+            batch += 1
+            quads = [(int(random.integers(1, 4)), KNOWS, int(random.integers(2, 9)), 0) for _ in range(4)]
+            commit(store, *quads, stream=stream, batch=batch)
+            edges |= {(s, o) for s, _, o, _ in quads}
+        store.release(2, batch - 2)
+        store.save(str(tmp_path / f"saved{number}"))
+        store = _native.Store.open(str(tmp_path / f"saved{number}"), str(tmp_path / f"again{number}"))
+    assert _native.source_stats(store.view(), store.label(0, KNOWS))[0] == len(edges)
+
+
 def test_a_damaged_save_is_a_storage_error(store: _native.Store, tmp_path: Path) -> None:
     commit(store, (1, KNOWS, 2, 0))
     store.save(str(tmp_path / "saved"))
