@@ -123,3 +123,21 @@ def test_a_window_is_there_whatever_is_asked_of_it(pattern: str, size: int) -> N
         engine.advance(None, 1000)
         (evaluation,) = found.poll()
         assert len(evaluation.answer) == size
+
+
+@pytest.mark.parametrize("call", ["SUM(?a)", "AVG(?a)", "GROUP_CONCAT(?none)", "SUM(?none)"])
+def test_an_aggregate_that_is_an_error_is_not_the_aggregate_of_no_solution(call: str) -> None:
+    """In each graph, an aggregate without GROUP BY has a value if there is no solution, and none if it is an error."""
+    aggregated = f"SELECT ({call} AS ?n) {{ ?a <urn:p> ?b }}"
+    with penstock.Engine() as engine:
+        engine.load(b"<urn:a> <urn:p> <urn:b> <urn:g1> .\n<urn:a> <urn:q> <urn:b> <urn:g2> .", format="nquads")
+        found = {
+            str(row["g"]): row.get("n") for row in engine.query(f"SELECT * {{ GRAPH ?g {{ {{ {aggregated} }} }} }}")
+        }
+        empty = "" if call.startswith("GROUP_CONCAT") else "0"
+        assert {graph: value if value is None else str(value) for graph, value in found.items()} == {
+            "urn:g1": None,
+            "urn:g2": empty,
+        }
+        unbound = f"SELECT ?g {{ GRAPH ?g {{ {{ {aggregated} }} FILTER(!BOUND(?n)) }} }}"
+        assert [str(row["g"]) for row in engine.query(unbound)] == ["urn:g1"]

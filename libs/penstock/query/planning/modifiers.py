@@ -155,6 +155,10 @@ def _group(context: PlanContext, node: Group, left: Relation, scope: Scope) -> R
     names = list(dict.fromkeys([*hidden, *(key.name for key in node.keys)]))
     aggregates = [_aggregate(context, out, call, inner, scope) for out, call in node.aggregates]
     implicit = node.implicit and scope.variable is None
+    matches = ""  # the number of matches: distinguishes a graph without matches from an aggregate that is an error
+    if node.implicit and not implicit and any(call.name in _OF_NOTHING for _, call in node.aggregates):
+        matches = f"{node.aggregates[0][0].name}#matches"
+        aggregates.append({"agg": "count_star", "distinct": False, "out": context.slot(matches)})
     rows = 1.0 if node.implicit else max(1.0, inner.rows / 3)
     spec = context.node(
         "group",
@@ -169,28 +173,32 @@ def _group(context: PlanContext, node: Group, left: Relation, scope: Scope) -> R
     keys = frozenset(names)
     outs = frozenset(out.name for out, _ in node.aggregates)
     relation = Relation(spec, inner.certain & keys, (keys - inner.certain) | outs, rows)
-    if node.implicit and scope.variable is not None:
-        return _per_graph(context, node, relation, scope)
+    if node.implicit and not implicit:
+        return _per_graph(context, node, relation, matches, scope)
     return relation
 
 
-def _per_graph(context: PlanContext, node: Group, groups: Relation, scope: Scope) -> Relation:
-    """Plan aggregates without GROUP BY inside of GRAPH ?g. Each graph yields a row, even without matches."""
+def _per_graph(context: PlanContext, node: Group, groups: Relation, matches: str, scope: Scope) -> Relation:
+    """Plan aggregates without GROUP BY inside of GRAPH ?g. Each graph yields a row, even without matches.
+
+    `matches`: the variable with the number of matches of a graph, which is unbound if there are none.
+    """
     base = start(context, node, scope)
     spec = context.node("leftjoin", "", base.rows, left=base.node, right=groups.node)
-    outs = frozenset(out.name for out, _ in node.aggregates)
-    current = Relation(spec, base.certain, outs, base.rows)
+    outs = {out.name for out, _ in node.aggregates} | ({matches} if matches else set())
+    current = Relation(spec, base.certain, frozenset(outs), base.rows)
     renamed: dict[str, str] = {}
     for out, call in node.aggregates:
         default = _OF_NOTHING.get(call.name)
         if default is None:
             continue
         renamed[out.name] = f"{out.name}#filled"
-        current = extend(context, current, renamed[out.name], Call("coalesce", (Variable(out.name), default)), scope)
+        value = Call("if", (Call("bound", (Variable(matches),)), Variable(out.name), default))
+        current = extend(context, current, renamed[out.name], value, scope)
     for name, filled in renamed.items():
-        slots = [context.slot(n) for n in sorted(current.names - {name})]
+        slots = [context.slot(n) for n in sorted(current.names - {name, matches})]
         project: Spec = context.node("project", "", current.rows, **{"in": current.node}, slots=slots)
-        current = Relation(project, current.certain, current.maybe - {name}, current.rows)
+        current = Relation(project, current.certain, current.maybe - {name, matches}, current.rows)
         current = extend(context, current, name, Variable(filled), scope)
     return current
 
