@@ -41,8 +41,9 @@ def to_cluster(
 def to_stored(
     dictionary: native.Dictionary, columns: Sequence[Ids], service: TermService, own_blanks: int = 0
 ) -> list[Ids]:
-    """Return the rows whose terms the cluster's dictionary contains, as columns of global ids. Other rows cannot be
-    stored in the cluster. Assigns no ids. Errors: see `TermService`. `own_blanks`: as for `to_cluster`.
+    """Return the rows whose terms the cluster's dictionary contains, as columns of global ids. The result omits the
+    other rows, because the cluster cannot contain them. Assigns no ids. Errors: see `TermService`. `own_blanks`: as for
+    `to_cluster`.
     """
     distinct, places = _distinct(columns)
     requested = _local(dictionary, distinct, own_blanks)

@@ -12,8 +12,8 @@ _BEFORE_S, _DEAD_S = 0.4, 1.5
 
 
 class Kill(NamedTuple):
-    """The kill of `victim`: `before_s` seconds after `event` events are produced. The restart is `dead_s` seconds
-    later.
+    """After `event` events are produced, the demo waits `before_s` seconds and then kills `victim`. The restart is
+    `dead_s` seconds later.
     """
 
     event: int

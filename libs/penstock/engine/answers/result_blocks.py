@@ -232,8 +232,8 @@ class Evaluation:
 
 
 class BlockLog:
-    """The blocks of a cohort, each until every member has consumed its evaluation. Other threads may read blocks while
-    the engine appends them.
+    """Holds the blocks of a cohort. A block is held until every member has consumed its evaluation in the block. Other
+    threads may read blocks while the engine appends them.
     """
 
     def __init__(self, unpolled: Unpolled | None = None) -> None:

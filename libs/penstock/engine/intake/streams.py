@@ -201,7 +201,7 @@ class LiveStream:
         return len(self._after_watermark())
 
     def restore_beyond(self, counts: dict[int, int]) -> None:
-        """Restore the numbers of events after the watermark that `beyond` has returned."""
+        """Restore what `beyond` has returned: for each time after the watermark, the number of events."""
         self._beyond = native.Beyond()
         times = np.repeat(np.array(list(counts), np.int64), np.array(list(counts.values()), np.int64))
         self._beyond.add(times, NEVER)

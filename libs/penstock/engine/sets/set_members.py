@@ -30,7 +30,7 @@ class MemberColumns:
 
     @classmethod
     def empty(cls, parameters: int, keys: int) -> MemberColumns:
-        """Return an empty set of members with `parameters` and `keys` columns."""
+        """Return no members. `parameters`, `keys`: the numbers of parameter columns and of key columns."""
         none = np.empty(0, np.uint64)
         return cls(none, (none,) * parameters, (none,) * keys)
 

@@ -23,7 +23,7 @@ _Entry: TypeAlias = tuple[int, int, int, "Cohort"]
 
 class Backlog:
     """The groups in the backlog. `at_once`: maximum number of due instants per cohort that a pass evaluates; a group
-    with more joins the backlog. None: a pass evaluates all instants, and the backlog stays empty.
+    with more due instants goes into the backlog. None: a pass evaluates all instants, and the backlog stays empty.
 
     `reach` returns the time in ms up to which a group's instants are due, or None.
     """

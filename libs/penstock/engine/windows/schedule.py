@@ -153,8 +153,8 @@ class Schedule:
             self._check_bytes(cohort)
 
     def _check_bytes(self, cohort: Cohort) -> None:
-        """Raise LimitError for answers to come that exceed `unpolled_mb`, unless all members of the cohort have
-        subscribers: their answers need not be stored.
+        """Raise LimitError, because stored answers and answers to come exceed `unpolled_mb`. No effect if all members
+        of the cohort have subscribers, because answers to subscribers are not stored.
         """
         if all(member.result_queue.subscribed for member in cohort):
             return

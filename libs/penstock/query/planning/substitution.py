@@ -59,7 +59,8 @@ if TYPE_CHECKING:
 class Substitution:
     """The substitution of an EXISTS. `certain`: names that are bound in every outer row. `maybe`: names that may be
     bound; the pattern does not bind them, but its expressions may read them. `row`: slot of the row number. `tests`:
-    conditions that select the outer rows of this plan.
+    outer rows that bind different variables get different plans; these conditions select the outer rows of this
+    substitution.
     """
 
     certain: Names
