@@ -204,10 +204,14 @@ std::unique_ptr<Source> Store::view_past(Snapshot before, Snapshot after, std::s
                                          std::span<const StreamBound> others) {
     if (!impl_->whole()) throw Error("a part of a store cannot be viewed as the whole");
     auto& history = impl_->history;
-    return std::make_unique<StoreView>(impl_->by_number, history, history.lease_past(before, after, named, others));
+    return std::make_unique<StoreView>(impl_->by_number, history, history.lease_past(before, after, named, others),
+                                       nullptr, &impl_->past);
 }
 
-void Store::keep(std::optional<Snapshot> snapshot) { impl_->history.keep(snapshot); }
+void Store::keep(std::optional<Snapshot> snapshot) {
+    impl_->history.keep(snapshot);
+    impl_->past.begin(snapshot.value_or(latest()));
+}
 
 std::unique_ptr<StoreLease> Store::lease(Snapshot snapshot) {
     return std::make_unique<LeaseFrom>(impl_->history, snapshot);

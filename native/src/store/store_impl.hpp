@@ -9,6 +9,7 @@
 #include "store/change_log.hpp"
 #include "store/history.hpp"
 #include "store/labels.hpp"
+#include "store/past_lists.hpp"
 #include "store/shard.hpp"
 #include "store/sort.hpp"
 #include "store/store.hpp"
@@ -25,6 +26,7 @@ struct Store::Impl {
     std::string directory;
     LabelTable labels;
     CommitHistory history;
+    PastLists past;
     std::size_t all_shards = 1;                  // of the whole store
     std::vector<std::unique_ptr<Shard>> shards;  // the local ones, in order
     std::vector<const Shard*> by_number;         // all; nullptr: not local

@@ -94,8 +94,12 @@ namespace {
 /// The entries for one list in the append logs of this process.
 class ListLogs {
 public:
-    ListLogs(const CommitHistory& history, std::uint32_t shard, Offset entry)
-        : history_(history), shard_(shard), entry_(entry) {}
+    ListLogs(const CommitHistory& history, PastLists* past, std::uint32_t shard, Offset entry)
+        : history_(history), past_(past), shard_(shard), entry_(entry) {}
+    layout::Append oldest_after(Snapshot commit, Snapshot snapshot) const {
+        return past_ == nullptr ? walk_to_oldest_after(*this, commit, snapshot)
+                                : past_->oldest_after(shard_, entry_, commit, snapshot, *this);
+    }
     layout::Append append(Snapshot commit) const { return *log(commit).find(entry_); }
     void reasserted(Snapshot commit, std::vector<std::uint32_t>& positions) const {
         for (const Reassertion& again : log(commit).reasserted(entry_)) positions.push_back(again.position);
@@ -104,6 +108,7 @@ public:
 private:
     const AppendLog& log(Snapshot commit) const { return history_.find(commit)->logs[shard_]; }
     const CommitHistory& history_;
+    PastLists* past_;
     std::uint32_t shard_;
     Offset entry_;
 };
@@ -112,7 +117,7 @@ private:
 
 // Returns the length at this view's snapshot, including excluded positions.
 std::uint32_t StoreView::ranges_of(const List& list, Ranges& ranges) const {
-    const ListLogs logs(history_, list.shard->number(), list.entry);
+    const ListLogs logs(history_, past_, list.shard->number(), list.entry);
     const std::uint32_t length = visible_ranges(visibility_, logs, list.state, ranges);
     if (layout::has_removals(list.state)) apply_removals(list.shard->region(), list.head, length, ranges);
     return length;

@@ -10,6 +10,7 @@
 #include "changing_source.hpp"
 #include "store/change_log.hpp"
 #include "store/history.hpp"
+#include "store/past_lists.hpp"
 #include "store/shard.hpp"
 #include "store/sharding.hpp"
 #include "store/visibility.hpp"
@@ -23,13 +24,15 @@ public:
     using Shards = std::span<const Shard* const>;  // by number; nullptr: not local
 
     /// `visibility` is a lease of `history`; the destructor releases it. `log`: nullptr for a view that cannot be
-    /// retained.
-    StoreView(Shards shards, CommitHistory& history, Visibility visibility, ChangeLog* log = nullptr)
+    /// retained. `past`: nullptr for a view that is not of the past.
+    StoreView(Shards shards, CommitHistory& history, Visibility visibility, ChangeLog* log = nullptr,
+              PastLists* past = nullptr)
         : shards_(shards),
           part_(std::find(shards.begin(), shards.end(), nullptr) != shards.end()),
           history_(history),
           visibility_(std::move(visibility)),
-          log_(log) {}
+          log_(log),
+          past_(past) {}
     ~StoreView() override { history_.unlease(visibility_); }
     StoreView(const StoreView&) = delete;
     StoreView& operator=(const StoreView&) = delete;
@@ -108,6 +111,7 @@ private:
     CommitHistory& history_;
     Visibility visibility_;
     ChangeLog* log_;
+    PastLists* past_;
 };
 
 }  // namespace penstock

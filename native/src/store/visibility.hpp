@@ -82,10 +82,18 @@ void apply_removals(const Memory& memory, TermId head, std::uint32_t length, std
     ranges = std::move(shown);
 }
 
+/// The append of the oldest commit after `snapshot` that has extended a list. `commit`: the latest such commit.
+template <class Logs>
+layout::Append walk_to_oldest_after(const Logs& logs, Snapshot commit, Snapshot snapshot) {
+    layout::Append append;
+    for (; commit > snapshot; commit = append.previous) append = logs.append(commit);
+    return append;
+}
+
 /// Fills `ranges` with the visible positions of the list with the given state: ascending, disjoint. Returns the list's
 /// length at the view's snapshot, including excluded positions. For one list, `Logs` has `append(commit)`, the commit's
-/// Append to it, and `reasserted(commit, positions)`, which appends the positions that the commit asserted again.
-/// Removal words are not applied.
+/// Append to it, and `reasserted(commit, positions)`, which appends the positions that the commit asserted again. It
+/// may have `oldest_after(commit, snapshot)`, a faster walk_to_oldest_after(). Removal words are not applied.
 template <class Logs>
 std::uint32_t visible_ranges(const Visibility& visibility, const Logs& logs, std::uint64_t state,
                              std::vector<PositionRange>& ranges) {
@@ -93,8 +101,12 @@ std::uint32_t visible_ranges(const Visibility& visibility, const Logs& logs, std
     std::uint32_t length = layout::length_of(state);
     Snapshot commit = layout::last_of(state);
     // Commits newer than this view: the list's length is what the oldest of them found.
-    while (commit > visibility.snapshot) {
-        const layout::Append append = logs.append(commit);
+    if (commit > visibility.snapshot) {
+        layout::Append append;
+        if constexpr (requires { logs.oldest_after(commit, visibility.snapshot); })
+            append = logs.oldest_after(commit, visibility.snapshot);
+        else
+            append = walk_to_oldest_after(logs, commit, visibility.snapshot);
         length = append.before;
         commit = append.previous;
     }
