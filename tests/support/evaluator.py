@@ -474,8 +474,10 @@ def _equal(left: Term, right: Term) -> bool:
         return False
     if left.language or right.language:
         return False  # only one has a language tag, or the tags differ
-    if left.datatype != right.datatype or left.datatype.value not in (XSD + "integer", XSD + "string", XSD + "boolean"):
+    if not {left.datatype.value, right.datatype.value} <= {XSD + "integer", XSD + "string", XSD + "boolean"}:
         raise ExpressionError
+    if left.datatype != right.datatype:
+        return False  # their values differ
     return left.datatype.value == XSD + "integer" and int(left.value) == int(right.value)
 
 
