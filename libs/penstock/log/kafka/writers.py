@@ -372,7 +372,7 @@ class KafkaTransactionalWriter:
             return LogError(text)
         # If a partition is deleted while librdkafka 2.16 retries a record, the record stays in the client, and an abort
         # waits for it in vain. The successor of this writer then aborts the transaction.
-        deleted = self._refused is not None and self._refused[1].code() in UNKNOWN
+        deleted = (error if self._refused is None else self._refused[1]).code() in UNKNOWN
         try:
             self._until_done(self._producer.abort_transaction, _DELETED_S if deleted else math.inf)
         except KafkaException as exception:
