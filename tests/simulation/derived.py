@@ -130,7 +130,7 @@ class DerivedStreams:
         self._gaps.end(record.stream)
         stream = runtime.streams.get(record.stream)
         stream.ended = True
-        runtime.progress([stream, *runtime._skip([stream], "leaps")])
+        runtime.progress([stream, *runtime._skip([stream], "leaps", {})])
 
     def tidy(self) -> None:
         """Drop streams that have ended and that no query reads, as engines do."""
