@@ -70,8 +70,8 @@ def environment(container: dict[str, Any]) -> dict[str, Any]:
     return {entry["name"]: entry.get("value") for entry in container["env"]}
 
 
-def example(name: str) -> list[dict[str, Any]]:
-    return render("--values", str(CHART / "examples" / f"{name}.yaml"))
+def example(name: str, *arguments: str) -> list[dict[str, Any]]:
+    return render("--values", str(CHART / "examples" / f"{name}.yaml"), *arguments)
 
 
 @pytest.mark.parametrize("values", EXAMPLES, ids=lambda path: path.stem)
@@ -187,9 +187,16 @@ def test_the_values_of_an_issuer_are_settings_of_every_service(monkeypatch: pyte
     assert issuer is not None
     assert (issuer.url, issuer.audience) == ("https://login.example:8443/realms/data", "penstock")
     assert (issuer.role_claim, issuer.leeway_s, issuer.jwks) == ("realm_access.roles", 30.0, None)
+    assert (issuer.rate, issuer.max_body_bytes) == (50.0, 8 << 20)
     assert issuer.roles == {"penstock-admin": Role.ADMIN, "penstock-app": Role.WRITE, "penstock-user": Role.READ}
     policy = find(documents, "NetworkPolicy", "test-penstock-default")["spec"]["egress"]
     assert {"ports": [{"port": 8443}]} in policy
+
+
+def test_subjects_of_an_issuer_have_no_limits_by_default():
+    documents = example("oidc", "--set", "http.auth.oidc.rate=0,http.auth.oidc.maxBodyMb=0")
+    [container] = pod(documents, "test-penstock-store")["containers"]
+    assert not {"PENSTOCK_HTTP_OIDC_RATE", "PENSTOCK_HTTP_OIDC_MAX_BODY_MB"} & environment(container).keys()
 
 
 def test_https_reaches_probes_scrapers_and_the_test():
@@ -560,6 +567,8 @@ MISTAKES = {
     "an issuer over HTTP": (["http.auth.oidc.issuer=http://a.example"], "http/auth/oidc/issuer"),
     "a role of a claim": (["http.auth.oidc.roles.ops=root"], "http/auth/oidc/roles/ops"),
     "a leeway of an hour": (["http.auth.oidc.leewaySeconds=3600"], "http/auth/oidc/leewaySeconds"),
+    "a negative rate": (["http.auth.oidc.rate=-1"], "http/auth/oidc/rate"),
+    "a size of bodies with a unit": (["http.auth.oidc.maxBodyMb=8Mi"], "http/auth/oidc/maxBodyMb"),
     # what only the templates can know
     "a port of the broker": (["kafka.embedded.localPort=9092"], "kafka.embedded.localPort is 9092"),
     "no broker": (["kafka.embedded.enabled=false"], "kafka.bootstrapServers is empty"),
@@ -581,6 +590,7 @@ MISTAKES = {
         "http.auth.oidc.roles is empty",
     ),
     "an audience without an issuer": (["http.auth.oidc.audience=a"], "http.auth.oidc.issuer is empty"),
+    "a limit without an issuer": (["http.auth.oidc.rate=5"], "http.auth.oidc.issuer is empty"),
     "an issuer without authentication": (
         ["http.auth.enabled=false", "http.auth.oidc.issuer=https://a.example"],
         "http.auth.oidc.issuer has no meaning",

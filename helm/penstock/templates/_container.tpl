@@ -155,6 +155,14 @@ preStop, an evaluation that runs, and closing.
   value: {{ join "," $roles | quote }}
 - name: PENSTOCK_HTTP_OIDC_LEEWAY_S
   value: {{ .leewaySeconds | quote }}
+{{- if .rate }}
+- name: PENSTOCK_HTTP_OIDC_RATE
+  value: {{ .rate | quote }}
+{{- end }}
+{{- if .maxBodyMb }}
+- name: PENSTOCK_HTTP_OIDC_MAX_BODY_MB
+  value: {{ .maxBodyMb | quote }}
+{{- end }}
 {{- if .jwksUrl }}
 - name: PENSTOCK_HTTP_OIDC_JWKS
   value: {{ .jwksUrl | quote }}
