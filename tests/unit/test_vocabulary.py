@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,7 @@ _FIELD = re.compile(r'"(?:name|symbols)": "(\w+)"')
 _NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.DOTALL)
 
 
+@cache
 def private_words(name: str) -> list[str]:
     """Return the private words that an identifier in snake or camel case contains."""
     parts = [part.lower() for part in _PART.findall(name)]

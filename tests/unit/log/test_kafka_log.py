@@ -12,7 +12,7 @@ pytest.importorskip("confluent_kafka")
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from penstock.log import Partition, Record, RecordTooLargeError, TransientError, UnknownTopicError
-from penstock.log.kafka import KafkaLog, transactional_client
+from penstock.log.kafka import KafkaLog, connection, transactional_client
 from penstock.log.kafka import writers as kafka_writers
 from penstock.log.port import MAX_RECORD_BYTES
 
@@ -123,7 +123,8 @@ def test_a_client_that_does_not_open_a_writer_soon_is_replaced_by_another_one(lo
     assert waits == pytest.approx([0.1, 0.1, 0.1, 0.1, 0.1, 0.2, 0.4, 0.8])
 
 
-def test_a_reader_that_cannot_begin_is_closed(log):
+def test_a_reader_that_cannot_begin_is_closed(log, monkeypatch):
+    monkeypatch.setattr(connection, "_ANSWER_S", 1.0)
     with pytest.raises(UnknownTopicError):
         log.reader({Partition("t", 99): 0})
     assert log._opened == []

@@ -88,7 +88,7 @@ def settles(server) -> None:
 
 SERVER = """
 import sys
-from unit.services.dictionary.test_flight_gate import LIMITS, Terms
+from integration.services.dictionary.test_flight_gate import LIMITS, Terms
 from penstock.services.dictionary.flight_server import DictionaryServer
 terms = Terms()
 server = DictionaryServer("grpc://127.0.0.1:0", lambda: terms, LIMITS)

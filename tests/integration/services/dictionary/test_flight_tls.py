@@ -22,6 +22,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from integration.services.dictionary.test_flight_gate import GOOD, LIMITS, PREFACE, Terms, ended, frame, settles
 from penstock.cli.app import main
 from penstock.cli.cluster import certificate_files as command
 from penstock.core import _native as native
@@ -37,7 +38,6 @@ from penstock.services.dictionary.service import DictionarySettings
 from penstock.spark.numbering import encode_terms
 from penstock.term_ids.flight_terms import FlightTerms
 from penstock.term_ids.peer_certificates import PeerCertificates
-from unit.services.dictionary.test_flight_gate import GOOD, LIMITS, PREFACE, Terms, ended, frame, settles
 
 NOW = datetime.datetime.now(datetime.UTC)
 PAST = {"not_before": NOW - datetime.timedelta(days=9), "not_after": NOW - datetime.timedelta(days=1)}
