@@ -62,12 +62,24 @@ def substituted(text: str, user: int, limit: int) -> str:
 def answer_of(answer: Any) -> Any:
     if isinstance(answer, bool):
         return answer
-    found = answer if isinstance(answer, Solutions) else ({"s": s, "p": p, "o": o} for s, p, o in answer)
-    return Counter(tuple(sorted((name, term.n3()) for name, term in row.items())) for row in found)
+    return Counter(tuple(sorted((name, term.n3()) for name, term in row.items())) for row in rows_of(answer))
+
+
+def rows_of(answer: Any) -> Any:
+    if isinstance(answer, Solutions):
+        return answer
+    return ({"subject": s, "predicate": p, "object": o} for s, p, o in answer)
 
 
 def arrow_rows(row: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, value["value"]) for name, value in row.items() if value is not None and name != "id"))
+
+
+def texts_of(answer: Any) -> Counter[tuple[tuple[str, str], ...]]:
+    """Return an answer in the form of `arrow_rows`."""
+    if isinstance(answer, bool):
+        return Counter({(): 1} if answer else {})
+    return Counter(tuple(sorted((name, str(term)) for name, term in row.items())) for row in rows_of(answer))
 
 
 class System:
@@ -79,6 +91,9 @@ class System:
         self.members: dict[int, tuple[int, int, str]] = {}  # key -> user, limit, query
         self.of_set: dict[tuple[int, int], Any] = {}
         self.of_queries: dict[tuple[int, int], Any] = {}
+        self.reported: dict[str, Counter[Any]] = {}  # by query, the last answer that a report of changes contains
+        self.changed: dict[tuple[int, int], tuple[Counter[Any], Counter[Any]]] = {}  # of the set: added, removed
+        self.differences: dict[tuple[int, int], tuple[Counter[Any], Counter[Any]]] = {}  # of the queries
         self.registered = 0
         self.engine = self.opened()
         for iri in ("urn:s", "urn:t"):
@@ -165,17 +180,39 @@ class System:
             by_key: dict[int, Counter[Any]] = {}
             for row in step.to_arrow().to_pylist():
                 by_key.setdefault(row["id"], Counter())[arrow_rows(row)] += 1
+            if self.report == "change":
+                self.poll_changes(step, found)
             for key, answer in found.items():
                 self.of_set[key, step.time] = answer_of(answer)
                 size = int(answer) if isinstance(answer, bool) else len(answer)
                 assert by_key.get(key, Counter()).total() == size
         for key, (_, _, name) in self.members.items():
             for evaluation in self.engine.queries[name].poll():
-                self.of_queries[key, evaluation.time] = answer_of(evaluation.answer)
+                self.expect(key, name, evaluation.time, evaluation.answer)
+
+    def poll_changes(self, step: Any, found: dict[int, Any]) -> None:
+        gained: dict[int, Counter[Any]] = {key: Counter() for key in found}
+        lost: dict[int, Counter[Any]] = {key: Counter() for key in found}
+        for table, counts in ((step.added, gained), (step.removed, lost)):
+            for row in table.to_pylist():
+                counts[row["id"]][arrow_rows(row)] += 1
+        for key in found:
+            assert gained[key] or lost[key]
+            self.changed[key, step.time] = gained[key], lost[key]
+
+    def expect(self, key: int, name: str, time: int, answer: Any) -> None:
+        if self.report == "change":
+            now, before = texts_of(answer), self.reported.get(name, Counter())
+            if now == before:
+                return
+            self.reported[name] = now
+            self.differences[key, time] = now - before, before - now
+        self.of_queries[key, time] = answer_of(answer)
 
     def check(self) -> None:
         self.poll()
         assert self.of_set == self.of_queries
+        assert self.changed == self.differences
         assert len(self.set) == len(self.members)
         assert all((key in self.set) == (key in self.members) for key in range(5))
 
@@ -184,6 +221,17 @@ class System:
 @given(st.sampled_from(["every", "nonempty"]), st.lists(operations, min_size=4, max_size=16))
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_set_equals_the_same_queries_registered_singly(body, operator, report, done):
+    play(body, operator, report, done)
+
+
+@pytest.mark.parametrize("body", BODIES)
+@given(st.lists(operations, min_size=4, max_size=16))
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_a_report_of_changes_is_the_difference_of_the_answers(body, done):
+    play(body, "QUERY", "change", done)
+
+
+def play(body: str, operator: str, report: str, done: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         system = System(Path(folder), body, operator, report)
         try:

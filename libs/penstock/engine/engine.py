@@ -42,7 +42,7 @@ from penstock.engine.oneshot.updating import UpdateRun, data_change
 from penstock.engine.sets import set_changes
 from penstock.engine.sets.query_set import QuerySet, SetOperations
 from penstock.engine.sets.set_changes import MembersReport
-from penstock.engine.sets.set_member import SetMember
+from penstock.engine.sets.set_member import REPORTS, SetMember
 from penstock.engine.sets.tables import as_table, table_bytes
 from penstock.engine.standing.standing_query import Query
 from penstock.engine.statistics import engine_stats
@@ -466,7 +466,7 @@ class Engine:
         text: str,
         parameters: Any = None,
         *,
-        report: Literal["every", "nonempty"],
+        report: Literal["every", "nonempty", "change"],
         key: str | Sequence[str] | None = None,
         name: str | None = None,
         base: str | None = None,
@@ -476,14 +476,15 @@ class Engine:
         of the parameters.
 
         `parameters`: the first members (see `QuerySet.add`). `report`: which members report at an instant, all
-        ("every") or those with rows ("nonempty"). `key`: the name or names of the columns that identify a member; None:
-        the parameters. QueryError, with line and column, if the text is invalid, or if a parameter stands where neither
-        a vertex nor a value could. DataError if `key` is invalid, or if a column is missing; nothing is registered
-        then. The members are added after the registration: if `QuerySet.add` would raise an error for them, the set
-        stays registered.
+        ("every"), those with rows ("nonempty"), or those whose answer differs from the last one that was reported for
+        them ("change"; for a new member, this is the empty answer). `key`: the name or names of the columns that
+        identify a member; None: the parameters. QueryError, with line and column, if the text is invalid, or if a
+        parameter stands where neither a vertex nor a value could, or for a report of changes by ISTREAM and DSTREAM.
+        DataError if `key` is invalid, or if a column is missing; nothing is registered then. The members are added
+        after the registration: if `QuerySet.add` would raise an error for them, the set stays registered.
         """
-        if report not in ("every", "nonempty"):
-            raise DataError(f'report is "every" or "nonempty", not {report!r}')
+        if report not in REPORTS:
+            raise DataError(f'report is "every", "nonempty" or "change", not {report!r}')
         with planning(self.limits, text):
             statement = self._texts.parse(text, base)
             columns = None if key is None else [key] if isinstance(key, str) else list(key)

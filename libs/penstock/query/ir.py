@@ -105,7 +105,9 @@ class ContinuousQuery:
     publishes: bool = False  # REGISTER STREAM … CONSTRUCT, or another operator with an IRI as name
     r2s: RelationToStream = RelationToStream.RSTREAM
     report_nonempty: bool = False
-    changes: bool = False  # an option of the registration: evaluations have added and removed rows
+    # an option of the registration: evaluations have added and removed rows; with `report_nonempty` (query sets only),
+    # those without added and removed rows are not reported
+    changes: bool = False
     computed_every_ms: int | None = None
     starting_at_ms: int | None = None
     from_beginning: bool = False

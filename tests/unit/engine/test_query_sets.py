@@ -124,6 +124,79 @@ def test_what_the_report_contains(bench):
         bench.engine.register_set(NEAR, report="changes")
 
 
+def test_a_report_of_changes(bench):
+    alerts = registered(bench, [("urn:a", 5), ("urn:b", 5), ("urn:c", 5)], key="user", report="change")
+    assert alerts.report == "change"
+    push(bench, 50, ("a", 4), ("b", 1))
+    bench.advance("s", 300)
+    push(bench, 350, ("a", 3), ("b", 1))  # b's answer stays the same
+    bench.advance("s", 2_000)
+    first, second, third, fourth = alerts.poll()
+    assert (first.time, sorted(cells(first.to_arrow()))) == (100, [("urn:a", "4"), ("urn:b", "1")])
+    assert sorted(cells(first.added)) == sorted(cells(first.to_arrow()))
+    assert first.removed.num_rows == 0
+    assert (second.time, sorted(cells(second.to_arrow()))) == (400, [("urn:a", "3"), ("urn:a", "4")])
+    assert (cells(second.added), len(second), "urn:b" in second) == ([("urn:a", "3")], 1, False)
+    assert (third.time, cells(third.removed), cells(third.to_arrow())) == (1100, [("urn:a", "4")], [("urn:a", "3")])
+    assert (fourth.time, sorted(cells(fourth.members))) == (
+        1400,
+        [("urn:a",), ("urn:b",)],
+    )  # their answers become empty
+    assert (fourth.to_arrow().num_rows, len(fourth["urn:a"])) == (0, 0)
+    assert sorted(cells(fourth.removed)) == [("urn:a", "3"), ("urn:b", "1")]
+    with pytest.raises(KeyError):
+        fourth["urn:c"]
+
+
+def test_a_new_member_has_reported_nothing_and_a_removed_one_does_not_report(bench):
+    alerts = registered(bench, [("urn:a", 9), ("urn:b", 9)], key="user", report="change")
+    push(bench, 50, ("a", 4), ("b", 5))
+    bench.advance("s", 100)
+    alerts.remove(["urn:b"])
+    alerts.add([("urn:a", 8), ("urn:c", 9)])
+    push(bench, 150, ("c", 1), ("b", 5))
+    bench.advance("s", 200)
+    alerts.add([("urn:b", 9)])
+    push(bench, 250, ("b", 6))
+    bench.advance("s", 300)
+    found = [(step.time, cells(step.added), cells(step.removed)) for step in alerts.poll()[1:]]
+    assert found == [(200, [("urn:c", "1")], []), (300, [("urn:b", "6")], [])]
+
+
+def test_a_report_of_changes_of_ask_and_aggregates(bench):
+    bench.declare("s", timing="all")
+    window = "FROM STREAM <urn:s> [RANGE 200ms STEP 100ms]"
+    text = f"REGISTER QUERY asks (?user) AS ASK {window} WHERE {{ ?user <urn:p> ?o }}"
+    asks = bench.engine.register_set(text, ["urn:a", "urn:b"], report="change")
+    text = f"REGISTER QUERY counts (?user) AS SELECT (COUNT(*) AS ?n) {window} WHERE {{ ?user <urn:p> ?o }}"
+    counts = bench.engine.register_set(text, ["urn:a", "urn:b"], report="change")
+    push(bench, 50, ("a", 4))
+    bench.advance("s", 100)
+    push(bench, 150, ("a", 5))
+    bench.advance("s", 600)
+    assert [(step.time, step["urn:a"], cells(step.to_arrow())) for step in asks.poll()] == [
+        (100, True, [("urn:a",)]),
+        (400, False, []),
+    ]
+    assert [(step.time, sorted(cells(step.to_arrow()))) for step in counts.poll()] == [
+        (100, [("urn:a", "1"), ("urn:b", "0")]),
+        (200, [("urn:a", "2")]),
+        (300, [("urn:a", "1")]),
+        (400, [("urn:a", "0")]),
+    ]
+
+
+def test_only_whole_answers_have_a_report_of_changes(bench):
+    bench.declare("s", timing="all")
+    with pytest.raises(QueryError, match="ISTREAM exclude each other"):
+        bench.engine.register_set(WATCH.replace("REGISTER QUERY", "REGISTER ISTREAM"), report="change")
+    alerts = bench.engine.register_set(WATCH, ["urn:a"], report="every")
+    push(bench, 50, ("a", 4))
+    bench.advance("s", 100)
+    with pytest.raises(PenstockError, match='report="change"'):
+        _ = alerts.poll()[-1].added
+
+
 def test_ask_and_construct(bench):
     bench.declare("s", timing="all")
     window, rows = "FROM STREAM <urn:s> [RANGE 100ms STEP 100ms]", ["urn:a", "urn:b"]
@@ -344,6 +417,23 @@ def test_members_that_exceed_a_limit_fail_alone(make_bench):
         step["urn:a"]
 
 
+def test_a_member_that_fails_reports_and_keeps_its_last_answer(make_bench):
+    bench = make_bench(limits=penstock.Limits(evaluation_memory_mb=8))
+    text = WATCH.replace("?user <urn:p> ?o", "?user <urn:p> ?o . ?user <urn:p> ?x . ?user <urn:p> ?y FILTER(?x < ?y)")
+    text = text.replace("SELECT ?o", "SELECT ?o ?x ?y").replace("RANGE 1s", "RANGE 100ms")
+    alerts = registered(bench, ["urn:a", "urn:b"], text=text, report="change")
+    for time in (50, 150, 250):
+        push(bench, time, ("a", 1), ("a", 2), ("b", 1), ("b", 2))
+        if time == 150:
+            push(bench, 160, *(("a", i) for i in range(300)))
+    bench.advance("s", 300)
+    first, second = alerts.poll()
+    assert (first.time, len(first), first.errors) == (100, 2, [])
+    assert (second.time, len(second), [key for key, _ in second.errors]) == (200, 1, ["urn:a"])
+    with pytest.raises(LimitError):
+        second["urn:a"]
+
+
 # ---- delivery
 def test_subscribers_and_iteration(bench):
     alerts = registered(bench, ["urn:a"], text=WATCH)
@@ -397,6 +487,22 @@ def test_members_and_steps_survive_restarts(make_bench, tmp_path):
     assert cells(first.to_arrow()) == [(1, "4")]  # its member has gone, its step has not
     assert [row["o"] for row in first[1]] == [Literal(4)]
     assert cells(second.to_arrow()) == [(3, "5")]
+
+
+def test_a_restart_keeps_what_was_reported(make_bench, tmp_path):
+    bench = make_bench(data_dir=tmp_path)
+    alerts = registered(bench, [("urn:a", 9), ("urn:b", 9)], key="user", report="change")
+    push(bench, 50, ("a", 4), ("b", 5))
+    bench.advance("s", 100)
+    bench.reopen()
+    alerts = bench.engine.query_sets["near"]
+    assert alerts.report == "change"
+    push(bench, 150, ("b", 6))
+    bench.advance("s", 200)
+    first, second = alerts.poll()
+    assert sorted(cells(first.added)) == sorted(cells(first.to_arrow())) == [("urn:a", "4"), ("urn:b", "5")]
+    assert (cells(second.added), len(second)) == ([("urn:b", "6")], 1)
+    assert sorted(cells(second.to_arrow())) == [("urn:b", "5"), ("urn:b", "6")]
 
 
 def test_keys_of_removed_members_live_as_long_as_their_steps(bench):

@@ -54,6 +54,14 @@ class AnswerVersion:
             self._parts = rows, ()
         return rows
 
+    def rows_of(self, numbers: Ids) -> Rows:
+        """Return the rows of the members `numbers`, which must be ascending. The cost is by their rows and changes."""
+        rows, changes = self._parts
+        chosen = rows.of_members(numbers)
+        if not changes:
+            return chosen
+        return _applied(chosen, tuple(change.of_members(numbers) for change in changes))
+
     @property
     def parts(self) -> tuple[Rows, tuple[Changes, ...]]:
         """The rows of an earlier version, and the changes since."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from penstock.core._native import Ids
     from penstock.engine.answers.answer_values import Decoder
-    from penstock.engine.answers.answer_versions import AnswerChanges
+    from penstock.engine.answers.answer_versions import AnswerChanges, AnswerVersion
     from penstock.engine.answers.factors import Product
     from penstock.engine.answers.membership import Membership
     from penstock.engine.answers.rows import Changes, Rows
@@ -60,8 +60,8 @@ class Block:
     member has no answer.
 
     `product`: the rows as factors, or None; with factors, `columns` is empty. `changes`: the version of the answer of a
-    query with `changes`, and what it has changed; the block itself then has no rows. `waiting`: number of members that
-    have not consumed their evaluation.
+    query with `changes`, and what it has changed; the block itself then has no rows, and `present` has the numbers of
+    the members with changes. `waiting`: number of members that have not consumed their evaluation.
     """
 
     reading: Reading
@@ -76,7 +76,8 @@ class Block:
     errors: Mapping[int, PenstockError] = field(default_factory=dict)
     product: Product | None = None
     changes: AnswerChanges | None = None
-    sparse: bool = False  # REPORT NONEMPTY: only members with rows or an error have an evaluation
+    # only members with rows (with `changes`: with changed rows) or with an error have an evaluation
+    sparse: bool = False
     waiting: int = 0
 
     def rows_of(self, member: int) -> slice:
@@ -98,6 +99,8 @@ class Block:
         """Return whether a member has an evaluation in this block."""
         if not self.sparse or member in self.errors:
             return True
+        if self.changes is not None:
+            return bool(len(self.present[slice(*np.searchsorted(self.present, (member, member + 1)))]))
         rows = self.rows_of(member)
         return bool(rows.stop > rows.start)
 
@@ -184,7 +187,7 @@ class Evaluation:
             raise self.error
         block = self._block
         if block.changes is not None:
-            return self._solutions(block.changes.now.rows)
+            return self._changed_answer(block.changes.now)
         rows = block.rows_of(self._member)
         if block.form is Form.ASK:
             return bool(rows.stop > rows.start)
@@ -222,6 +225,17 @@ class Evaluation:
         if self.error is not None:
             raise self.error
         return self._block.changes.changes
+
+    def _changed_answer(self, now: AnswerVersion) -> Solutions | bool | Triples:
+        block, decoder = self._block, self._block.decoder
+        # of a set, only this member's rows are computed
+        rows = now.rows_of(np.array([self._member], np.uint64)) if block.sparse else now.rows
+        if block.form is Form.SELECT:
+            return self._solutions(rows)
+        if block.form is Form.ASK:
+            return len(rows) > 0
+        assert decoder is not None
+        return Triples(list(rows.columns), len(rows), decoder, block.lease)
 
     def _solutions(self, rows: Rows) -> Solutions:
         """Return this member's rows."""

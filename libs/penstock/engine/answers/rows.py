@@ -41,6 +41,15 @@ class Rows:
         low = int(np.searchsorted(self.member, member, side="left"))
         return slice(low, int(np.searchsorted(self.member, member, side="right")))
 
+    def of_members(self, numbers: Ids) -> Rows:
+        """Return the rows of the members `numbers`, which must be ascending. The cost is by these members and rows."""
+        if not len(numbers) or not len(self.member):
+            return self.take(np.empty(0, np.int64))
+        first, end = (np.searchsorted(self.member, numbers, side=side) for side in ("left", "right"))
+        counts = end - first
+        before = np.cumsum(counts) - counts
+        return self.take(np.arange(int(counts.sum())) + np.repeat(first - before, counts))
+
     def spans(self) -> tuple[Ids, NDArray[np.int64]]:
         """Return the members that have rows, ascending, and offsets: the i-th member has the rows from offsets[i] up to
         offsets[i + 1], exclusive.
@@ -90,6 +99,15 @@ class Changes:
     def bytes(self) -> int:
         """The size of the rows in bytes."""
         return self.added.bytes + self.removed.bytes
+
+    @property
+    def members(self) -> Ids:
+        """The numbers of the members with changes, ascending."""
+        return np.union1d(self.added.member, self.removed.member)
+
+    def of_members(self, numbers: Ids) -> Changes:
+        """Return the changes of the members `numbers` (see `Rows.of_members`)."""
+        return Changes(self.added.of_members(numbers), self.removed.of_members(numbers))
 
     def published(self) -> Changes:
         """Return the changes with dictionary ids (see `Rows.published`)."""

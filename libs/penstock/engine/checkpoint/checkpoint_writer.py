@@ -220,10 +220,8 @@ class _Writer:
 
 
 def _set(member: SetMember) -> dict[str, Any]:
-    report = "nonempty" if member.group.query.report_nonempty else "every"
-    return {
-        "set": {"report": report, "key": member.key, "key_types": member.key_types, "next_number": member.next_number}
-    }
+    saved = {"key": member.key, "key_types": member.key_types, "next_number": member.next_number}
+    return {"set": {"report": member.report, **saved}}
 
 
 def stream_file(number: int) -> str:

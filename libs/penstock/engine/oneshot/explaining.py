@@ -40,8 +40,8 @@ def explain(
     if not statement.continuous:
         return one_shot.explain(statement, base)
     member = runtime.registry.members.get(name or "")
-    if member is not None and member.ir.changes:
-        statement = replace(statement, changes=True)
+    if member is not None:  # the options of the registration
+        statement = replace(statement, changes=member.ir.changes, report_nonempty=member.ir.report_nonempty)
     resolved = resolve(statement, EngineCatalogue(runtime.core, runtime.streams))
     if resolved.parameters:
         template = set_template(resolved, name or resolved.name or "").template

@@ -126,8 +126,8 @@ class QuerySet:
 
     @property
     def report(self) -> str:
-        """Which members report at an instant: "every" or "nonempty"."""
-        return "nonempty" if self._member.set_template.template.query.report_nonempty else "every"
+        """Which members report at an instant: "every", "nonempty" or "change"."""
+        return self._member.report
 
     @property
     def warnings(self) -> tuple[str, ...]:

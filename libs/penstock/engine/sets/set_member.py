@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from penstock.engine.sets.step_queue import StepQueue
 from penstock.engine.sets.steps import TRIPLE
 from penstock.errors import DataError
 from penstock.query.algebra.tree import Iri, Literal
-from penstock.query.ir import Form
+from penstock.query.ir import Form, RelationToStream
+from penstock.query.resolve import error_at
 from penstock.query.set_templates import Use
 from penstock.rdf import terms as terms_of
 
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
     from penstock.query.ir import ContinuousQuery
     from penstock.query.set_templates import SetTemplate
     from penstock.query.templates import Constant
+
+
+REPORTS = ("every", "nonempty", "change")
+"""Which members of a set report at an instant: all, those with rows, or those whose answer has changed."""
 
 
 class SetMember(SetOwner):
@@ -72,6 +78,12 @@ class SetMember(SetOwner):
         key.
         """
         return tuple(dict.fromkeys((*self.set_template.names, *self.key)))
+
+    @property
+    def report(self) -> str:
+        """Which members report at an instant, one of REPORTS."""
+        query = self.set_group.query
+        return "change" if query.changes else "nonempty" if query.report_nonempty else "every"
 
     def text_kind(self, name: str) -> int:
         """Return the kind of term (IRI or LITERAL) that text in a column denotes."""
@@ -131,6 +143,14 @@ class SetMember(SetOwner):
         self.index.put(columns.keys, columns.numbers)
         if not self.constants and len(columns):
             self.constants = self.constants_of(columns)
+
+
+def with_report(query: ContinuousQuery, report: str) -> ContinuousQuery:
+    """Return the query of a set with this report, one of REPORTS. QueryError if its answers cannot have it."""
+    if report == "change" and query.r2s is not RelationToStream.RSTREAM:
+        message = f"a report of changes and {query.r2s.value} exclude each other: REGISTER QUERY reports both"
+        raise error_at(query, query.at, message)
+    return replace(query, report_nonempty=report != "every", changes=report == "change")
 
 
 def checked_key(template: SetTemplate, key: Sequence[str] | str | None) -> tuple[str, ...]:

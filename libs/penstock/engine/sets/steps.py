@@ -12,6 +12,7 @@ from penstock.engine.answers.membership import Recipient
 from penstock.engine.answers.result_blocks import Evaluation
 from penstock.engine.sets.cells import key_column, key_ids
 from penstock.engine.sets.set_members import SetMembership
+from penstock.errors import PenstockError
 from penstock.query.ir import Form
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
     from penstock.core._native import Dictionary, Ids, LocalTerms
     from penstock.engine.answers.answer_values import Solutions
+    from penstock.engine.answers.answer_versions import AnswerChanges
     from penstock.engine.answers.result_blocks import Block, Bounds
-    from penstock.errors import PenstockError
+    from penstock.engine.answers.rows import Rows
 
 TRIPLE = ("subject", "predicate", "object")
 """Names of the columns of a CONSTRUCT or DESCRIBE."""
@@ -44,9 +46,9 @@ class KeyedSet(Recipient, Protocol):
 class Step:
     """The results of the members of a query set at one instant.
 
-    The set's `report` determines which members report: all members, or those with rows or an error. `len()` is the
-    number of members that report. A member whose evaluation has failed is in `errors` and has no rows; the other
-    members are not affected.
+    The set's `report` determines which members report: all members, those with rows, or those whose answer has changed.
+    Members with an error always report. `len()` is the number of members that report. A member whose evaluation has
+    failed is in `errors` and has no rows; the other members are not affected.
     """
 
     def __init__(self, owner: KeyedSet, blocks: list[Block]) -> None:
@@ -105,10 +107,23 @@ class Step:
         return found
 
     def to_arrow(self) -> pa.Table:
-        """Return the rows of all members as an Arrow table: first the columns of the key, then those of the answer (see
-        `Solutions.to_arrow`). An ASK has no further columns; its table has the members for which it is true.
+        """Return the rows of the members that report as an Arrow table: first the columns of the key, then those of the
+        answer (see `Solutions.to_arrow`). An ASK has no further columns; its table has the members for which it is
+        true.
         """
         return self._table([self._rows(block) for block in self._blocks])
+
+    @property
+    def added(self) -> pa.Table:
+        """The rows that the answers have, and the members' previously reported answers did not have, as a multiset
+        difference, in the form of `to_arrow`. PenstockError if the set does not report changes.
+        """
+        return self._table([self._rows(block, self._changes(block).changes.added) for block in self._blocks])
+
+    @property
+    def removed(self) -> pa.Table:
+        """The rows that the members' previously reported answers had, and the answers do not have; see `added`."""
+        return self._table([self._rows(block, self._changes(block).changes.removed) for block in self._blocks])
 
     def __contains__(self, key: object) -> bool:
         return self._place(key) is not None
@@ -143,7 +158,19 @@ class Step:
         rows = np.repeat(columns.rows_of(numbers), counts)
         return [key_column(ids[rows], self._terms, kind) for ids, kind in zip(columns.keys, self._types, strict=True)]
 
-    def _rows(self, block: Block) -> list[pa.ChunkedArray]:
+    def _changes(self, block: Block) -> AnswerChanges:
+        if block.changes is None:
+            raise PenstockError(
+                f'`added` and `removed` exist if a set is registered with report="change": {self.query}'
+            )
+        return block.changes
+
+    def _rows(self, block: Block, changed: Rows | None = None) -> list[pa.ChunkedArray]:
+        """Return the answers of the members that report, or the rows `changed`, with their keys."""
+        if block.changes is not None:
+            rows = changed if changed is not None else block.changes.now.rows_of(block.present)
+            answers = (term_column(column, self._terms) for column in rows.columns)
+            return [*self._keys(block, rows.member), *answers]
         counts = np.diff(block.starts)
         if block.form is Form.ASK:
             return self._keys(block, block.present[counts > 0])

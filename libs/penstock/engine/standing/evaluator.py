@@ -15,6 +15,7 @@ from penstock.engine.standing.last_run import LastRun
 from penstock.engine.standing.stream_operator import as_stream, reported
 from penstock.errors import DataPlaneError
 from penstock.event_time.grid import batch_of
+from penstock.query.ir import Form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -73,6 +74,8 @@ class Evaluator:
         since = self._known_answer(cohort)
         run = Execution(self._core, plan, sources, lambda: self._sources(cohort, time), time, bounds, last, since)
         rows, errors = run.members(cohort.members.seed)
+        if query.changes and query.form is Form.ASK and isinstance(rows, Rows):
+            rows = Rows(np.unique(rows.member), (), rows.decoder)
         cohort.executions += 1
         last.failed = len(errors)
         predecessor, changed = cohort.predecessor, None
@@ -95,7 +98,7 @@ class Evaluator:
         if changed is None:
             block = self._block(cohort, reading, rows, errors)
         else:
-            block = _block_of_changes(cohort, reading, changed, rows.decoder, errors)
+            block = self._block_of_changes(cohort, reading, changed, rows.decoder, errors)
         cohort.predecessor = predecessor  # last, so that an interrupted evaluation (Ctrl-C) can be repeated
         return block
 
@@ -197,30 +200,35 @@ class Evaluator:
             sparse=query.report_nonempty,
         )
 
+    def _block_of_changes(
+        self,
+        cohort: Cohort,
+        reading: Reading,
+        changed: AnswerChanges,
+        decoder: Decoder | None,
+        errors: dict[int, PenstockError],
+    ) -> Block:
+        """Return the block of a query with `changes`. It refers to the version of the answer, whose rows are not
+        copied.
+        """
+        present = changed.changes.members
+        for column in cohort.members.reported_keys(None if errors else present):
+            self._core.dictionary.touch(column)
+        return Block(
+            reading=reading,
+            form=cohort.group.query.form,
+            variables=cohort.group.variables,
+            columns=(),
+            members=cohort.members,
+            present=present,
+            starts=np.zeros(len(present) + 1, np.int64),
+            decoder=decoder,
+            lease=changed.now.leases,
+            errors=errors,
+            changes=changed,
+            sparse=cohort.group.query.report_nonempty,
+        )
+
 
 def _removed(now: Rows, before: Rows | None) -> Rows:
     return now.take(np.empty(0, np.int64)) if before is None else difference(before, now)
-
-
-def _block_of_changes(
-    cohort: Cohort,
-    reading: Reading,
-    changed: AnswerChanges,
-    decoder: Decoder | None,
-    errors: dict[int, PenstockError],
-) -> Block:
-    """Return the block of a query with `changes`. It refers to the version of the answer, whose rows are not copied."""
-    none = np.empty(0, np.uint64)
-    return Block(
-        reading=reading,
-        form=cohort.group.query.form,
-        variables=cohort.group.variables,
-        columns=(),
-        members=cohort.members,
-        present=none,
-        starts=np.zeros(1, np.int64),
-        decoder=decoder,
-        lease=changed.now.leases,
-        errors=errors,
-        changes=changed,
-    )

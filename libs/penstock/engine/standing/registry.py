@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue
 from penstock.engine.sets.set_groups import SetCohort, SetGroup
-from penstock.engine.sets.set_member import SetMember, checked_key
+from penstock.engine.sets.set_member import SetMember, checked_key, with_report
 from penstock.engine.standing.derived_streams import check_publication, publish_stream, set_depths
 from penstock.engine.standing.groups import Cohort, Group, Member
 from penstock.engine.windows.window_contents import WindowPool
@@ -151,7 +151,7 @@ class Registry:
         """
         with planning(self._core.limits, statement.text):
             ir = self._checked(statement, declares=True)
-            member = self._enrol_set(ir, self._name(ir, name), base, key, report == "nonempty")
+            member = self._enrol_set(with_report(ir, report), self._name(ir, name), base, key)
             self.members[member.name] = member
             return member
 
@@ -160,7 +160,7 @@ class Registry:
     ) -> SetMember:
         """Add a query set that was registered before, without its members."""
         with planning(self._core.limits, ir.text, accepted=True):
-            member = self._enrol_set(ir, name, base, key, report == "nonempty", restored=True)
+            member = self._enrol_set(with_report(ir, report), name, base, key, restored=True)
             self.members[name] = member
             return member
 
@@ -170,12 +170,10 @@ class Registry:
         name: str,
         base: str | None,
         key: Sequence[str] | None,
-        nonempty: bool,
         *,
         restored: bool = False,
     ) -> SetMember:
-        given = replace(ir, report_nonempty=nonempty)
-        resolved = resolve(given, EngineCatalogue(self._core, self._streams), stands=restored)
+        resolved = resolve(ir, EngineCatalogue(self._core, self._streams), stands=restored)
         template = set_template(resolved, name)
         read = [self._streams.get(iri) for iri in dict.fromkeys(clause.stream for clause in resolved.windows)]
         group = SetGroup(template, read, self.incarnation, self._schedule.unpolled)
