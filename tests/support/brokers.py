@@ -18,25 +18,38 @@ from penstock.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from support.containers import ContainerBroker
+
 _numbers = count()
 _MEMORY = Path("/dev/shm")
 
 
 @pytest.fixture(scope="session")
-def broker() -> Iterator[Broker]:
-    """Yield a running broker. The test is skipped if this machine has neither the broker's jars nor the means to fetch
-    them.
+def broker() -> Iterator[Broker | ContainerBroker]:
+    """Yield a running broker: from the jars, or in a container if this machine has neither the jars nor the means to
+    fetch them. The test is skipped if it has no Docker daemon either.
     """
     try:
         find_java()
         kafka_jars()
     except StorageError as error:
-        pytest.skip(str(error))
+        yield from _broker_in_container(str(error))
+        return
     parent = _MEMORY if os.access(_MEMORY, os.W_OK) else None
     with (
         tempfile.TemporaryDirectory(dir=parent, prefix="penstock-broker-") as directory,
         Broker(Path(directory, "node")) as running,
     ):
+        yield running
+
+
+def _broker_in_container(lacking: str) -> Iterator[ContainerBroker]:
+    containers = pytest.importorskip("support.containers", reason=lacking, exc_type=ImportError)
+    try:
+        image = containers.kafka_image()
+    except containers.MissingError as error:
+        pytest.skip(f"{lacking}; {error}")
+    with containers.container_broker(image) as running:
         yield running
 
 

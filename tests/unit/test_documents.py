@@ -29,7 +29,7 @@ SETTINGS = [
     QueryEngineSettings, SparkAdaptorSettings, StoreSettings,
 ]  # fmt: skip
 # Not settings of a service.
-OTHER_VARIABLES = {"CONFIG", "LONG", "METRICS_TOKEN", "PARSER_MEMORY_MB", "SECRET", "SHARED", "TOKENS"}
+OTHER_VARIABLES = {"CONFIG", "IMAGE", "LONG", "METRICS_TOKEN", "PARSER_MEMORY_MB", "SECRET", "SHARED", "TOKENS"}
 
 
 def each_document() -> pytest.MarkDecorator:
