@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from support.brokers import broker, topic_prefix
+from support.brokers import broker, broker_jars, topic_prefix
 
-__all__ = ["broker", "topic_prefix"]
+__all__ = ["broker", "broker_jars", "topic_prefix"]
 
 settings.register_profile("penstock", deadline=None)  # a busy machine is no fault of the code under test
 settings.load_profile("penstock")

@@ -89,9 +89,9 @@ def committed(log: KafkaLog, topic: str) -> list[bytes | None]:
 
 
 @pytest.fixture
-def own(broker, tmp_path: Path):
+def own(broker_jars, tmp_path: Path):
     """A broker of this test's own, which may be killed."""
-    del broker  # only for its means
+    del broker_jars  # only for its means
     with Broker(tmp_path / "node") as started:
         yield started
 

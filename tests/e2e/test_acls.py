@@ -59,8 +59,8 @@ PROBES = {"Metadata", "DescribeTopicPartitions", "InitProducerId", "CreateTopics
 
 
 @pytest.fixture(scope="module")
-def guarded(broker, tmp_path_factory):
-    del broker  # only for its means
+def guarded(broker_jars, tmp_path_factory):
+    del broker_jars  # only for its means
     made = AuthorizingBroker(tmp_path_factory.mktemp("guarded"), PREFIX)
     with made.broker:
         made.allow_all(CLUSTER)

@@ -50,8 +50,8 @@ def test_adaptors_come_and_go_among_garbage(broker, topic_prefix, tmp_path):
     assert all(letter.headers for letter in letters), "with the reason"
 
 
-def test_a_broker_that_is_killed_and_comes_back_loses_and_doubles_nothing(tmp_path, topic_prefix, broker):
-    del broker  # only for its means: this one is killed
+def test_a_broker_that_is_killed_and_comes_back_loses_and_doubles_nothing(tmp_path, topic_prefix, broker_jars):
+    del broker_jars  # only for its means: this one is killed
     with Broker(tmp_path / "node") as own:
         load = Load(own.bootstrap_servers, topic_prefix)
         with small(own.bootstrap_servers, topic_prefix, tmp_path / "cluster") as cluster:
@@ -79,9 +79,9 @@ def small_disk(tmp_path):
 
 
 @pytest.mark.parametrize("outage_s", [1.0, pytest.param(150.0, marks=pytest.mark.long)])
-def test_what_a_writer_holds_while_no_broker_answers_is_written_once(broker, tmp_path, monkeypatch, outage_s):
+def test_what_a_writer_holds_while_no_broker_answers_is_written_once(broker_jars, tmp_path, monkeypatch, outage_s):
     """And nothing is given up, however long that takes: whoever flushes decides how long it waits."""
-    del broker  # only for its means: this one is killed
+    del broker_jars  # only for its means: this one is killed
     records = [Record("t", b"%d" % i) for i in range(3)]
     with Broker(tmp_path / "node") as own, closing(KafkaLog(own.bootstrap_servers)) as log:
         log.create([Topic("t")])

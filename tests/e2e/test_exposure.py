@@ -50,8 +50,8 @@ class Watched:
 
 
 @pytest.fixture(scope="module")
-def secured(broker):
-    del broker  # only for its means
+def secured(broker_jars):
+    del broker_jars  # only for its means
     with secured_cluster() as (cluster, guarded):
         until(lambda: len(listening_ports(cluster.pids())) == SERVICES + OTHERS)
         ports = listening_ports(cluster.pids())

@@ -390,8 +390,8 @@ def test_adaptors_share_partitions_and_take_over_from_one_another(cluster):
     assert made.read(made.names.late) == []
 
 
-def test_a_broker_that_stops_and_returns_loses_nothing(tmp_path, topic_prefix, broker):
-    del broker  # only for its means: this one is killed
+def test_a_broker_that_stops_and_returns_loses_nothing(tmp_path, topic_prefix, broker_jars):
+    del broker_jars  # only for its means: this one is killed
     with Broker(tmp_path / "node") as own:
         made = Cluster(own.bootstrap_servers, topic_prefix)
         try:
@@ -410,8 +410,8 @@ def test_a_broker_that_stops_and_returns_loses_nothing(tmp_path, topic_prefix, b
             made.end()
 
 
-def test_health_reports_an_unavailable_broker(tmp_path, topic_prefix, broker):
-    del broker
+def test_health_reports_an_unavailable_broker(tmp_path, topic_prefix, broker_jars):
+    del broker_jars
     own = Broker(tmp_path / "node").start()
     made = Cluster(own.bootstrap_servers, topic_prefix)
     try:

@@ -31,9 +31,9 @@ PASSWORD = "not a secret"
 
 
 @pytest.fixture(scope="module")
-def secure(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+def secure(broker_jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The environment of a service that may use a broker of its own, by SASL over TLS."""
-    del broker  # only for its means
+    del broker_jars  # only for its means
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("there is no openssl to make a certificate")

@@ -24,16 +24,29 @@ _numbers = count()
 _MEMORY = Path("/dev/shm")
 
 
+def _lacking() -> str:
+    try:
+        find_java()
+        kafka_jars()
+    except StorageError as error:
+        return str(error)
+    return ""
+
+
+@pytest.fixture(scope="session")
+def broker_jars() -> None:
+    """Skip a test that starts a broker of its own if this machine has neither the jars nor the means to fetch them."""
+    if lacking := _lacking():
+        pytest.skip(lacking)
+
+
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker | ContainerBroker]:
     """Yield a running broker: from the jars, or in a container if this machine has neither the jars nor the means to
     fetch them. The test is skipped if it has no Docker daemon either.
     """
-    try:
-        find_java()
-        kafka_jars()
-    except StorageError as error:
-        yield from _broker_in_container(str(error))
+    if lacking := _lacking():
+        yield from _broker_in_container(lacking)
         return
     parent = _MEMORY if os.access(_MEMORY, os.W_OK) else None
     with (
