@@ -11,6 +11,7 @@ from pydantic import Field
 from penstock.acls import Principal
 from penstock.runtime import Context, run
 from penstock.runtime.cluster_settings import topics_of
+from penstock.services.adaptor.java_kafka import java_properties
 from penstock.services.adaptor.service import AdaptorSettings, gauges
 from penstock.spark.session import open_session
 from penstock.spark.stream_adaptor import StreamAdaptor, StreamSettings
@@ -59,7 +60,7 @@ class SparkAdaptor:
             max_events=settings.max_events,
             checkpoint_ms=settings.checkpoint_ms,
             give_up_s=settings.give_up_s,
-            kafka=java_kafka_properties(),
+            kafka=java_properties(settings.kafka_properties()) | java_kafka_properties(),
             certificates=settings.peer_certificates(serves=False),
         )
         self._adaptor = StreamAdaptor(self._spark, context.log, context.names, given)
