@@ -17,6 +17,7 @@ import pyarrow as pa
 
 import penstock
 from benchmarks.harness import Row, check
+from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 COMMAND = "python -m benchmarks query_sets"
 ADDED_TARGET, BYTES_TARGET, P50_TARGET, P99_TARGET = 500_000.0, 100.0, 20.0, 50.0
-MEMBERS, POSTS, STEP_TUPLES, STEPS, WARM_STEPS = 1_000_000, 200_000, 13_348, 200, 12
+MEMBERS, POSTS, STEP_TUPLES, STEPS, WARM_STEPS, COMPARED_STEPS = 1_000_000, 200_000, 13_348, 200, 12, 40
+_NEVER = 2**64 - 1
 _STREAM, _POSTED = "http://example.org/posts", "http://example.org/posted"
 _TEXT = (
     "REGISTER {} posts (?user) AS SELECT ?post FROM STREAM <http://example.org/posts> [RANGE 1s STEP 100ms]"
@@ -40,8 +42,17 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
         with penstock.Engine() as engine:
             loop = _Loop(engine, operator, members)
             if operator == "QUERY":
-                yield from loop.additions()
+                yield loop.additions()
             times = loop.play(WARM_STEPS, steps)
+            if operator == "QUERY":
+                yield loop.memory()
+            yield Row(
+                f"Query set, {members:,} members, {what}, evaluation with index to without",
+                loop.indexed_to_plain(WARM_STEPS + steps, COMPARED_STEPS),
+                "x",
+                COMMAND,
+                clock="cpu",
+            )
             label = f"{members:,} members, {what}, batch closed to Arrow table"
             for name, target, share in (("p50", P50_TARGET, 50), ("p99", P99_TARGET, 99)):
                 yield Row(
@@ -73,10 +84,10 @@ class _Loop:
         self.seconds = time.perf_counter() - began
         self._recent: list[tuple[Any, Any]] = []
 
-    def additions(self) -> Iterator[Row]:
-        """Yield rows for the rate of additions, and for the memory of members."""
+    def additions(self) -> Row:
+        """Return the rate of additions."""
         count = len(self._set)
-        yield Row(
+        return Row(
             f"Query set, {count:,} members added from Arrow",
             count / self.seconds,
             "members/s",
@@ -85,7 +96,11 @@ class _Loop:
             lower_is_better=False,
             clock="wall",
         )
-        yield Row(
+
+    def memory(self) -> Row:
+        """Return the memory of members, after the executions that build indexes."""
+        count = len(self._set)
+        return Row(
             f"Query set, memory of {count:,} members without their terms",
             self._bytes() / count,
             "bytes/member",
@@ -107,6 +122,21 @@ class _Loop:
                 times.append(time.perf_counter() - began)
         self._check(tables[-1])
         return times
+
+    def indexed_to_plain(self, first: int, steps: int) -> float:
+        """Return the ratio of the processor times of an instant with the index of the parameters, and without it."""
+        times: tuple[list[float], list[float]] = [], []
+        usual = native.index_seeds_from(_NEVER)
+        for step in range(first, first + steps):
+            indexed = step % 2
+            native.index_seeds_from(usual if indexed else _NEVER)
+            self._push(step)
+            began = time.thread_time()
+            self._engine.advance(_STREAM, (step + 1) * 100)
+            times[indexed].append(time.thread_time() - began)
+            self._set.poll()
+        native.index_seeds_from(usual)
+        return float(np.median(times[1]) / np.median(times[0]))
 
     def _push(self, step: int) -> None:
         at = np.sort(self._rng.integers(step * 100 + 1, step * 100 + 100, STEP_TUPLES))
@@ -132,10 +162,11 @@ class _Loop:
         return ids
 
     def _bytes(self) -> int:
-        """Return the size of all columns of members, and of the index of keys. A column that is both a parameter and a
-        key is one array.
+        """Return the size of all columns of members, of the index of keys, and of the indexed parameters. A column that
+        is both a parameter and a key is one array.
         """
         member = self._set._member
         columns = [cohort.columns for cohort in member.set_group.set_cohorts()]
         arrays = {id(ids): ids for each in columns for ids in (each.numbers, *each.parameters, *each.keys)}
-        return member.index.bytes() + sum(ids.nbytes for ids in arrays.values())
+        seeds = sum(cohort.members.parameters.bytes for cohort in member.set_group.set_cohorts())
+        return member.index.bytes() + seeds + sum(ids.nbytes for ids in arrays.values())

@@ -7,6 +7,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -17,11 +18,13 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "arrays.hpp"
 #include "exec/executor.hpp"
 #include "exec/forking.hpp"
+#include "exec/indexed_seed.hpp"
 #include "exec/maintenance.hpp"
 #include "exec/rows.hpp"
 #include "spec.hpp"
@@ -86,11 +89,8 @@ std::int64_t thread_nanos() {
     return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-Table seed_table(const Plan& plan, const std::vector<IdsIn>& seed, std::size_t rows) {
-    if (seed.size() != plan.seed().size())
-        throw nb::value_error("the seed needs a column for each of the plan's seed slots");
+Table seed_table(const std::vector<IdsIn>& seed, std::size_t rows) {
     Table table;
-    table.slots = plan.seed();
     table.rows = seed.empty() ? rows : seed[0].size();
     for (const IdsIn& column : seed) {
         if (column.size() != table.rows) throw nb::value_error("the seed's columns differ in length");
@@ -100,16 +100,26 @@ Table seed_table(const Plan& plan, const std::vector<IdsIn>& seed, std::size_t r
 }
 
 std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Dictionary& dictionary,
-                                const std::vector<const Source*>& sources, const std::vector<IdsIn>& seed,
-                                std::size_t seed_rows, std::int64_t now_ms,
-                                const std::vector<std::pair<std::int64_t, std::int64_t>>& windows, double timeout_s,
-                                std::size_t memory_bytes, std::uint64_t random_seed, nb::object foreign,
-                                TimestampedProfile* profile, bool cpu_time, exec::Forker* forker,
+                                const std::vector<const Source*>& sources,
+                                const std::variant<exec::IndexedSeed*, std::vector<IdsIn>>& seed, std::size_t seed_rows,
+                                std::int64_t now_ms, const std::vector<std::pair<std::int64_t, std::int64_t>>& windows,
+                                double timeout_s, std::size_t memory_bytes, std::uint64_t random_seed,
+                                nb::object foreign, TimestampedProfile* profile, bool cpu_time, exec::Forker* forker,
                                 const std::vector<TermId>& absent, std::uint64_t since,
                                 std::shared_ptr<exec::MaintenanceTotals> totals) {
     auto result = std::make_unique<Result>(dictionary);
     for (const TermId id : absent) result->terms.pin(id);
-    Table parameters = seed_table(plan, seed, seed_rows);
+    exec::IndexedSeed* indexed = nullptr;
+    Table parameters;
+    if (const auto* given = std::get_if<exec::IndexedSeed*>(&seed)) {
+        indexed = *given;
+        indexed->begin_run(plan.seed());
+    } else {
+        parameters = seed_table(std::get<std::vector<IdsIn>>(seed), seed_rows);
+        if (parameters.columns.size() != plan.seed().size())
+            throw nb::value_error("the seed needs a column for each of the plan's seed slots");
+        parameters.slots = plan.seed();
+    }
     std::vector<std::int64_t> starts, ends;
     for (auto [start, end] : windows) {
         starts.push_back(start);
@@ -120,8 +130,15 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
     if (!foreign.is_none()) context.foreign = foreign_function(std::move(foreign), budget);
     const bool timed = profile != nullptr && profile->timed;
     result->change.from = since;
-    RunInput input{&parameters, sources, &store.labels(), &context,
-                   profile,     forker,  &result->change, std::move(totals)};
+    RunInput input{indexed != nullptr ? &indexed->table() : &parameters,
+                   sources,
+                   &store.labels(),
+                   &context,
+                   profile,
+                   forker,
+                   &result->change,
+                   std::move(totals),
+                   indexed};
     {
         Unlocked released;
         const std::int64_t cpu_began = cpu_time ? thread_nanos() : 0;
@@ -326,6 +343,18 @@ void bind_exec(nb::module_& m) {
     nb::class_<PythonForker, exec::Forker>(m, "Forker", "Steps of a plan that `run` takes to the nodes.",
                                            nb::type_slots(kTraversed<PythonForker, held_by>))
         .def(nb::init<std::vector<std::uint32_t>, nb::object>(), "owners"_a, "run"_a);
+
+    nb::class_<exec::IndexedSeed>(m, "Seed", "Parameters of many runs, with indexes.")
+        .def(
+            "__init__",
+            [](exec::IndexedSeed* self, const std::vector<IdsIn>& columns) {
+                new (self) exec::IndexedSeed(seed_table(columns, 1));
+            },
+            "columns"_a)
+        .def_prop_ro("bytes", &exec::IndexedSeed::bytes, "Size of the columns and indexes.");
+    m.def(
+        "index_seeds_from", [](std::uint64_t rows) { return exec::IndexedSeed::from.exchange(rows); }, "rows"_a,
+        "Sets for the process the number of rows from which seeds are indexed; returns the last one.");
 
     m.def("execute", &execute, "plan"_a, "store"_a, "dictionary"_a, "sources"_a, "seed"_a = nb::list(), nb::kw_only(),
           "seed_rows"_a = 1, "now_ms"_a = 0, "windows"_a = nb::list(), "timeout_s"_a = 0.0, "memory_bytes"_a = 0,

@@ -77,13 +77,15 @@ protected:
     Nodes n;
     std::size_t memory_limit = 0;
 
-    Table run_table(const Plan& plan, const Table& seed, Profile* profile = nullptr) {
+    Table run_table(const Plan& plan, const Table& seed, Profile* profile = nullptr,
+                    exec::IndexedSeed* indexed = nullptr) {
         LocalTerms terms(dictionary);
         Budget budget(30.0, memory_limit);
         ExprContext context{terms, budget, 0, {}, {}, 0, {}, {}, {}};
         std::vector<const Source*> sources{&graph};
         for (const MemorySource& window : windows) sources.push_back(&window);
         RunInput input{&seed, sources, &labels, &context, profile};
+        input.indexed_seed = indexed;
         return *plan.run(input);
     }
     /// Rows in the order of the answer.

@@ -402,6 +402,7 @@ std::size_t cases() {
 
 TEST(RandomPlan, agrees_with_the_row_at_a_time_evaluator) {
     std::size_t nonempty = 0;
+    exec::IndexedSeed::from = 0;
     for (std::size_t number = first_case(); number <= cases(); ++number) {
         struct Case : RandomPlans {
             void TestBody() override {}
@@ -421,6 +422,13 @@ TEST(RandomPlan, agrees_with_the_row_at_a_time_evaluator) {
         for (int again = 0; again < 2; ++again) {
             Solutions found = Case::comparable(Case::solutions(one.run_table(plan, seed)), generator.row_slots());
             ASSERT_EQ(found, expected) << "case " << number << (again ? ", second run: " : ": ") << show(spec);
+        }
+        if (with_seed) {
+            exec::IndexedSeed indexed(seed);
+            indexed.begin_run(plan.seed());
+            Table rows = one.run_table(plan, indexed.table(), nullptr, &indexed);
+            ASSERT_EQ(Case::comparable(Case::solutions(rows), generator.row_slots()), expected)
+                << "case " << number << ", indexed: " << show(spec);
         }
         nonempty += !expected.empty();
     }

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import penstock
 from penstock import Solutions
+from penstock.core import _native as native
 
 S300 = "FROM STREAM <urn:s> [RANGE 300ms STEP 100ms]"
 BODIES = {
@@ -217,16 +218,24 @@ class System:
         assert all((key in self.set) == (key in self.members) for key in range(5))
 
 
+@pytest.fixture(params=[0, 1 << 62], ids=["indexed", "plain"], autouse=True)
+def indexes(request):
+    """Runs tests with and without indexes of the members' parameters."""
+    usual = native.index_seeds_from(request.param)
+    yield
+    native.index_seeds_from(usual)
+
+
 @pytest.mark.parametrize(("body", "operator"), CASES)
 @given(st.sampled_from(["every", "nonempty"]), st.lists(operations, min_size=4, max_size=16))
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_set_equals_the_same_queries_registered_singly(body, operator, report, done):
     play(body, operator, report, done)
 
 
 @pytest.mark.parametrize("body", BODIES)
 @given(st.lists(operations, min_size=4, max_size=16))
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_report_of_changes_is_the_difference_of_the_answers(body, done):
     play(body, "QUERY", "change", done)
 

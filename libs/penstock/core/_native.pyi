@@ -406,12 +406,23 @@ class Result:
     def offsets(self, slot: int, members: int) -> NDArray[np.int64]: ...  # rows must be sorted by `slot`; see sort_by
     def sort_by(self, slot: int) -> None: ...  # stable counting sort by member number (ids of seed column 0)
 
+class Seed:
+    """Parameters for many runs of a plan, one run at a time. The native module copies the columns, and indexes the rows
+    of large seeds by the values of a column (ADR 85).
+    """
+    def __init__(self, columns: Sequence[Ids]) -> None: ...
+    @property
+    def bytes(self) -> int: ...  # of the columns and indexes
+
+def index_seeds_from(rows: int) -> int: ...  # of the process: number of rows from which seeds are indexed; 0: always,
+                                             # from the first run on. Returns the previous value
+
 def execute(
     plan: Plan,
     store: Labelled,
     dictionary: Dictionary,
     sources: Sequence[Source],
-    seed: Sequence[Ids] = (),
+    seed: Seed | Sequence[Ids] = (),
     *,
     seed_rows: int = 1,
     now_ms: int = 0,

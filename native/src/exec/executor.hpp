@@ -9,6 +9,7 @@
 
 #include "exec/budget.hpp"
 #include "exec/forking.hpp"
+#include "exec/indexed_seed.hpp"
 #include "exec/maintenance.hpp"
 #include "exec/table.hpp"
 #include "expr/expression.hpp"
@@ -52,6 +53,7 @@ struct RunInput {
     exec::Forker* forker = nullptr;                             // not null if steps can run on nodes
     AnswerChange* change = nullptr;                             // not null if the change suffices
     std::shared_ptr<exec::MaintenanceTotals> totals = nullptr;  // null: not counted
+    exec::IndexedSeed* indexed_seed = nullptr;                  // not null if it has `seed`
 };
 
 /// A compiled plan: immutable and thread-safe.

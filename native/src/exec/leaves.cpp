@@ -4,20 +4,11 @@
 
 #include "exec/collected.hpp"
 #include "exec/compiler.hpp"
+#include "exec/seed.hpp"
 
 namespace penstock::exec {
 
 namespace {
-
-/// The plan's parameter table.
-class Seed final : public Operator {
-public:
-    explicit Seed(const Schema& schema) { schema_ = schema; }
-
-private:
-    void produce(Run& run, Sink& out) override { push_all(run.seed, buffer_, run, out); }
-    Table buffer_;
-};
 
 /// The rows of the enclosing operator, numbered.
 class Outer final : public Operator {

@@ -37,6 +37,8 @@ struct Schema {
     void shape(Table& table) const;
 };
 
+class IndexedSeed;
+
 class Sink {
 public:
     /// Accepts at most kMorsel rows. May swap the columns' vectors for others, but must not change slots or the number
@@ -78,6 +80,7 @@ struct Run {
     Forker* forker;                        // nullptr: all steps run locally
     std::uint64_t number;                  // of this run; identifies data that is valid until its end
     std::vector<std::uint64_t>& produced;  // rows by profile index
+    IndexedSeed* indexed_seed = nullptr;   // has `seed`; null: it has no indexes
     LookupMemo* lookup_memo = nullptr;     // records the look-ups; null = not recorded
     MaintenanceReport* report = nullptr;   // null: not wanted
 

@@ -91,6 +91,7 @@ Answer Program::run(const RunInput& input) {
     Run run(*input.seed, input.sources, *input.labels, *input.expressions, profiler ? &*profiler : nullptr,
             input.forker, ++runs_, produced);
     if (record) run.lookup_memo = &lookup_memo_;
+    run.indexed_seed = input.indexed_seed;
     report_.figures.clear();
     report_.totals = input.totals;
     run.report = &report_;

@@ -1,8 +1,11 @@
 // Triple patterns: each input row is extended by its matches. The access path follows from which ends are bound:
 // expansion from the bound end, a test where both are, an index scan where neither is (Wukong §5).
+#include "exec/charge.hpp"
 #include "exec/compiler.hpp"
+#include "exec/indexed_seed.hpp"
 #include "exec/lookup.hpp"
 #include "exec/pattern.hpp"
+#include "exec/seed.hpp"
 
 namespace penstock::exec {
 
@@ -12,7 +15,9 @@ class Scan final : public PatternOperator {
 public:
     Scan(OperatorPtr in, const TermRef& s, const TermRef& p, const TermRef& o, int graph_slot, const Spec& dataset,
          const std::vector<Slot>* keep)
-        : PatternOperator(std::move(in), s, &p, o, graph_slot, keep), dataset_(dataset, graph_slot >= 0) {}
+        : PatternOperator(std::move(in), s, &p, o, graph_slot, keep),
+          seed_(dynamic_cast<Seed*>(in_.get())),
+          dataset_(dataset, graph_slot >= 0) {}
 
 private:
     using Rows = std::span<const std::uint32_t>;
@@ -22,8 +27,30 @@ private:
         if (p_.constant == 0 || g_.column >= 0) return;
         fixed_.resolve(*run_, dataset_, p_.constant);
         if (run_->lookup_memo != nullptr && !fixed_.settled()) run_->lookup_memo->abandon();
+        if (seed_ != nullptr && run_->indexed_seed != nullptr && run_->forker == nullptr) restrict_seed();
     }
-    void finish() override { lookup_.release(*run_); }
+    void finish() override {
+        lookup_.release(*run_);
+        charge_.release(run_->budget());
+    }
+
+    /// If the seed has many more rows than the pattern has edges: only rows whose value is a vertex of an edge are
+    /// needed, because all others have no match.
+    void restrict_seed() {
+        const End& end = bound_end();
+        if (end.column < 0) return;
+        std::uint64_t edges = 0;
+        for (const EdgeSet& set : fixed_.sets()) edges += set.source->edge_count(set.label);
+        if (!run_->indexed_seed->pays(edges)) return;
+        vertices_.clear();
+        for (const EdgeSet& set : fixed_.sets())
+            set.source->vertices(set.label, &end == &s_ ? Dir::Out : Dir::In, vertices_);
+        run_->work(vertices_.size());
+        run_->indexed_seed->rows_with(static_cast<std::size_t>(end.column), vertices_, seed_rows_);
+        charge_.set(run_->budget(),
+                    vertices_.capacity() * sizeof(TermId) + seed_rows_.capacity() * sizeof(std::uint32_t));
+        seed_->restrict_to(seed_rows_);
+    }
 
     bool consume(Table& rows) override {
         run_->work(rows.rows);
@@ -141,6 +168,7 @@ private:
         return buffer;
     }
 
+    Seed* seed_;  // the input, if it is the seed
     // Members that a small run with a fixed predicate reads come first.
     FixedEdges fixed_;
     Matches matches_;
@@ -150,7 +178,9 @@ private:
     std::vector<EdgeSet> sets_;
     std::vector<std::uint32_t> found_keys_, found_rows_;
     std::vector<std::uint8_t> found_;
-    Column keys_, subjects_, objects_;
+    Column keys_, subjects_, objects_, vertices_;
+    std::vector<std::uint32_t> seed_rows_;
+    Charge charge_;  // of the last two
 };
 
 }  // namespace

@@ -73,6 +73,30 @@ def test_a_seed_runs_all_members_at_once(state_machine: StateMachine) -> None:
     assert result.offsets(0, 3).tolist() == [0, 3, 3, 5]
 
 
+def test_an_indexed_seed_gives_the_same_rows_and_looks_up_fewer(state_machine: StateMachine) -> None:
+    members = np.arange(20_000, dtype=np.uint64)
+    people = np.array([state_machine.dictionary.intern(1, f"urn:test:{i // 2}") for i in range(20_000)], np.uint64)
+    people[[7, 19_000, 19_999]] = state_machine.a, state_machine.a, state_machine.b
+    spec = {"slots": 4, "seed": [0, 1], "root": state_machine.scan({"var": 1}, {"var": 2}), "subplans": []}
+    plan, seed = native.Plan(spec), native.Seed([members, people])
+    found, pushed = [], []
+    for given in ([members, people], seed, seed, seed):
+        profile = native.Profile()
+        view = state_machine.store.view()
+        result = native.execute(plan, state_machine.store, state_machine.dictionary, [view], given, profile=profile)
+        result.sort_by(0)
+        found.append([result.column(i).tolist() for i in range(3)])
+        pushed.append(dict(profile.rows())[1])
+    assert pushed == [20_000, 20_000, 3, 3]  # a first run does not build the index
+    assert found[0][0] == [7, 7, 19_000, 19_000, 19_999]
+    assert found == [found[0]] * 4
+    assert seed.bytes > 2 * people.nbytes
+    with pytest.raises(ValueError, match="length"):
+        native.Seed([members, people[1:]])
+    with pytest.raises(PenstockError, match="seed slots"):
+        state_machine.run(state_machine.scan({"var": 1}, {"var": 2}), [0, 1], seed=native.Seed([members]))
+
+
 def test_columns_outlive_their_result(state_machine: StateMachine) -> None:
     column = state_machine.run(state_machine.scan({"id": state_machine.a}, {"var": 1})).column(0)
     gc.collect()

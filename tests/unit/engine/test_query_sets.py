@@ -383,6 +383,25 @@ def test_tables_are_added_in_chunks(bench, monkeypatch):
     assert alerts.remove(names[3:]) == 20
 
 
+def test_a_large_set_looks_up_only_members_that_the_window_contains(bench):
+    names = [f"urn:{i}" for i in range(9_000)]
+    rows = [{"id": i, "user": name} for i, name in enumerate([*names, "urn:1", "urn:1"])]
+    alerts = registered(bench, rows, text=WATCH, key="id")
+    push(bench, 50, ("1", 4), ("8999", 5), ("x", 6))
+    bench.advance("s", 300)
+    assert [sorted(cells(step.to_arrow())) for step in alerts.poll()] == [
+        [(1, "4"), (8_999, "5"), (9_000, "4"), (9_001, "4")]
+    ] * 3
+    assert "seed parameters  (est. 1 rows, actual 4 rows" in bench.engine.explain(alerts)
+    alerts.remove([1, 9_001])
+    alerts.add([{"id": 10_000, "user": "urn:1"}])
+    push(bench, 350, ("1", 7))
+    bench.advance("s", 600)
+    # the new member does not see the earlier tuple
+    expected = [(8_999, "5"), (9_000, "4"), (9_000, "7"), (10_000, "7")]
+    assert sorted(cells(alerts.poll()[-1].to_arrow())) == expected
+
+
 # ---- limits
 def test_limits(make_bench):
     bench = make_bench(limits=penstock.Limits(max_members=3, max_unpolled=2))

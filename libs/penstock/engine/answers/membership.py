@@ -10,6 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from penstock.core import _native as native
     from penstock.core._native import Ids
 
 
@@ -46,6 +47,11 @@ class Membership:
         parameters = parameters.reshape(len(self.all), -1)
         numbers = np.arange(1, len(self.all) + 1, dtype=np.uint64)
         return (numbers, *(np.ascontiguousarray(column) for column in parameters.T))
+
+    @property
+    def parameters(self) -> native.Seed | tuple[Ids, ...]:
+        """The seed table in the form for `native.execute` that suits these members."""
+        return self.seed
 
     def __len__(self) -> int:
         return len(self.all)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.core import _native as native
 from penstock.engine.answers.membership import Membership
 
 if TYPE_CHECKING:
@@ -111,6 +112,11 @@ class SetMembership(Membership):
     def seed(self) -> tuple[Ids, ...]:
         """The plan's seed table: the members' numbers, and one column per parameter of the template."""
         return (self.columns.numbers, *(self.columns.parameters[i] for i in self._occurrences))
+
+    @cached_property
+    def parameters(self) -> native.Seed:
+        """The seed table with indexes, for all executions until members are added or removed."""
+        return native.Seed(self.seed)
 
     def __len__(self) -> int:
         return len(self.columns)

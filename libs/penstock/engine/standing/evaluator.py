@@ -73,7 +73,7 @@ class Evaluator:
         last.begin(time)
         since = self._known_answer(cohort)
         run = Execution(self._core, plan, sources, lambda: self._sources(cohort, time), time, bounds, last, since)
-        rows, errors = run.members(cohort.members.seed)
+        rows, errors = run.members(cohort.members.seed, cohort.members.parameters)
         if query.changes and query.form is Form.ASK and isinstance(rows, Rows):
             rows = Rows(np.unique(rows.member), (), rows.decoder)
         cohort.executions += 1

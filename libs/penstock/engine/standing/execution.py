@@ -61,14 +61,18 @@ class Execution:
         self._since = since
         self.answer_id = 0  # identifies the answer of this execution; 0: its changes cannot be found later
 
-    def members(self, seed: tuple[Ids, ...]) -> tuple[Rows | Changes | Product, dict[int, PenstockError]]:
-        """Execute the plan for the members of a seed. Returns the rows of the members that succeed, and the errors of
+    def members(
+        self, seed: tuple[Ids, ...], parameters: native.Seed | tuple[Ids, ...] | None = None
+    ) -> tuple[Rows | Changes | Product, dict[int, PenstockError]]:
+        """Execute the plan for the members of a seed. `parameters`: the seed in another form (see `Membership`), or
+        None. Returns the rows of the members that succeed, and the errors of
         the others by member number.
 
         UnavailableError if the dictionary or the stored graph cannot be read now; retry the evaluation.
         """
+        given = seed if parameters is None else parameters
         try:
-            return self._product(seed) if self._plan.factors else self._execute(seed), {}
+            return self._product(seed, given) if self._plan.factors else self._execute(seed, given), {}
         except LimitError as error:
             return self._split(seed, error)
         except MemoryError as error:
@@ -81,7 +85,7 @@ class Execution:
                 return self._failed(seed, error)
             self._retries += 1
             self._sources = self._reopen()
-            return self.members(seed)
+            return self.members(seed, parameters)
         except UnavailableError:
             raise  # the caller waits for the dictionary or the stored graph
         except Exception as error:  # noqa: BLE001 - the evaluation fails, and the engine continues
@@ -113,7 +117,7 @@ class Execution:
         empty = np.empty(0, np.uint64)
         return Rows(empty, tuple(empty for _ in self._plan.physical.outputs), None)
 
-    def _product(self, seed: tuple[Ids, ...]) -> Product:
+    def _product(self, seed: tuple[Ids, ...], parameters: native.Seed | tuple[Ids, ...]) -> Product:
         """Execute the plan of each factor over the same sources. The rows of an answer are the cross product of the
         factors' rows.
 
@@ -124,7 +128,7 @@ class Execution:
         profiles = self._profiles()
         for plan, profile in zip(self._plan.factors, profiles, strict=True):
             spent_s = sum(result.nanos for result in results) / 1e9
-            results.append(self._result(plan, seed, profile, spent_s))
+            results.append(self._result(plan, seed, parameters, profile, spent_s))
         slots = [[slot for slot in result.slots if slot != physical.member] for result in results]
         parts = tuple(self._rows(result, held).published() for result, held in zip(results, slots, strict=True))
         place = {slot: (i, held.index(slot)) for i, held in enumerate(slots) for slot in held}
@@ -135,9 +139,9 @@ class Execution:
         self._record(profiles, len(found))
         return found
 
-    def _execute(self, seed: tuple[Ids, ...]) -> Rows | Changes:
+    def _execute(self, seed: tuple[Ids, ...], parameters: native.Seed | tuple[Ids, ...]) -> Rows | Changes:
         profiles = self._profiles()
-        result = self._result(self._plan.native, seed, profiles[0])
+        result = self._result(self._plan.native, seed, parameters, profiles[0])
         self._record(profiles, None)
         self.answer_id = result.id
         if result.added is not None:
@@ -181,7 +185,12 @@ class Execution:
         return Rows(result.column(positions[member]), columns, result.local)
 
     def _result(
-        self, plan: native.Plan, seed: tuple[Ids, ...], profile: native.Profile, spent_s: float = 0.0
+        self,
+        plan: native.Plan,
+        seed: tuple[Ids, ...],
+        parameters: native.Seed | tuple[Ids, ...],
+        profile: native.Profile,
+        spent_s: float = 0.0,
     ) -> native.Result:
         """Execute a plan. `spent_s`: how much of the time limit, in s, earlier factors have used."""
         limits, physical = self._core.limits, self._plan.physical
@@ -193,7 +202,7 @@ class Execution:
             self._core.store.labels,
             self._core.dictionary,
             self._sources,
-            seed,
+            parameters,
             seed_rows=len(seed[0]),
             now_ms=self._time,
             windows=self._windows,
