@@ -187,15 +187,18 @@ class Coordinator:
         base: str | None = None,
         topic: str | None = None,
         max_catch_up: int | None = None,
+        *,
+        changes: bool = False,
     ) -> QueryRegistration:
         """Register a standing query. An identical registration has no effect. QueryError, with line and column, if the
         text is invalid.
 
         NotYetError if adaptors still discard predicates that the query reads: the coordinator has extended the
         predicate filter; retry. `max_catch_up`: maximum number of instants that one advance of a stream may make due;
-        if there are more, the query skips them. None: the coordinator's default.
+        if there are more, the query skips them. None: the coordinator's default. `changes`: the evaluations have added
+        and removed rows.
         """
-        return self._do(lambda active: active.queries.register(name, text, base, topic, max_catch_up))
+        return self._do(lambda active: active.queries.register(name, text, base, topic, max_catch_up, changes=changes))
 
     def stop(self, name: str) -> bool:
         """Stop a query. Returns False if there is no query of that name."""

@@ -38,6 +38,7 @@ class QueryCommands:
         topic: str | None,
         max_catch_up: int | None = None,
         *,
+        changes: bool = False,
         replace: bool = False,
     ) -> QueryRegistration:
         """Register a query. `replace`: the query replaces a registered query of the same name.
@@ -50,13 +51,13 @@ class QueryCommands:
         check_size("a query's name", name, MAX_NAME_BYTES, "MAX_NAME_BYTES")
         check_size("a query's base", base or "", MAX_NAME_BYTES, "MAX_NAME_BYTES")
         check_size("a query's text", text, MAX_REQUEST_BYTES, "MAX_REQUEST_BYTES")
-        stands = self._registrar.stands(name, text, base, topic, max_catch_up)
+        stands = self._registrar.stands(name, text, base, topic, max_catch_up, changes=changes)
         if topic is not None and not stands:
             self._topics.check_results(topic)
         parsed = None if stands else self._registrar.parse(text, base)
         not_before_ms = None if parsed is None else self._filters.await_adaptors(parsed.statement)
         verb = self._registrar.replace if replace else self._registrar.register
-        change = verb(name, text, base, topic, not_before_ms, max_catch_up, parsed=parsed)
+        change = verb(name, text, base, topic, not_before_ms, max_catch_up, changes=changes, parsed=parsed)
         if topic is not None:
             self._writer.create([Topic(topic)])
         self._writer.commit_change(change)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -176,19 +177,21 @@ class Registrar:
         not_before_ms: int | None = None,
         max_catch_up: int | None = None,
         *,
+        changes: bool = False,
         parsed: Parsed | None = None,
     ) -> Change:
         """Register a query. The change is empty if the query is already registered identically. QueryError if it is
         invalid.
 
         `parsed`: the result of `parse` for this text, if available. `not_before_ms`: a time that the registration point
-        must not precede.
+        must not precede. `changes`: the evaluations have added and removed rows.
         """
-        if self.stands(name, text, base, topic, max_catch_up):
+        if self.stands(name, text, base, topic, max_catch_up, changes=changes):
             return Change()
         parsed = parsed or self.parse(text, base)
         with planning(self._runtime.core.limits, text, budget=parsed.budget):
-            return self._register(name, parsed.statement, base, topic, not_before_ms, max_catch_up)
+            statement = parsed.statement
+            return self._register(name, statement, base, topic, not_before_ms, max_catch_up, changes=changes)
 
     def _register(
         self,
@@ -198,10 +201,12 @@ class Registrar:
         topic: str | None,
         not_before_ms: int | None,
         max_catch_up: int | None,
+        *,
+        changes: bool,
     ) -> Change:
         self._check_derived(statement)
         max_catch_up = self._max_catch_up if max_catch_up is None else max_catch_up
-        member = self._runtime.registry.register(statement, name, base, max_catch_up)
+        member = self._runtime.registry.register(statement, name, base, max_catch_up, changes=changes)
         change = self._publish(member)
         number = self._number()
         group = self._groups.setdefault(member.group, number)
@@ -221,6 +226,7 @@ class Registrar:
             steps=() if grid is None else grid.steps,
             starting_at_ms=grid.t0 if grid is not None and grid.bounded else None,
             max_catch_up=max_catch_up,
+            changes=changes,
         )
         self.queries[name], self.reads[name] = record, predicates_read(statement)
         change.add(Change([record], {f"query:{name}": record}))
@@ -253,20 +259,24 @@ class Registrar:
         not_before_ms: int | None = None,
         max_catch_up: int | None = None,
         *,
+        changes: bool = False,
         parsed: Parsed | None = None,
     ) -> Change:
         """Replace the query of that name, or register it if there is none. If the new query is invalid, the old one
         remains registered. QueryError also if the old query publishes a stream.
         """
         known, before = self.queries.get(name), self.commands
-        if known is None or self.stands(name, text, base, topic, max_catch_up):
-            return self.register(name, text, base, topic, not_before_ms, max_catch_up, parsed=parsed)
+        register = partial(
+            self.register, name, text, base, topic, not_before_ms, max_catch_up, changes=changes, parsed=parsed
+        )
+        if known is None or self.stands(name, text, base, topic, max_catch_up, changes=changes):
+            return register()
         if known.publishes is not None:
             message = f"query {name} publishes a stream and cannot be replaced: stop it first"
             raise QueryError(message, 1, 1, name, text)
         change = self.stop(name)
         try:
-            change.add(self.register(name, text, base, topic, not_before_ms, max_catch_up, parsed=parsed))
+            change.add(register())
         except PenstockError:
             self.commands = before
             self.restore(known)
@@ -292,13 +302,20 @@ class Registrar:
         return Change([QueryStop(self._number(), name)], {f"query:{name}": None, **compacted}, [stopped])
 
     def stands(
-        self, name: str, text: str, base: str | None, topic: str | None, max_catch_up: int | None = None
+        self,
+        name: str,
+        text: str,
+        base: str | None,
+        topic: str | None,
+        max_catch_up: int | None = None,
+        *,
+        changes: bool = False,
     ) -> bool:
-        """Return whether a query of that name is registered with the same text, base, topic and `max_catch_up`.
-        `max_catch_up` None: its value does not matter.
+        """Return whether a query of that name is registered with the same text, base, topic, `max_catch_up` and
+        `changes`. `max_catch_up` None: its value does not matter.
         """
         known = self.queries.get(name)
-        if known is None or (known.text, known.base, known.topic) != (text, base, topic):
+        if known is None or (known.text, known.base, known.topic, known.changes) != (text, base, topic, changes):
             return False
         return max_catch_up in (None, known.max_catch_up)
 
@@ -327,7 +344,8 @@ class Registrar:
             return
         statement = parse(record.text, record.base, limits=self._runtime.core.limits, accepted=True)
         register = self._runtime.registry.register
-        member = register(statement, record.name, record.base, record.max_catch_up, stands=True)
+        most, changes = record.max_catch_up, record.changes
+        member = register(statement, record.name, record.base, most, changes=changes, stands=True)
         self._groups[member.group] = record.group
         self.queries[record.name], self.reads[record.name] = record, predicates_read(statement)
 

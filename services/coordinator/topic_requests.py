@@ -4,7 +4,7 @@ HTTP.
 | topic | key | value | headers |
 | --- | --- | --- | --- |
 | streams | the stream's name | JSON: `iri` and settings; none: drop the stream | |
-| queries | the query's name | the query's text; none: stop the query | `base`, `topic`, `max_catch_up` |
+| queries | the query's name | the query's text; none: stop the query | `base`, `topic`, `max_catch_up`, `changes` |
 
 A record with another text replaces the registered query of the same name. Clients therefore need no record that stops
 the old query first; compaction could remove such a record.
@@ -187,15 +187,18 @@ def _register(active: Active, name: str, message: Message) -> None:
         return
     headers = {key.lower(): _text(f"header {key!r}", value) for key, value in message.headers}
     text = _text("the query", message.value)
-    refuse_changes(headers.get("changes"))
-    most = catch_up_of(headers.get("max_catch_up"))
-    active.queries.register(name, text, headers.get("base"), headers.get("topic"), most, replace=True)
+    most, changes = catch_up_of(headers.get("max_catch_up")), changes_of(headers.get("changes"))
+    base, topic = headers.get("base"), headers.get("topic")
+    active.queries.register(name, text, base, topic, most, changes=changes, replace=True)
 
 
-def refuse_changes(text: str | None) -> None:
-    """DataError if a registration requests `changes`, which only embedded engines support."""
-    if text not in (None, "false"):
-        raise DataError("a cluster does not report added and removed rows: register the query without `changes`")
+def changes_of(text: str | None) -> bool:
+    """Return the option `changes` of a registration from its text; None is false. DataError if it is another text than
+    `true` or `false`.
+    """
+    if text not in (None, "true", "false"):
+        raise DataError(f"changes must be true or false, not {text[:40]!r}")
+    return text == "true"
 
 
 def catch_up_of(text: str | None) -> int | None:

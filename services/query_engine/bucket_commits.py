@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from penstock.log import FencedError, RecordRefusedError, TransientError, UnknownTopicError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
 
-    from penstock.log import Log, Record
+    from penstock.log import Log
     from penstock.log.clock import Clock
     from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.replication.progress_log import BucketState
     from penstock.replication.replica import EngineReplica
     from penstock.services.query_engine.buckets import Bucket, BucketSet
     from penstock.services.query_engine.commit_metrics import CommitMetrics
@@ -59,10 +60,9 @@ class BucketCommits:
             if not bucket.enrolled or not (bucket.unwritten or bucket.outdated(self._sinks)):
                 continue
             bucket.publish(self._topics, replica.runtime.core.dictionary, replica.terms.service, self._sinks)
-            progress = bucket.progress(replica.runtime, replica.history.step)
-            records = bucket.progress_writer.records(progress, bucket.fired)
             try:
-                if not self._write(bucket, records):
+                progress = self._write(bucket)
+                if progress is None:
                     self._buckets.release(number)  # uncommitted instants are evaluated again after the next opening
                     continue
             except FencedError:
@@ -82,26 +82,31 @@ class BucketCommits:
         except TransientError:
             return
 
-    def _write(self, bucket: Bucket, progress: Sequence[Record]) -> bool:
-        """Commit the pending records of a bucket. If a results topic refuses records, replaces them by error records
-        and tries again. Returns False if a refusal has made the writer unusable.
+    def _write(self, bucket: Bucket) -> BucketState | None:
+        """Commit the pending records of a bucket with its progress, and return the progress. If a results topic refuses
+        records, replaces them by error records and tries again. Returns None if a refusal has made the writer unusable.
         """
+        replica = self._replica
+        progress = bucket.progress(replica.runtime, replica.history.step)
         while True:
             bucket.report_errors(self._topics.names, self._sinks)
             try:
-                bucket.writer.commit([*bucket.pending, *progress])
+                bucket.writer.commit([*bucket.pending, *bucket.progress_writer.records(progress, bucket.fired)])
             except RecordRefusedError as error:
                 blamed = self._sinks.refuse(error, bucket.pending)
                 if not blamed and not self._passes(error):
                     raise
                 _log.warning("results are refused: %s", error)
                 if error.over:
-                    return False
+                    return None
                 if not blamed:
                     raise TransientError(f"results are refused: {error}") from error
-                bucket.pending = [self._sinks.replaced(record) for record in bucket.pending]
+                before = set(bucket.complete)
+                bucket.pending = self._sinks.replaced(bucket.pending, bucket.changing, bucket.complete)
+                if bucket.complete != before:
+                    progress = bucket.progress(replica.runtime, replica.history.step)
             else:
-                return True
+                return progress
 
     def _passes(self, error: RecordRefusedError) -> bool:
         """Return whether a refusal that `ResultSinks.refuse` does not handle is temporary. It is temporary if the error

@@ -23,14 +23,18 @@ from penstock.rdf.terms import BLANK
 from penstock.replication.progress_log import GroupState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from penstock.core._native import Ids, TermTuple
     from penstock.engine.standing.groups import Cohort, Group
 
 
-def progress_of(number: int, group: Group, last_ms: int | None, dictionary: native.Dictionary) -> GroupState:
-    """Return the progress of group `number`, which was evaluated up to instant `last_ms` (None: not yet)."""
+def progress_of(
+    number: int, group: Group, last_ms: int | None, dictionary: native.Dictionary, complete: Collection[int] = ()
+) -> GroupState:
+    """Return the progress of group `number`, which was evaluated up to instant `last_ms` (None: not yet). `complete`:
+    see `GroupState.complete`; it may contain queries of other groups.
+    """
     counted = {str(c.point): c.trigger.save() for c in group.cohorts if isinstance(c.trigger, CountTrigger)}
     before = [_answers(c, dictionary) for c in group.cohorts if c.predecessor is not None]
     return GroupState(
@@ -39,7 +43,14 @@ def progress_of(number: int, group: Group, last_ms: int | None, dictionary: nati
         retention_floors(group),
         json.dumps(counted) if counted else None,
         json.dumps(before, ensure_ascii=False) if before else None,
+        complete=json.dumps(numbers) if (numbers := [n for n in map(int, group.names()) if n in complete]) else None,
     )
+
+
+def complete_queries(saved: GroupState) -> list[int]:
+    """Return the numbers of the queries with `changes` whose results topic is complete (`GroupState.complete`)."""
+    numbers: list[int] = json.loads(saved.complete) if saved.complete is not None else []
+    return numbers
 
 
 def retention_floors(group: Group) -> dict[str, int]:

@@ -17,6 +17,7 @@ from penstock.replication.progress_log import BucketState
 from penstock.replication.status_topic import standing_record
 from penstock.services.query_engine.bucket_progress import (
     catch_up_counted,
+    complete_queries,
     progress_of,
     restore_counted,
     restore_predecessors,
@@ -68,6 +69,9 @@ class Bucket:
         self.last_commit = saved or BucketState(number, self.epoch, 0)
         self.committed = {progress.group: progress for progress in (saved.groups if saved is not None else ())}
         self.waits_for = 0 if saved is None else saved.step
+        self.complete: set[int] = set()  # numbers of queries with `changes` (see `GroupState.complete`)
+        for progress in self.committed.values():
+            self.complete.update(complete_queries(progress))
         self.last_ms: dict[int, int] = {g: p.last_ms for g, p in self.committed.items() if p.last_ms is not None}
         self.groups: dict[int, Group] = {}
         self.derived_sinks: dict[int, DerivedStreamSink] = {}  # by group, of groups that publish
@@ -90,6 +94,12 @@ class Bucket:
         return bool(self.fired or self.pending or self.dirty) or any(
             derived_sink.changed for derived_sink in derived_sinks
         )
+
+    @property
+    def changing(self) -> dict[str, int]:
+        """The numbers of the queries with `changes`, by name."""
+        records = (registration.record for _, registration in self.members.values())
+        return {record.name: record.number for record in records if record.changes}
 
     def draining(self, incarnation: int) -> Bucket:
         """Return a bucket in which a stopped query of this bucket can be evaluated to its end. The returned bucket has
@@ -120,7 +130,7 @@ class Bucket:
         assert isinstance(ir, ContinuousQuery), record.name  # the coordinator has checked it
         runtime.registry.incarnation = self.incarnation
         name = str(record.number)  # a name may be used again for another query
-        member = runtime.registry.restore(ir, name, record.base, record.max_catch_up)
+        member = runtime.registry.restore(replace(ir, changes=record.changes), name, record.base, record.max_catch_up)
         member.point = point
         member.gaps.extend(registration.gaps)
         group = self.groups[record.group] = member.group
@@ -191,6 +201,7 @@ class Bucket:
         if stream is not None:
             stream.ended = ended  # a step of the total order ends the stream
         number = registration.record.group
+        self.complete.discard(registration.record.number)
         self.derived_sinks.pop(number, None)
         if not any(other.record.group == number for _, other in self.members.values()):
             del self.groups[number]
@@ -254,7 +265,7 @@ class Bucket:
         """
         for number in self.fired:
             last, dictionary = self.last_ms.get(number), runtime.core.dictionary
-            progress = progress_of(number, self.groups[number], last, dictionary)
+            progress = progress_of(number, self.groups[number], last, dictionary, self.complete)
             derived_sink = self.derived_sinks.get(number)
             self.committed[number] = (
                 progress if derived_sink is None else replace(progress, published=derived_sink.save())

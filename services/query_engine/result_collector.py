@@ -58,7 +58,7 @@ class ResultCollector:
                         record
                         for cohort in group.cohorts
                         for member in cohort
-                        for record in self._records(bucket.members[member.name][1], member)
+                        for record in self._records(bucket, bucket.members[member.name][1], member)
                     ]
 
     def drain(self, draining: Bucket, registration: Registration, member: Member) -> list[Record]:
@@ -67,7 +67,7 @@ class ResultCollector:
         """
         for given in self._published.pop(member.group, ()):
             draining.derived_sinks[registration.record.group].take(*given)
-        records = self._records(registration, member)
+        records = self._records(draining, registration, member)
         self._fired.clear()
         return records
 
@@ -76,7 +76,8 @@ class ResultCollector:
         self._published.pop(group, None)
         self._fired.pop(group, None)
 
-    def _records(self, registration: Registration, member: Member) -> list[Record]:
+    def _records(self, bucket: Bucket, registration: Registration, member: Member) -> list[Record]:
         record, until = registration.record, registration.until
         evaluations = member.result_queue.take()
-        return [self._sinks.record(record, e) for e in evaluations if until is None or e.time <= until]
+        in_time = (e for e in evaluations if until is None or e.time <= until)
+        return [self._sinks.record(record, e, bucket.complete) for e in in_time]

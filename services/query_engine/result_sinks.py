@@ -21,7 +21,7 @@ from penstock.log import Record, RecordTooLargeError, TransientError, UnknownTop
 from penstock.log.sizes import wire_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.engine.answers.result_blocks import Evaluation
     from penstock.log import Log, RecordRefusedError
@@ -34,6 +34,7 @@ MAX_LINE_BYTES = 60 << 20
 """Maximum size of an answer as JSON, in bytes, for all topics."""
 RETRY_MS = 60_000
 """Time in ms after which the engine retries a topic that has rejected records."""
+_BROKEN = "an earlier record of this query was rejected: the next evaluation has the complete answer"
 _HEAD = ("query", "time", "windows", "snapshot", "attempt")  # fields of a result line, except the answer
 
 
@@ -60,18 +61,37 @@ class ResultSinks:
         self._refusals: dict[str, _Refusal] = {}
         self.refused = self.changes = 0
 
-    def record(self, query: QueryRegistration, evaluation: Evaluation) -> Record:
-        """Return the record of an evaluation: its answer, or an error if the topic is known to reject the answer."""
+    def record(self, query: QueryRegistration, evaluation: Evaluation, complete: set[int]) -> Record:
+        """Return the record of an evaluation: its answer, or an error if the topic is known to reject the answer.
+
+        `complete`: the numbers of the queries with `changes` whose results topic has every change since their last
+        complete answer. The record of another query with `changes` has the complete answer in place of added and
+        removed rows. The method adds the query, or removes it if an error replaces its answer.
+        """
+        if evaluation.error is not None or not evaluation.has_changes:
+            return self._record(query, evaluation)[0]
+        record, answers = self._record(query, evaluation, complete=query.number not in complete)
+        (complete.add if answers else complete.discard)(query.number)
+        return record
+
+    def _record(
+        self, query: QueryRegistration, evaluation: Evaluation, *, complete: bool = False
+    ) -> tuple[Record, bool]:
+        """Return the record of an evaluation, and whether it has the answer, not an error that replaces it.
+        `complete`: see `json_line`.
+        """
         name = query.name
         topic, partition = (query.topic, 0) if query.topic else (self._topics.names.results, self._partition(name))
         key = _key(name, evaluation.time)
         refusal = self._in_force(topic)
         if refusal is not None and refusal.limit is None:
-            return self._error(Record(topic, b"", key, partition), refusal, name, partial(json_line, evaluation, name))
-        record = Record(topic, result_line(evaluation, name), key, partition)
+            record = Record(topic, b"", key, partition)
+            return self._error(record, refusal, name, partial(json_line, evaluation, name)), False
+        line, answers = result_line(evaluation, name, complete=complete)
+        record = Record(topic, line, key, partition)
         if refusal is None or refusal.limit is None or wire_bytes(record) <= refusal.limit:
-            return record
-        return self._error(record, refusal, name, partial(json_line, evaluation, name))
+            return record, answers
+        return self._error(record, refusal, name, partial(json_line, evaluation, name)), False
 
     def _partition(self, name: str) -> int:
         return crc32(name.encode()) % self._topics.result_partitions
@@ -132,7 +152,30 @@ class ResultSinks:
         self._refusals[topic] = _Refusal(reason, limit, self._clock.now_ms() + RETRY_MS, absent)
         return True
 
-    def replaced(self, record: Record) -> Record:
+    def replaced(self, pending: Sequence[Record], members: Mapping[str, int], complete: set[int]) -> list[Record]:
+        """Return the records `pending`, with errors in place of those that their topics reject.
+
+        `members`: the numbers of the bucket's queries with `changes`, by name. If a record of such a query is replaced,
+        the query is removed from `complete`, and errors replace its later records, too: they do not have the complete
+        answer.
+        """
+        found, broken = [], set[str]()
+        for record in pending:
+            name = _query_of(record)
+            written = self._replaced(record)
+            if written is not record and name in members:
+                broken.add(name)
+            elif name in broken and record.value is not None:
+                line = json.loads(record.value)
+                if "results" in line:
+                    broken.remove(name)
+                else:
+                    written = record._replace(value=_error_line(line, _BROKEN))
+            found.append(written)
+        complete.difference_update(members[name] for name in broken)
+        return found
+
+    def _replaced(self, record: Record) -> Record:
         """Return the record, or an error record if its topic rejects it."""
         refusal = self._in_force(record.topic)
         if refusal is None or record.value is None:
@@ -174,6 +217,12 @@ def _key(query: str, time: int) -> bytes:
     return f"{query}@{time}".encode()
 
 
+def _query_of(record: Record) -> str:
+    """Return the name of the query of a result record; of other records, a text that is no query's name."""
+    name, at, _ = (record.key or b"").decode(errors="replace").rpartition("@")
+    return name if at else ""
+
+
 def _error_line(line: dict[str, Any], reason: str) -> bytes:
     """Return the line of an evaluation with an error in place of its answer. If the line has an error already, that
     error remains.
@@ -182,10 +231,12 @@ def _error_line(line: dict[str, Any], reason: str) -> bytes:
     return json.dumps(head | {"error": line.get("error", reason)}, ensure_ascii=False).encode()
 
 
-def result_line(evaluation: Evaluation, query: str) -> bytes:
-    """Return the JSON line of an evaluation, in UTF-8. A line of more than `MAX_LINE_BYTES` is replaced by an error."""
-    line = json_line(evaluation, query)
+def result_line(evaluation: Evaluation, query: str, *, complete: bool = False) -> tuple[bytes, bool]:
+    """Return the JSON line of an evaluation, in UTF-8, and whether the line is within `MAX_LINE_BYTES`. If it is not,
+    an error replaces it. `complete`: see `json_line`.
+    """
+    line = json_line(evaluation, query, complete=complete)
     if len(line) <= MAX_LINE_BYTES:
-        return line
+        return line, True
     error = f"the answer has {len(line)} bytes (MAX_LINE_BYTES is {MAX_LINE_BYTES})"
-    return json_line(evaluation, query, error)
+    return json_line(evaluation, query, error), False

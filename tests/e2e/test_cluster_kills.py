@@ -32,9 +32,11 @@ ALL = QUERIES | {
     "said": f"REGISTER QUERY said AS SELECT ?s ?t FROM STREAM <{IRI}> [RANGE 500ms STEP 500ms] WHERE {{ ?s <http://x/says> ?t }}",
     "http://x/d": f"REGISTER STREAM <http://x/d> AS CONSTRUCT {{ ?s <http://x/of> ?g }} FROM STREAM <{IRI}> [RANGE 1s STEP 1s] "
     "FROM <http://x/groups> WHERE { ?s <http://x/p> ?v . ?s <http://x/in> ?g }",
+    "held": f"REGISTER QUERY held AS SELECT ?s ?v FROM STREAM <{IRI}> [RANGE 2s STEP 500ms] WHERE {{ ?s <http://x/p> ?v }}",
     "groups": "REGISTER QUERY groups AS SELECT ?g (COUNT(*) AS ?n) FROM STREAM <http://x/d> [RANGE 3s STEP 1s] "
     "WHERE { ?s <http://x/of> ?g } GROUP BY ?g",
 }
+CHANGING = ("busy", "held", "groups")  # registered with `changes`
 STORED = "".join(f"<http://x/{i}> <http://x/in> <http://x/group/{i % 2}> .\n" for i in range(5)).encode()
 
 
@@ -70,7 +72,8 @@ def kill_under_load(
 ) -> Load:
     """Play a schedule that kills every service so often, and check every result. `late` queries come in the middle."""
     queries = {name: text for name, text in ALL.items() if name not in late}
-    load = Load(bootstrap_servers, prefix, partitions=2, queries=queries, graphs={"http://x/groups": STORED})
+    graphs = {"http://x/groups": STORED}
+    load = Load(bootstrap_servers, prefix, partitions=2, queries=queries, graphs=graphs, changing=CHANGING)
     killed: Counter[str] = Counter()
     with LocalCluster(bootstrap_servers, directory, prefix=prefix, adaptor=adaptor) as cluster:
         with Client(bootstrap_servers, cluster.url, cluster.sparql_url, prefix=prefix) as client:

@@ -410,4 +410,4 @@ class Reference:
             for evaluation in handle.poll():
                 if self._derived is not None:
                     self._derived.collect(name, evaluation)
-                self.expected[name, evaluation.time] = content(json.loads(result_line(evaluation, name)))
+                self.expected[name, evaluation.time] = content(json.loads(result_line(evaluation, name)[0]))

@@ -24,6 +24,7 @@ from simulation.leaps import LIMITS, Clocks, Gaps
 from simulation.producers import FAR, GARBAGE, Producers
 from simulation.reference import Reference, content, solutions
 from simulation.updating import Updating
+from support.held_rows import HeldRows, with_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -188,7 +189,8 @@ class Driver:
     def register(self, operation: Register, name: str) -> None:
         """Register a query; `name`: its own, which may not be the script's."""
         self.catch_up()
-        record = self.cluster.command(operation, lambda c: c.register(name, operation.text))
+        changes = with_changes(operation.text)
+        record = self.cluster.command(operation, lambda c: c.register(name, operation.text, changes=changes))
         self.standing[operation.name] = operation, record
         self.derived |= record.publishes is not None and self.clocks is None
 
@@ -404,9 +406,12 @@ def _sorted_out(messages: list[Message]) -> tuple[dict[Any, Any], Counter[Any], 
     counts: Counter[tuple[str, int]] = Counter()
     last: dict[str, int] = {}
     disordered = []
+    tables: dict[str, HeldRows] = {}
     for message in messages:
-        line = json.loads(message.value or b"")
-        key = line["query"], line["time"]
+        line = tables.setdefault(name := json.loads(message.value or b"")["query"], HeldRows()).read(
+            message.value or b""
+        )
+        key = name, line["time"]
         counts[key] += 1
         if last.get(key[0], key[1]) > key[1]:
             disordered.append(key)

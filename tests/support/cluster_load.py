@@ -15,9 +15,10 @@ from penstock.log import START, Partition, Record, Topic
 from penstock.log.kafka import KafkaLog
 from penstock.log.topics import TopicNames
 from penstock.wire import decode
+from support.held_rows import HeldRows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from penstock.client import Client
     from penstock.wire import Tuples
@@ -58,8 +59,12 @@ class Load:
         graphs: Mapping[str, bytes] | None = None,
         settings: Mapping[str, Any] = SETTINGS,
         event: Callable[[int], bytes] | None = None,
+        changing: Collection[str] = (),
     ) -> None:
-        """`event`: gives the N-Triples of the event at a time; None = `reading`."""
+        """`event`: gives the N-Triples of the event at a time; None = `reading`. `changing`: the names of the queries
+        that are registered with `changes`; `check` applies their added and removed rows.
+        """
+        self.changing = changing
         self.settings = settings
         self.event = event or reading
         self.queries, self.graphs = dict(queries), graphs or {}
@@ -76,7 +81,7 @@ class Load:
             client.load(data, graph, "nt")
         client.declare_stream(IRI, "s", **self.settings)
         for name, text in self.queries.items():
-            client.register(text, name)
+            client.register(text, name, changes=name in self.changing)
         self.beat(BEGIN)
 
     def register(self, client: Client, name: str, text: str) -> None:
@@ -159,16 +164,18 @@ class Load:
         assert sum("http://x/1" in answer for answer in expected.values()) > 2, "there is something to answer"
         got: dict[tuple[str, int], str] = {}
         counts: Counter[tuple[str, int]] = Counter()
+        held = {name: HeldRows() for name in self.queries}
         reader = self.log.reader({Partition(self.names.results, i): START for i in range(4)})
         deadline = time.monotonic() + BOUND_S
         while got.keys() < expected.keys() and time.monotonic() < deadline:
             cluster.watch()
             for message in reader.poll(1000, 0.2):
-                line = json.loads(message.value)
-                if line["query"] not in self.queries:
+                name = json.loads(message.value)["query"]
+                if name not in self.queries:
                     continue  # another test's query
-                counts[line["query"], line["time"]] += 1
-                got[line["query"], line["time"]] = content(line)
+                line = held[name].read(message.value)
+                counts[name, line["time"]] += 1
+                got[name, line["time"]] = content(line)
         reader.close()
         assert not expected.keys() - got.keys(), "lost"
         assert got == expected

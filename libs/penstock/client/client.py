@@ -140,8 +140,8 @@ class Client:
 
         `name` overrides the name in the text. `topic`: the query's own results topic; None: the results topic of the
         cluster. `max_catch_up`: maximum number of instants that one advance of a stream may make due; if there are
-        more, the query skips them, and `gaps` lists them. None: the coordinator's default. `changes`: DataError if it
-        is set, because a cluster does not report added and removed rows.
+        more, the query skips them, and `gaps` lists them. None: the coordinator's default. `changes`: the evaluations
+        of a SELECT have added and removed rows (`ClusterEvaluation.added`).
         """
         query_name = name or _name_of(text, base)
         options = {"base": base, "topic": topic, "max_catch_up": max_catch_up, "changes": "true" if changes else None}

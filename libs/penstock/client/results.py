@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from penstock.client.answers import answer_of
-from penstock.errors import LimitError
+from penstock.client.answers import answer_of, solutions
+from penstock.errors import LimitError, PenstockError
 from penstock.log import END, START
 from penstock.log.view import partitions_of
 
@@ -86,13 +86,48 @@ class ClusterEvaluation:
     @property
     def answer(self) -> Solutions | bool | rdflib.Graph:
         """The answer: Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT and DESCRIBE. Raises `error` if
-        it is not None.
+        it is not None, and PenstockError if the record has only the added and removed rows (`complete`).
         """
         if self.error is not None:
             raise self.error
         if self._answer is None:
+            if not self.complete:
+                message = "the record has added and removed rows only: apply them to the previous answer"
+                raise PenstockError(f"{message} ({self.query} at {self.time})")
             self._answer = answer_of(self.line)
         return self._answer
+
+    @property
+    def complete(self) -> bool:
+        """Whether the record has the complete answer, which replaces all rows of earlier evaluations. If the query was
+        registered with `changes`, this is so for its first evaluation, and for the first one after its results topic
+        has rejected a record; the other evaluations have only `added` and `removed`.
+        """
+        return "added" not in self.line
+
+    @property
+    def added(self) -> Solutions:
+        """The rows that the answer of a SELECT has, and the answer of the previous evaluation without an error did not
+        have, as a multiset difference. If the record has the complete answer (`complete`): all of its rows. Raises
+        `error` if it is not None.
+        """
+        return self._changed("added")
+
+    @property
+    def removed(self) -> Solutions:
+        """The rows that the previous answer had, and the answer does not have; see `added`. If the record has the
+        complete answer: none, and the consumer must remove all earlier rows.
+        """
+        return self._changed("removed")
+
+    def _changed(self, side: str) -> Solutions:
+        if self.error is not None:
+            raise self.error
+        document = self.line.get(side, self.line)
+        if "results" not in document:
+            raise PenstockError(f"only a SELECT has added and removed rows: {self.query}")
+        rows = document["results"]["bindings"] if side == "added" or not self.complete else ()
+        return solutions(document["head"]["vars"], rows)
 
 
 class Results:

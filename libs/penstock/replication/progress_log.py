@@ -35,7 +35,7 @@ PART_BYTES = 16 << 20
 _BUCKET = b"bucket"
 _GROUP, _PART = re.compile(rb"group (\d+)"), re.compile(rb"state (\d+) (\d+)")
 _LEVEL = 1  # of zlib: a low level suffices, because terms repeat
-_STATE = ("counted", "predecessor", "published")
+_STATE = ("counted", "predecessor", "published", "complete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,16 @@ class GroupState(GroupProgress):
     """The progress of a group, and the state from which another engine can continue it. Each field of the state is JSON
     text or None.
 
-    `counted`: state of count windows. `predecessor`: answers at `last_ms`, for ISTREAM and DSTREAM. `published`: the
-    last batch of the derived stream and the tuples of its open batches, in the cluster's ids.
+    `counted`: state of count windows. `predecessor`: answers at `last_ms`, for ISTREAM, DSTREAM and `changes`.
+    `published`: the last batch of the derived stream and the tuples of its open batches, in the cluster's ids.
+    `complete`: the numbers of the queries with `changes` whose results topic has every change since their last complete
+    answer.
     """
 
     counted: str | None = None
     predecessor: str | None = None
     published: str | None = None
+    complete: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,7 @@ class ProgressView:
             raise StorageError(f"{where} lacks parts: found {sorted(parts)} of {count}")
         try:
             saved = json.loads(zlib.decompress(b"".join(parts[number].data for number in range(count))))
-            return replace(state, **{name: saved[name] for name in _STATE})
+            return replace(state, **{name: saved[name] for name in _STATE if name in saved or name != "complete"})
         except (zlib.error, ValueError, KeyError, TypeError) as error:
             raise StorageError(f"{self._partition}: the state of group {progress.group} is damaged: {error}") from error
 

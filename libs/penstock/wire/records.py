@@ -221,6 +221,7 @@ class QueryRegistration:
     steps: tuple[int, ...] = ()
     starting_at_ms: int | None = None
     max_catch_up: int = 1_000_000
+    changes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

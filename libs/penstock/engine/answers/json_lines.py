@@ -15,13 +15,18 @@ _LINE_ENDS = (("\u0085", r"\u0085"), ("\u2028", r"\u2028"), ("\u2029", r"\u2029"
 
 
 def json_line(
-    evaluation: Evaluation, query: str | None = None, error: str | None = None, *, whole: bool = False
+    evaluation: Evaluation,
+    query: str | None = None,
+    error: str | None = None,
+    *,
+    whole: bool = False,
+    complete: bool = False,
 ) -> bytes:
     """Return an evaluation as one line of JSON in UTF-8, without a line end. `query` overrides the evaluation's query
     name. `error`: an error to write in place of the answer; None: the evaluation's own error, if it has one.
 
     If the query was registered with `changes`, the line has the added and removed rows in place of the answer; with
-    `whole`, in addition to it.
+    `whole`, in addition to it. With `complete`, it has only the answer.
     """
     head: dict[str, Any] = {
         "query": query or evaluation.query,
@@ -33,7 +38,7 @@ def json_line(
     if error is not None or evaluation.error is not None:
         head["error"] = error or str(evaluation.error)
         return _one_line(head).encode()
-    if evaluation.has_changes:
+    if evaluation.has_changes and not complete:
         return _with_changes(evaluation, _one_line(head)[:-1].encode(), whole=whole)
     answer = evaluation.raw
     if isinstance(answer, bool):

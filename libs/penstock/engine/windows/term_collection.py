@@ -85,6 +85,7 @@ class Forgetting:
         # a new tick, so that the terms of `roots` become the most recently used ones
         tick = self._dictionary.tick() + 1
         self._dictionary.set_tick(tick)
+        self._renew()
         for ids in self._roots():
             self._dictionary.touch(ids)
         gone = self._dictionary.sweep(max(tick - age, 0))

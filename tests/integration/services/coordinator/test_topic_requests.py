@@ -74,21 +74,27 @@ def test_a_declaration_contains_the_mapping_of_messages(cluster):
     assert "1" in json.dumps(line)
 
 
-def test_a_registration_names_its_max_catch_up_or_gets_the_coordinators(cluster):
+def test_the_headers_of_a_registration(cluster):
     cluster.send(cluster.topics.names.streams, "s", json.dumps({"iri": IRI}))
     cluster.send(cluster.topics.names.queries, "own", COUNT.replace("q AS", "own AS"), max_catch_up="25")
     cluster.send(cluster.topics.names.queries, "other", COUNT.replace("q AS", "other AS"))
     cluster.send(cluster.topics.names.queries, "bad", COUNT.replace("q AS", "bad AS"), max_catch_up="many")
     cluster.send(cluster.topics.names.queries, "none", COUNT.replace("q AS", "none AS"), max_catch_up="0")
     cluster.send(cluster.topics.names.queries, "changes", COUNT.replace("q AS", "changes AS"), changes="true")
+    cluster.send(cluster.topics.names.queries, "odd", COUNT.replace("q AS", "odd AS"), changes="yes")
+    ask = COUNT.replace("QUERY q AS SELECT (COUNT(*) AS ?n)", "QUERY any AS ASK")
+    cluster.send(cluster.topics.names.queries, "any", ask, changes="true")
     cluster.run()
     assert {name: q.max_catch_up for name, q in cluster.coordinator.queries.items()} == {
         "own": 25,
         "other": MAX_CATCH_UP,
+        "changes": MAX_CATCH_UP,
     }
+    assert [name for name, q in cluster.coordinator.queries.items() if q.changes] == ["changes"]
     assert "no whole number: 'many'" in statuses(cluster)["refused query bad"]["message"]
     assert "between 1 and" in statuses(cluster)["refused query none"]["message"]
-    assert "does not report added" in statuses(cluster)["refused query changes"]["message"]
+    assert "must be true or false" in statuses(cluster)["refused query odd"]["message"]
+    assert "`changes` needs a SELECT" in statuses(cluster)["refused query any"]["message"]
     replicas = [engine.replica for engine in cluster.engines.values()]
     assert [replica.least_catch_up for replica in replicas] == [25] * len(replicas)
 

@@ -28,7 +28,7 @@ class Parts:
         assert self.sinks.refuse(UnknownTopicError("unknown topic", "own"), [RECORD])
 
     def topic_of_result(self) -> str:
-        return self.sinks.replaced(RECORD).topic
+        return self.sinks.replaced([RECORD], {}, set())[0].topic
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def parts() -> Parts:
 
 
 def test_evaluations_of_a_deleted_topic_become_errors_in_the_results_topic(parts):
-    found = parts.sinks.replaced(RECORD)
+    (found,) = parts.sinks.replaced([RECORD], {}, set())
     assert found.topic == parts.topics.names.results
     assert "own cannot be written" in json.loads(found.value)["error"]
 
