@@ -215,6 +215,7 @@ def dashboard(uid: str, title: str, panels: list[Panel]) -> dict[str, Any]:
         "schemaVersion": 39,
         "refresh": "10s",
         "time": {"from": "now-30m", "to": "now"},
+        "annotations": {"list": []},
         "templating": {
             "list": [
                 {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source"},
