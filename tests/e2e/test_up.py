@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.unit.cli.test_supervisor import running
+from tests.integration.cli.test_supervisor import running
 
 from penstock.broker import kafka_jars
 from penstock.broker.java import find_java
