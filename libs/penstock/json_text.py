@@ -9,9 +9,11 @@ from penstock.errors import DataError
 
 
 def parse_json(text: str | bytes, what: str) -> Any:
-    """Return the value of a JSON text. `what` names the text in error messages.
+    """Return the value of a JSON text. `what` names the text in error messages. DataError if the text is invalid or
+    nested too deeply.
 
-    Python's parser is recursive: a text with a few thousand brackets makes it raise RecursionError.
+    Python's parser is recursive, and raises RecursionError for a text with a few thousand nested brackets. This
+    function converts that error.
     """
     try:
         return json.loads(text)

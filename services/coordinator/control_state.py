@@ -1,4 +1,6 @@
-"""The coordinator's state. A new active instance reads it from the control topic once, and then keeps it in memory."""
+"""The coordinator's state. An instance that becomes active reads it from the control topic, and then keeps it in
+memory. After an error that may leave the memory ahead of the log, the instance reads it again.
+"""
 
 from __future__ import annotations
 

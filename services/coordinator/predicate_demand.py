@@ -47,8 +47,9 @@ def predicates_read(statement: Statement) -> PredicatesRead:
 
 
 def timing_of(stream: StreamDeclaration, needed: frozenset[str] | None) -> frozenset[str] | None:
-    """Return the timing predicates of a stream that are in `needed`. None, in `needed` or as the result, stands for all
-    predicates. Timeless predicates do not matter: adaptors always pass on their tuples, because stores absorb them.
+    """Return those of the predicates `needed` that are timing predicates of a stream. `needed` None: all predicates. A
+    result of None also means all predicates. Timeless predicates do not matter: adaptors always pass on their tuples,
+    because stores absorb them.
     """
     if stream.timing_all:
         return needed

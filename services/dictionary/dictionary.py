@@ -40,7 +40,8 @@ _TRIES = 5
 class DictionaryService:
     """The active instance. Its construction fences the previous one, which can then write nothing any more.
 
-    `known`: the terms that this process has read from the topic; the service changes and closes it.
+    `known`: the terms that this process has read from the topic. The constructor reads the rest of the topic and closes
+    the reader of `known`; from then on, the service adds the terms to `known`.
     """
 
     def __init__(

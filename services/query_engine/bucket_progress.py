@@ -1,9 +1,9 @@
 """The progress of a query group: the state from which another engine can continue the group. It is committed with the
 results.
 
-The progress consists of the last instant, the time after which the group still reads each stream's tuples, the count
-windows, and the previous answers that ISTREAM and DSTREAM need. It does not contain time windows, because an engine
-restores these from slices. Answers are saved as terms, because term ids may be private to a process.
+The progress consists of the last instant, the event time of each stream up to which the group needs no more tuples, the
+count windows, and the previous answers that ISTREAM and DSTREAM need. It does not contain time windows,
+because an engine restores these from slices. Answers are saved as terms, because term ids may be private to a process.
 """
 
 from __future__ import annotations

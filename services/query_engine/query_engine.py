@@ -55,8 +55,8 @@ class QueryEngine:
     """One engine process. `replicas` creates its replica.
 
     The engine calls `progress` for each evaluation; an exception that `progress` raises ends the engine. `interrupted`
-    returns whether steps should be short. `last_error`: why the last step was interrupted, or None. `graph`: the stored
-    graph if stores hold it, otherwise None.
+    returns whether the process is stopping; steps are then short. `last_error`: why the last step ended early (it could
+    not reach another process), or None. `graph`: the stored graph if stores hold it, otherwise None.
     """
 
     def __init__(

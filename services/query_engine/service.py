@@ -98,8 +98,8 @@ class QueryEngineSettings(ClientSettings):
         )
 
     def stores_tls(self) -> PeerTls | None:
-        """Return TLS towards stores; None without certificates. SettingsError if they cannot be used, or if the
-        transport is RDMA and `rdma_unencrypted` is not set.
+        """Return TLS towards stores; None without certificates. SettingsError if they cannot be used, or if
+        there are certificates, the transport is RDMA and `rdma_unencrypted` is not set.
         """
         tls = peer_tls(self.peer_certificates(serves=False))
         if tls is not None and self.transport == "rdma" and not self.rdma_unencrypted:

@@ -117,7 +117,7 @@ class PreparedText:
         return tuple([(graph, self._triple(triple, terms)) for graph, triple in quads])
 
     def _triple(self, triple: Triple, terms: _Terms) -> Triple:
-        """Return a triple with the terms of a text."""
+        """Return a triple of the prepared text, with its parameters replaced by the terms of the text that is bound."""
         subject, object_ = self._term(triple.subject, terms), self._term(triple.object, terms)
         return Triple(subject, triple.predicate, object_, triple.at)
 

@@ -210,8 +210,8 @@ class WindowStream(native.Stream):
         super().append(ts, s, p, o)
 
     def append_changes(self, ts: NDArray[np.int64], s: Ids, p: Ids, o: Ids, removed: NDArray[np.uint8]) -> None:
-        """Append the tuples of one batch. `removed`: 1 for each tuple that is removed. The same step closes the
-        batch.
+        """Append the tuples of one batch, each of which adds a triple or removes one. `removed`: 1 for those that
+        remove. The step of the total order that contains the batch also closes it.
         """
         self._count(self._absorption, p)
         super().append_changes(ts, s, p, o, removed)

@@ -146,7 +146,7 @@ class StatusView:
         return [Record(self._names.status, None, key) for key in keys if not _stands(key, queries)]
 
     def checked(self) -> None:
-        """Mark all records that were read as checked."""
+        """Mark all records as checked that `refresh` has read."""
         self._unchecked.clear()
 
     def check_all(self) -> None:

@@ -270,7 +270,9 @@ class CoordinatorState:
 
 @dataclass(frozen=True, slots=True)
 class NamedGraph:
-    """States that a named graph has content."""
+    """States that queries may name a graph. Triples were inserted or loaded into it, or the declaration of a stream
+    that was dropped named it as the graph of absorbed tuples.
+    """
 
     iri: str
 

@@ -3,7 +3,7 @@
 A service restarts at once after its first failure. After each further consecutive failure it restarts after a pause,
 which doubles up to RESTART_MAX_S. From the third consecutive failure on, the supervisor reports why the service ended:
 the last record `failed` of the service's log, or otherwise the last line. It reports an unchanged line again only when
-the number of failures has doubled.
+the number of failures is a power of two (4, 8, 16 …).
 """
 
 from __future__ import annotations

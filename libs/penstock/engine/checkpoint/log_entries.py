@@ -1,8 +1,9 @@
 """The entries of the write-ahead log: each operation that changes the state, with the wall-clock time at which it was
 applied.
 
-An entry is a line of JSON (operation, wall-clock time, arguments), followed by the original bytes of events or of a
-document. To recover the state, an engine applies the entries in order to the checkpoint that precedes them.
+An entry is a line of JSON (operation, wall-clock time, arguments), followed by the operation's data, if it has any: the
+bytes of events or of a document, the N-Quads of a change, or the table of rows or keys of a query set's members. To
+recover the state, an engine applies the entries in order to the checkpoint that precedes them.
 """
 
 from __future__ import annotations

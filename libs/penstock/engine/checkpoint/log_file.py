@@ -81,7 +81,7 @@ def frames(path: Path, after: int) -> Iterator[Frame]:
 
 
 def _frame_at(data: bytes, at: int) -> Frame | None:
-    """Return the entry at offset `at`, or None if there is no complete entry."""
+    """Return the entry at offset `at`, or None if there is no complete entry with a correct checksum."""
     if at + _HEADER.size > len(data):
         return None
     length, checksum, number, durable = _HEADER.unpack_from(data, at)
@@ -93,8 +93,9 @@ def _frame_at(data: bytes, at: int) -> Frame | None:
 
 
 def _check_tail(path: Path, data: bytes, at: int, last: int) -> None:
-    """Check the rest of a file, from offset `at` on, where no valid entry follows entry `last`. StorageError if a later
-    entry proves that an invalid or missing one was durable.
+    """Check the rest of a file from offset `at` on. At this offset, there is no valid entry that follows entry `last`.
+    StorageError if a valid entry further on states that an entry after `last` was durable, because that entry is then
+    lost.
     """
     for number in range(last + 1, last + 1 + _AHEAD):
         word, place = struct.pack("<Q", number), at

@@ -26,8 +26,8 @@ _RELEASE_EVERY = 64  # number of closed batches with tuples after which a pass r
 
 
 class EvaluationSink(Protocol):
-    """Receives the evaluations of a query engine. In a cluster, published answers reach their stream through the
-    log.
+    """Receives the evaluations of a query engine. It also receives the answers that queries
+    publish: in a cluster, they reach their derived streams through the log instead of directly.
     """
 
     def evaluated(self, group: Group, time: int) -> None:

@@ -36,8 +36,8 @@ class QueryStatus:
     windows is unknown. `waits_for`: the streams that have not ended and have not closed their batches up to `next`. If
     `next` is None, all streams that have not ended.
 
-    `state`: "catching up" if instants are due that were not evaluated, because the query began in the past; otherwise
-    "waiting", until the query is stopped.
+    `state`: "catching up" if instants are due that are not evaluated yet, for example because the query began in the
+    past; otherwise "waiting", until the query is stopped.
     """
 
     name: str

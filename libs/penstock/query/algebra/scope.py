@@ -120,7 +120,7 @@ def visible(node: Node) -> Names:
 
 @_memoised
 def certain(node: Node) -> Names:
-    """Return variables that every solution of a pattern binds. The result may lack some of these variables."""
+    """Return variables that every solution of a pattern binds, but not necessarily all such variables."""
     match node:
         case Join():
             return certain(node.left) | certain(node.right)
