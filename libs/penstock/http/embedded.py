@@ -8,8 +8,10 @@
   JSON object per line, {"timestamp": ms, "data": RDF or message} (?format=)
 - POST /streams/IRI/advance (?timestamp=, ?skip=true)
 - POST /streams/IRI/late: return the new late events; POST /dead-letters: return the new rejected events
-- PUT, GET, DELETE /queries/NAME: the query's text (?base=)
-- GET /queries/NAME/results: server-sent events (?after=); /results: of all queries
+- PUT, GET, DELETE /queries/NAME: the query's text (?base=, ?changes=); with ?report= and ?key= of a query set
+- POST, DELETE /queries/NAME/members: members of a query set, or their keys (lines of JSON, CSV, Arrow)
+- GET /queries/NAME/steps: the latest steps of a query set as an Arrow stream (?after=, ?part=)
+- GET /queries/NAME/results: server-sent events (?after=; of a query set: ?member=); /results: of all queries
 - GET /explain (?query=)
 - POST /update (?base=, ?using-graph-uri=, ?using-named-graph-uri=)
 - POST /data: an RDF document (?graph=, ?base=)
@@ -42,6 +44,7 @@ from penstock.http.error_responses import body_of, errors_as_json, no_query
 from penstock.http.graph_store import GraphStore
 from penstock.http.live import Feeds, all_events, events
 from penstock.http.protocol_requests import FORM, ProtocolOperation, endpoint, media_type, update_of
+from penstock.http.query_sets import QuerySets, document
 from penstock.http.security.authentication import authentication
 from penstock.http.web_access import Access
 from penstock.http.web_limits import READ_AT_ONCE
@@ -76,7 +79,7 @@ def application(
     None: requests are not authenticated.
     """
     middleware = [*(access or Access()).middleware(), *authentication(identities)]
-    handler = _Handler(engine, Feeds(engine.queries.values()) if feeds is None else feeds)
+    handler = _Handler(engine, Feeds.of(engine) if feeds is None else feeds)
     return Starlette(routes=handler.routes(), middleware=middleware)
 
 
@@ -84,6 +87,7 @@ class _Handler:
     def __init__(self, engine: Engine, feeds: Feeds) -> None:
         self._engine = engine
         self._feeds = feeds
+        self._sets = QuerySets(engine, feeds)
         self._registry = registry_of(engine)
         self._reading = asyncio.Semaphore(READ_AT_ONCE)
 
@@ -106,6 +110,8 @@ class _Handler:
             route("/queries", self.queries),
             route("/results", self.all_results),
             route("/queries/{name:path}/results", self.results),
+            route("/queries/{name:path}/members", self._sets.members, "POST", "DELETE"),
+            route("/queries/{name:path}/steps", self._sets.steps),
             route("/queries/{name:path}", self.query, "PUT", "GET", "DELETE"),
             route("/explain", self.explain),
             route("/update", self.update, "POST"),
@@ -203,22 +209,36 @@ class _Handler:
     # ---- queries
     async def queries(self, _: Request) -> Response:
         return JSONResponse(
-            await run_in_threadpool(lambda: {n: _query_document(q) for n, q in self._engine.queries.items()})
+            await run_in_threadpool(
+                lambda: {n: _query_document(q) for n, q in self._engine.queries.items()} | self._sets.documents()
+            )
         )
 
     async def query(self, request: Request) -> Response:
         name = request.path_params["name"]
         if request.method == "PUT":
             text, asked = (await body_of(request)).decode(), request.query_params
+            if (report := asked.get("report")) is not None:
+                given = name, text, asked.get("base"), report, asked.getlist("key")
+                return JSONResponse(await run_in_threadpool(self._sets.register, *given))
             changes = asked.get("changes", "false") == "true"
             return JSONResponse(await run_in_threadpool(self._register, name, text, asked.get("base"), changes))
         found = (await run_in_threadpool(lambda: self._engine.queries)).get(name)
         if found is None:
-            return no_query(name)
+            return await self._set(request, name)
         if request.method == "DELETE":
             await run_in_threadpool(self._stop, found)
             return Response(status_code=204)
         return JSONResponse(_query_document(found))
+
+    async def _set(self, request: Request, name: str) -> Response:
+        found = await run_in_threadpool(self._sets.get, name)
+        if found is None:
+            return no_query(name)
+        if request.method == "DELETE":
+            await run_in_threadpool(self._sets.stop, found)
+            return Response(status_code=204)
+        return JSONResponse(await run_in_threadpool(document, found))
 
     def _register(self, name: str, text: str, base: str | None, changes: bool) -> dict[str, Any]:
         """Register a query. Repeating a request has no effect."""
@@ -239,7 +259,7 @@ class _Handler:
             return no_query(request.path_params["name"])
         last = request.query_params.get("after") or request.headers.get("last-event-id")
         after = None if last is None else _milliseconds(last)
-        return _stream(events(feed, after))
+        return _stream(events(feed, after, await run_in_threadpool(self._sets.member, request, feed)))
 
     async def all_results(self, _: Request) -> Response:
         return _stream(all_events(self._feeds))

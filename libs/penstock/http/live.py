@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
 
+from penstock.engine import Evaluation, QuerySet, Step
 from penstock.engine.answers.json_lines import json_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
-    from penstock.engine import Evaluation, Query
+    from penstock.engine import Engine, Query
 
 RETAINED_EVALUATIONS = 100
 """Maximum number of evaluations that a feed retains, for listeners that connect late or reconnect."""
@@ -36,12 +37,13 @@ _HEARTBEAT = b": heartbeat\n\n"
 
 
 class Feed:
-    """The latest evaluations of a query. May be used from any thread."""
+    """The latest evaluations of a query, or the latest steps of a query set. May be used from any thread."""
 
     def __init__(
-        self, query: Query, max_evaluations: int = RETAINED_EVALUATIONS, max_rows: int = RETAINED_ROWS
+        self, query: Query | QuerySet, max_evaluations: int = RETAINED_EVALUATIONS, max_rows: int = RETAINED_ROWS
     ) -> None:
-        self._retained: deque[tuple[int, Evaluation]] = deque()
+        self.of_set = isinstance(query, QuerySet)
+        self._retained: deque[tuple[int, Evaluation | Step]] = deque()
         self._most, self._most_rows = max_evaluations, max_rows
         self._rows = 0
         self._count = 0
@@ -50,7 +52,7 @@ class Feed:
         self.ended = self.closed = False
         self._unsubscribe = query.subscribe(self._add)
 
-    def _add(self, evaluation: Evaluation) -> None:
+    def _add(self, evaluation: Evaluation | Step) -> None:
         with self._lock:
             self._retained.append((self._count, evaluation))
             self._count += 1
@@ -102,7 +104,7 @@ class Feed:
         """The number of the last evaluation, counted from 0. Also 0 if there are no evaluations."""
         return max(self._count - 1, 0)
 
-    def since(self, position: int) -> tuple[list[Evaluation], int, int]:
+    def since(self, position: int) -> tuple[list[Evaluation | Step], int, int]:
         """Return the retained evaluations from `position` on, the number of evaluations from `position` on that are no
         longer retained, and the next position.
         """
@@ -131,21 +133,26 @@ class _Waker:
 
 
 class Feeds:
-    """The feeds of an engine's queries, by name. May be used from any thread."""
+    """The feeds of an engine's queries and query sets, by name. May be used from any thread."""
 
-    def __init__(self, queries: Iterable[Query]) -> None:
+    def __init__(self, queries: Iterable[Query | QuerySet]) -> None:
         self._by_name = {query.name: Feed(query) for query in queries}
         self.closed = False
+
+    @classmethod
+    def of(cls, engine: Engine) -> Feeds:
+        """Return the feeds of all queries and query sets of an engine."""
+        return cls([*engine.queries.values(), *engine.query_sets.values()])
 
     def __iter__(self) -> Iterator[Feed]:
         return iter(list(self._by_name.values()))
 
     def get(self, name: str) -> Feed | None:
-        """Return the feed of a query, or None."""
+        """Return the feed of a query or query set, or None."""
         return self._by_name.get(name)
 
-    def add(self, query: Query) -> None:
-        """Add the feed of a new query."""
+    def add(self, query: Query | QuerySet) -> None:
+        """Add the feed of a new query or query set."""
         self._by_name[query.name] = Feed(query)
 
     def end(self, name: str) -> None:
@@ -160,11 +167,12 @@ class Feeds:
             feed.close()
 
 
-async def events(feed: Feed, after: int | None = None) -> AsyncIterator[bytes]:
+async def events(feed: Feed, after: int | None = None, member: object = None) -> AsyncIterator[bytes]:
     """Yield server-sent events: retained evaluations with a time after `after` (ms), then each new one.
 
     The id of an event is the evaluation's time. If the query was registered with `changes`, an event has the added and
-    removed rows. An event whose previous evaluation the listener may not know also has the complete answer.
+    removed rows. An event whose previous evaluation the listener may not know also has the complete answer. Of a query
+    set, only the evaluations of one member are sent: the one with the key `member`.
     """
     waker, position = _Waker(), feed.position(after)
     whole = not feed.follows(position, after)
@@ -177,7 +185,12 @@ async def events(feed: Feed, after: int | None = None) -> AsyncIterator[bytes]:
             if dropped:
                 whole = True
                 yield b"event: lost\ndata: %d\n\n" % dropped
-            for evaluation in fresh:
+            for found in fresh:
+                evaluation = (
+                    found if isinstance(found, Evaluation) else await run_in_threadpool(found.evaluation, member)
+                )
+                if evaluation is None:
+                    continue
                 yield b"id: %d\n%b" % (evaluation.time, await _data_lines(evaluation, whole=whole))
                 whole = whole and evaluation.error is not None
             if ended:
@@ -191,7 +204,8 @@ async def events(feed: Feed, after: int | None = None) -> AsyncIterator[bytes]:
 
 
 async def all_events(feeds: Feeds) -> AsyncIterator[bytes]:
-    """Yield the last evaluation of each query, then all new ones. Queries that are registered later are included.
+    """Yield the last evaluation of each query, then all new ones. Queries that are registered later are included,
+    query sets are not.
 
     Browsers open at most six connections to a server, so a page cannot open one for each query.
     """
@@ -200,11 +214,14 @@ async def all_events(feeds: Feeds) -> AsyncIterator[bytes]:
         while not feeds.closed:
             waker.clear()
             for feed in feeds:
+                if feed.of_set:
+                    continue
                 if feed not in positions:
                     feed.add_listener(waker)
                     positions[feed] = feed.last
                 fresh, _, positions[feed] = feed.since(positions[feed])
                 for evaluation in fresh:
+                    assert isinstance(evaluation, Evaluation)
                     yield await _data_lines(evaluation, whole=True)
                     sent_at = time.monotonic()
             if not await waker.wait(_DISCOVERY_S) and time.monotonic() - sent_at > _HEARTBEAT_S:
@@ -218,7 +235,9 @@ async def all_events(feeds: Feeds) -> AsyncIterator[bytes]:
             feed.remove_listener(waker)
 
 
-def _rows(evaluation: Evaluation) -> int:
+def _rows(evaluation: Evaluation | Step) -> int:
+    if isinstance(evaluation, Step):
+        return evaluation.rows
     if evaluation.has_changes and evaluation.error is None:
         return len(evaluation.added) + len(evaluation.removed)
     answer = True if evaluation.error is not None else evaluation.raw

@@ -132,7 +132,7 @@ def serve(
     with Engine(data_dir, shards, durability=durable.value, load_directory=load_directory) as engine:
         access = Access.listening_on(host, allow_host or (), allow_origin or ())
         limits = WebLimits(max_connections, header_s, body_s, max_body_bytes=max_body_mb << 20)
-        feeds = Feeds(engine.queries.values())
+        feeds = Feeds.of(engine)
         app = application(engine, access, feeds, identities_of(token_file, issuer))
         server = WebServer(app, host, port, limits, certificates)
         scheme = "http" if certificates is None else "https"

@@ -216,8 +216,10 @@ class Evaluation:
 
     @property
     def has_changes(self) -> bool:
-        """Whether the query was registered with `changes`, so that `added` and `removed` exist."""
-        return self._block.changes is not None
+        """Whether the query was registered with `changes`, so that `added` and `removed` exist. Of a query set that
+        reports changes, they exist if it is a SELECT.
+        """
+        return self._block.changes is not None and self._block.form is Form.SELECT
 
     def _changes(self) -> Changes:
         if self._block.changes is None:

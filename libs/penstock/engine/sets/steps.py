@@ -125,6 +125,18 @@ class Step:
         """The rows that the members' previously reported answers had, and the answers do not have; see `added`."""
         return self._table([self._rows(block, self._changes(block).changes.removed) for block in self._blocks])
 
+    @property
+    def rows(self) -> int:
+        """The number of rows of all answers, or of added and removed rows if the set reports changes."""
+        return sum(
+            int(block.starts[-1]) if block.changes is None else len(block.changes.changes) for block in self._blocks
+        )
+
+    def evaluation(self, key: object) -> Evaluation | None:
+        """Return the evaluation of a member; None if it does not report. `key`: see `step[key]`."""
+        place = self._place(key)
+        return None if place is None else Evaluation(self.query, *place)
+
     def __contains__(self, key: object) -> bool:
         return self._place(key) is not None
 
@@ -134,10 +146,9 @@ class Step:
 
         `key`: the value of the key, or a tuple if the key has several columns. The call reads the keys of all members.
         """
-        place = self._place(key)
-        if place is None:
+        if (found := self.evaluation(key)) is None:
             raise KeyError(key)
-        return Evaluation(self.query, *place).answer
+        return found.answer
 
     # ---- inside
     def _place(self, key: object) -> tuple[Block, int] | None:

@@ -1,0 +1,185 @@
+"""Query sets over HTTP: registration, members, steps, and the answers of some members as server-sent events."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import pyarrow as pa
+import pyarrow.csv
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response
+
+from penstock.errors import DataError, PenstockError
+from penstock.http.error_responses import body_of
+from penstock.http.protocol_requests import FORM, media_type
+from penstock.json_text import parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+
+    from penstock.engine import Engine, QuerySet, Step
+    from penstock.http.live import Feed, Feeds
+
+ARROW = "application/vnd.apache.arrow.stream"
+_LINES = "application/x-ndjson"
+_PARTS: dict[str, Callable[[Step], pa.Table]] = {
+    "answers": lambda step: step.to_arrow(),
+    "members": lambda step: step.members,
+    "added": lambda step: step.added,
+    "removed": lambda step: step.removed,
+}
+
+
+class QuerySets:
+    """The requests for the query sets of an engine."""
+
+    def __init__(self, engine: Engine, feeds: Feeds) -> None:
+        self._engine = engine
+        self._feeds = feeds
+
+    def documents(self) -> dict[str, dict[str, Any]]:
+        """Return the description of each set, by name."""
+        return {name: document(found) for name, found in self._engine.query_sets.items()}
+
+    def get(self, name: str) -> QuerySet | None:
+        """Return the set with this name, or None."""
+        return self._engine.query_sets.get(name)
+
+    def register(self, name: str, text: str, base: str | None, report: str, key: list[str]) -> dict[str, Any]:
+        """Register a set. Repeating a request has no effect."""
+        known = self.get(name)
+        same = known is not None and (known.text, known.base, known.report) == (text, base, report)
+        if known is not None and same and (not key or tuple(key) == known.key):
+            return document(known)
+        given = cast("Literal['every', 'nonempty', 'change']", report)
+        made = self._engine.register_set(text, report=given, key=key or None, name=name, base=base)
+        self._feeds.add(made)
+        return document(made)
+
+    def stop(self, found: QuerySet) -> None:
+        """Stop a set, and end its live results."""
+        found.stop()
+        self._feeds.end(found.name)
+
+    # ---- requests
+    async def members(self, request: Request) -> Response:
+        """Add the rows of the body as members (POST), or remove the members with these keys (DELETE)."""
+        name = request.path_params["name"]
+        found = await run_in_threadpool(self.get, name)
+        if found is None:
+            return _no_set(name)
+        removes = request.method == "DELETE"
+        body, content_type = await body_of(request), media_type(request)
+        rows = await run_in_threadpool(rows_of, body, content_type, found.key if removes else found.columns)
+        if removes:
+            return JSONResponse({"removed": await run_in_threadpool(found.remove, rows)})
+        return JSONResponse(asdict(await run_in_threadpool(found.add, rows)))
+
+    async def steps(self, request: Request) -> Response:
+        """Return the retained steps after an instant as one Arrow stream."""
+        name, asked = request.path_params["name"], request.query_params
+        feed = self._feeds.get(name)
+        if feed is None or not feed.of_set:
+            return _no_set(name)
+        part = _PARTS.get(asked.get("part", "answers"))
+        if part is None:
+            raise DataError(f"?part is one of {', '.join(_PARTS)}, not {asked['part']}")
+        try:
+            after = None if (given := asked.get("after")) is None else int(given)
+        except ValueError as error:
+            raise DataError(f"a time must be an integer of ms: ?after={asked['after']}") from error
+        content = await run_in_threadpool(_stream_of, feed, after, part)
+        return Response(status_code=204) if content is None else Response(content, media_type=ARROW)
+
+    def member(self, request: Request, feed: Feed) -> object:
+        """Return the key of the member whose answers a request names; None for the feed of a query. DataError if the
+        request names none, and the feed is that of a set.
+        """
+        if not feed.of_set:
+            return None
+        found, text = self.get(request.path_params["name"]), request.query_params.get("member")
+        if found is None or text is None:
+            raise DataError("the live results of a query set are those of one member: name its key, ?member=")
+        return member_key(found, text)
+
+
+def document(found: QuerySet) -> dict[str, Any]:
+    """Return the description of a set."""
+    return {
+        "name": found.name,
+        "text": found.text,
+        "base": found.base,
+        "report": found.report,
+        "columns": list(found.columns),
+        "key": list(found.key),
+        "members": len(found),
+        "warnings": list(found.warnings),
+        "status": asdict(found.status()),
+    }
+
+
+def rows_of(body: bytes, content_type: str, names: tuple[str, ...]) -> Any:
+    """Return the rows of a body: one JSON object per line (also without a content type), CSV with a header, or an Arrow
+    stream. `names`: the columns that are read. DataError if the body has another format, or is invalid.
+    """
+    try:
+        if content_type == ARROW:
+            return pa.ipc.open_stream(body).read_all()
+        if content_type == "text/csv":
+            return pyarrow.csv.read_csv(io.BytesIO(body)) if body.strip() else pa.table({name: [] for name in names})
+    except pa.ArrowException as error:
+        raise DataError(f"the members cannot be read as {content_type}: {error}") from error
+    if content_type not in ("", FORM, _LINES):
+        raise DataError(f"members are {_LINES}, text/csv or {ARROW}, not {content_type}")
+    rows = []
+    for number, line in enumerate(body.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        row = parse_json(line, f"line {number}")
+        if not isinstance(row, dict):
+            raise DataError(f"line {number}: a member is a JSON object")
+        rows.append(row)
+    return rows
+
+
+def member_key(found: QuerySet, text: str) -> Any:
+    """Return the key of a member that a parameter of a request names: the text itself if the key is one column of
+    text, and otherwise a JSON value (of several columns: an array). DataError if it is neither.
+    """
+    single = len(found.key) == 1
+    if single and text in found:
+        return text
+    try:
+        value = parse_json(text.encode(), "?member")
+    except DataError:
+        if single:
+            return text  # no member has this key yet
+        raise
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _no_set(name: str) -> Response:
+    return JSONResponse({"error": "NotFound", "message": f"there is no query set {name!r}"}, 404)
+
+
+def _stream_of(feed: Feed, after: int | None, part: Callable[[Step], pa.Table]) -> bytes | None:
+    """Return the retained steps as an Arrow stream; None if there is none."""
+    steps = cast("list[Step]", feed.since(feed.position(after))[0])
+    tables = []
+    for step in steps:
+        table = part(step)
+        tables.append(table.add_column(0, "time", pa.array([step.time] * table.num_rows, pa.int64())))
+    if not tables:
+        return None
+    try:
+        whole = pa.concat_tables(tables)
+    except pa.ArrowInvalid as error:
+        raise PenstockError(f"steps with different columns: {error}") from error
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, whole.schema) as writer:
+        writer.write_table(whole)
+    return bytes(sink.getvalue())
