@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pyarrow as pa
-import pyarrow.csv
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
 from penstock.errors import DataError, PenstockError
 from penstock.http.error_responses import body_of
-from penstock.http.protocol_requests import FORM, media_type
+from penstock.http.member_rows import ARROW, rows_of
+from penstock.http.protocol_requests import media_type
 from penstock.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from penstock.engine import Engine, QuerySet, Step
     from penstock.http.live import Feed, Feeds
 
-ARROW = "application/vnd.apache.arrow.stream"
-_LINES = "application/x-ndjson"
 _PARTS: dict[str, Callable[[Step], pa.Table]] = {
     "answers": lambda step: step.to_arrow(),
     "members": lambda step: step.members,
@@ -120,30 +117,6 @@ def document(found: QuerySet) -> dict[str, Any]:
         "warnings": list(found.warnings),
         "status": asdict(found.status()),
     }
-
-
-def rows_of(body: bytes, content_type: str, names: tuple[str, ...]) -> Any:
-    """Return the rows of a body: one JSON object per line (also without a content type), CSV with a header, or an Arrow
-    stream. `names`: the columns that are read. DataError if the body has another format, or is invalid.
-    """
-    try:
-        if content_type == ARROW:
-            return pa.ipc.open_stream(body).read_all()
-        if content_type == "text/csv":
-            return pyarrow.csv.read_csv(io.BytesIO(body)) if body.strip() else pa.table({name: [] for name in names})
-    except pa.ArrowException as error:
-        raise DataError(f"the members cannot be read as {content_type}: {error}") from error
-    if content_type not in ("", FORM, _LINES):
-        raise DataError(f"members are {_LINES}, text/csv or {ARROW}, not {content_type}")
-    rows = []
-    for number, line in enumerate(body.split(b"\n"), start=1):
-        if not line.strip():
-            continue
-        row = parse_json(line, f"line {number}")
-        if not isinstance(row, dict):
-            raise DataError(f"line {number}: a member is a JSON object")
-        rows.append(row)
-    return rows
 
 
 def member_key(found: QuerySet, text: str) -> Any:

@@ -110,8 +110,9 @@ def test_members_are_added_and_removed(http, engine, body, content_type):
     [
         ("{", "application/x-ndjson", "line 1"),
         ('{"user": "urn:a", "limit": 5}\n[1]', "application/x-ndjson", "line 2: a member is a JSON object"),
-        ("a,b\n1\n", "text/csv", "cannot be read as text/csv"),
-        ("user\nurn:a\n", "text/csv", "limit is missing"),
+        ("a,b\n1\n", "text/csv", "need the columns user, limit: one is missing"),
+        ("user\nurn:a\n", "text/csv", "need the columns user, limit: one is missing"),
+        ('user,limit\n"a\n', "text/csv", "cannot be read as text/csv"),
         ("x", ARROW, "cannot be read"),
         ("x", "text/turtle", "not text/turtle"),
     ],

@@ -1,0 +1,114 @@
+"""The rows of a request's body: lines of JSON, CSV or an Arrow stream, read in memory proportional to the body."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.csv
+from flatbuffers import encode, packer
+from flatbuffers.table import Table
+
+from penstock.engine.answers.arrow_terms import ARROW_TERM
+from penstock.errors import DataError
+from penstock.http.protocol_requests import FORM
+from penstock.json_text import parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+ARROW: Final = "application/vnd.apache.arrow.stream"
+_LINES: Final = "application/x-ndjson"
+_TERM_FIELDS: Final = {(field.name, field.type) for field in ARROW_TERM}
+_SIMPLE: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
+    pa.types.is_null,
+    pa.types.is_boolean,
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_decimal,
+    pa.types.is_temporal,
+    pa.types.is_string,
+    pa.types.is_large_string,
+)
+# Places in the virtual tables of Arrow's Message.fbs: 4 + 2 times the number of the field.
+_HEADER: Final = 4 + 2 * 2  # Message.header
+_COMPRESSION: Final = 4 + 2 * 3  # RecordBatch.compression
+
+
+def rows_of(body: bytes, content_type: str, names: Sequence[str]) -> Any:
+    """Return the rows of a body, in a form that `QuerySet.add` takes: one JSON object per line (also without a content
+    type), CSV with a header, or an Arrow stream. `names`: the columns that are read. DataError if the body has another
+    format, or is invalid.
+    """
+    try:
+        if content_type == ARROW:
+            return _arrow_table(body, names)
+        if content_type == "text/csv":
+            return _csv_table(body, names)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # OSError: of damaged Arrow messages
+        raise DataError(f"the members cannot be read as {content_type}: {error}") from error
+    if content_type not in ("", FORM, _LINES):
+        raise DataError(f"members are {_LINES}, text/csv or {ARROW}, not {content_type}")
+    return _json_rows(body, names)
+
+
+def _json_rows(body: bytes, names: Sequence[str]) -> list[tuple[Any, ...]]:
+    rows = []
+    for number, line in enumerate(io.BytesIO(body), start=1):
+        if not line.strip():
+            continue
+        row = parse_json(line, f"line {number}")
+        if not isinstance(row, dict):
+            raise DataError(f"line {number}: a member is a JSON object")
+        rows.append(tuple(row.get(name) for name in names))
+    return rows
+
+
+def _csv_table(body: bytes, names: Sequence[str]) -> pa.Table:
+    """Return the columns `names`. The others are not converted: each column costs kilobytes, and may be empty."""
+    if not body.strip():
+        return pa.table({name: [] for name in names})
+    convert = pyarrow.csv.ConvertOptions(include_columns=list(names))
+    try:
+        return pyarrow.csv.read_csv(io.BytesIO(body), convert_options=convert)
+    except pa.ArrowKeyError as error:
+        raise DataError(f"the members need the columns {', '.join(names)}: one is missing") from error
+
+
+def _arrow_table(body: bytes, names: Sequence[str]) -> pa.Table:
+    """Return the columns `names` of an Arrow stream. DataError if a batch is compressed or a column has a type whose
+    values need not be in the body: both can expand a small body to any size.
+    """
+    reader = pa.ipc.MessageReader.open_stream(body)
+    while True:
+        try:
+            message = reader.read_next_message()
+        except StopIteration:
+            break
+        if message.type == "dictionary":
+            raise DataError("dictionary-encoded columns are not accepted in a request")
+        if message.type == "record batch" and _compressed(message.metadata):
+            raise DataError("compressed record batches are not accepted in a request")
+    stream = pa.ipc.open_stream(body)
+    for field in stream.schema:
+        if field.name in names and not _accepted(field.type):
+            raise DataError(f"column {field.name}: type {field.type} is not accepted in a request")
+    table = stream.read_all()
+    table.validate(full=True)
+    return table
+
+
+def _accepted(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return {(field.name, field.type) for field in kind} <= _TERM_FIELDS
+    return any(is_kind(kind) for is_kind in _SIMPLE)
+
+
+def _compressed(metadata: pa.Buffer) -> bool:
+    """Return whether a record batch is compressed, from the metadata of its message, which Arrow has verified."""
+    content = metadata.to_pybytes()
+    message = Table(content, encode.Get(packer.uoffset, content, 0))
+    batch = Table(content, 0)
+    message.Union(batch, message.Offset(_HEADER))
+    return bool(batch.Offset(_COMPRESSION))
