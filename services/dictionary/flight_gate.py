@@ -2,9 +2,10 @@
 
 Arrow Flight sets no message limit in gRPC. If clients could connect to its server directly, the server would buffer
 messages of up to 2 GiB before it calls a handler. The Flight server therefore listens on a private Unix socket, and
-this gate listens on the network. The gate parses only the frame headers of HTTP/2 (RFC 9113 §4.1), which are neither
+this gate listens on the network. The gate parses the frame headers of HTTP/2 (RFC 9113 §4.1), which are neither
 compressed nor encrypted. A frame header contains the size of the frame, and identifies the request to which the frame
-belongs. If a request exceeds a limit, the gate closes the connection and does not forward the bytes.
+belongs. The gate also checks the messages in the frames of a request (`MessageCheck`). If a request exceeds a limit, or
+a message is not accepted, the gate closes the connection and does not forward the bytes.
 
 With a TLS context, a connection begins with a handshake, in which the client presents its certificate (ADR 71). Only
 then the gate connects to the Flight server. The handshake counts towards the limits on connections and their preface.
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import StorageError
+from penstock.services.dictionary.flight_messages import MessageCheck
 
 if TYPE_CHECKING:
     import ssl
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _HEAD_BYTES: Final = 9
-_DATA, _HEADERS, _RST_STREAM, _END_STREAM = 0, 1, 3, 1
+_DATA, _HEADERS, _RST_STREAM, _END_STREAM, _PADDED = 0, 1, 3, 1, 8
 _START_S: Final = 10.0
 _LOG_S: Final = 1.0  # minimum interval between two log lines about refused clients
 _LOOK_S: Final = 0.1  # minimum interval between two checks of a connection's requests
@@ -146,7 +148,7 @@ class FlightGate:
 
 
 class _Frames:
-    """Counts the bytes of the requests of one connection."""
+    """Counts the bytes of the requests of one connection, and checks their messages."""
 
     def __init__(self, gate: FlightGate) -> None:
         self._gate = gate
@@ -154,6 +156,8 @@ class _Frames:
         self._head = bytearray()
         self._skip = 0  # bytes until the next frame header
         self._sizes: dict[int, int] = {}  # bytes of incomplete requests, by HTTP/2 stream
+        self._checks: dict[int, MessageCheck] = {}  # of these requests
+        self._content: MessageCheck | None = None  # of the request to which the current frame belongs, if it is DATA
         self._begins: dict[int, float] = {}  # when these requests began, on the monotonic clock; earliest first
 
     @property
@@ -172,8 +176,8 @@ class _Frames:
         return len(self._preface) == len(_PREFACE)
 
     def check(self, data: bytes) -> bool:
-        """Count the bytes of `data`. Returns False if a request, a control frame or the number of incomplete requests
-        now exceeds a limit, or if the data are not HTTP/2.
+        """Count the bytes of `data`, and check the messages in it. Returns False if a request, a control frame or the
+        number of incomplete requests now exceeds a limit, if a message is not accepted, or if the data are not HTTP/2.
         """
         at = 0
         if not self.begun:
@@ -185,6 +189,8 @@ class _Frames:
             if self._skip:
                 step = min(self._skip, len(data) - at)
                 self._skip -= step
+                if self._content is not None and not self._content.accepts(memoryview(data)[at : at + step]):
+                    return False
             else:
                 step = _HEAD_BYTES - len(self._head)
                 self._head += data[at : at + step]
@@ -199,7 +205,11 @@ class _Frames:
         size, kind, flags = int.from_bytes(head[:3], "big"), head[3], head[4]
         stream = int.from_bytes(head[5:], "big") & 0x7FFFFFFF
         self._skip = size
-        within = kind == _DATA or size <= self._gate.limits.max_control_bytes
+        self._content = None
+        within = size <= self._gate.limits.max_control_bytes
+        if kind == _DATA:
+            self._content = self._checks.setdefault(stream, MessageCheck())
+            within = not flags & _PADDED  # gRPC pads no frames
         if kind in (_DATA, _HEADERS):
             within &= self._arrives(stream, size if kind == _DATA else 0)
         if kind == _RST_STREAM or (kind in (_DATA, _HEADERS) and flags & _END_STREAM):
@@ -218,6 +228,7 @@ class _Frames:
 
     def _ended(self, stream: int) -> None:
         self._begins.pop(stream, None)
+        self._checks.pop(stream, None)
         self._gate.held_bytes -= self._sizes.pop(stream, 0)
 
     def close(self) -> None:

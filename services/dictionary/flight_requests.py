@@ -81,6 +81,7 @@ class Intake:
         batches: list[pa.RecordBatch] = []
         rows = 0
         try:
+            _check_schema(reader.schema, schema)  # before any batch is read: columns of other types can be much larger
             for chunk in reader:
                 batch = chunk.data
                 size = _FRAMING_BYTES + (0 if batch is None else batch.nbytes)
@@ -101,12 +102,16 @@ class Intake:
         self.size += size
 
 
+def _check_schema(found: pa.Schema, schema: pa.Schema) -> None:
+    if not found.equals(schema):
+        raise DataError(f"a request has the columns {schema.names}, not {found.names}")
+
+
 def _checked(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Validate a record batch from the network, including its buffers. DataError if its columns are wrong or contain
     nulls.
     """
-    if not batch.schema.equals(schema):
-        raise DataError(f"a request has the columns {schema.names}, not {batch.schema.names}")
+    _check_schema(batch.schema, schema)
     batch.validate(full=True)
     if any(column.null_count for column in batch.columns):
         raise DataError("a request has no nulls")

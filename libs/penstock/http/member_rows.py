@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.csv
-from flatbuffers import encode, packer
-from flatbuffers.table import Table
 
+from penstock.arrow_messages import check_metadata
 from penstock.engine.answers.arrow_terms import ARROW_TERM
 from penstock.errors import DataError
 from penstock.http.protocol_requests import FORM
@@ -31,9 +30,6 @@ _SIMPLE: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
     pa.types.is_string,
     pa.types.is_large_string,
 )
-# Places in the virtual tables of Arrow's Message.fbs: 4 + 2 times the number of the field.
-_HEADER: Final = 4 + 2 * 2  # Message.header
-_COMPRESSION: Final = 4 + 2 * 3  # RecordBatch.compression
 
 
 def rows_of(body: bytes, content_type: str, names: Sequence[str]) -> Any:
@@ -86,15 +82,13 @@ def _arrow_table(body: bytes, names: Sequence[str]) -> pa.Table:
             message = reader.read_next_message()
         except StopIteration:
             break
-        if message.type == "dictionary":
-            raise DataError("dictionary-encoded columns are not accepted in a request")
-        if message.type == "record batch" and _compressed(message.metadata):
-            raise DataError("compressed record batches are not accepted in a request")
+        check_metadata(message.metadata.to_pybytes())
     stream = pa.ipc.open_stream(body)
     for field in stream.schema:
         if field.name in names and not _accepted(field.type):
             raise DataError(f"column {field.name}: type {field.type} is not accepted in a request")
     table = stream.read_all()
+    table = table.select([at for at, name in enumerate(table.column_names) if name in names])
     table.validate(full=True)
     return table
 
@@ -103,12 +97,3 @@ def _accepted(kind: pa.DataType) -> bool:
     if pa.types.is_struct(kind):
         return {(field.name, field.type) for field in kind} <= _TERM_FIELDS
     return any(is_kind(kind) for is_kind in _SIMPLE)
-
-
-def _compressed(metadata: pa.Buffer) -> bool:
-    """Return whether a record batch is compressed, from the metadata of its message, which Arrow has verified."""
-    content = metadata.to_pybytes()
-    message = Table(content, encode.Get(packer.uoffset, content, 0))
-    batch = Table(content, 0)
-    message.Union(batch, message.Offset(_HEADER))
-    return bool(batch.Offset(_COMPRESSION))

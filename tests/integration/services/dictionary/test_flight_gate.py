@@ -134,6 +134,39 @@ def one_message(port: int, size: int) -> None:
                 writer.close()
 
 
+def send(port: int, batch: pa.RecordBatch, codec: str | None, **options) -> None:
+    """Send a batch, compressed by Arrow (`codec`) or by gRPC."""
+    with flight.connect(f"grpc://127.0.0.1:{port}", **options) as client:
+        command = flight.FlightDescriptor.for_command(b"encode")
+        writer, reader = client.do_exchange(command, flight.FlightCallOptions(timeout=60))
+        try:
+            writer.begin(SCHEMA, options=pa.ipc.IpcWriteOptions(compression=codec))
+            writer.write_batch(batch)
+            writer.done_writing()
+            reader.read_all()
+        finally:
+            with suppress(pa.ArrowException):
+                writer.close()
+
+
+@pytest.mark.parametrize("compressed_by", ["arrow", "grpc"])
+def test_a_compressed_message_is_cut_off_before_it_is_decompressed(compressed_by):
+    """Sixty kilobytes, which expand to 600 MB."""
+    columns = [pa.array([3] * 60, pa.uint8()), pa.array(["x" * 10_000_000] * 60), pa.array(["urn:x:t"] * 60)]
+    batch = pa.RecordBatch.from_arrays([*columns, pa.array([""] * 60)], schema=SCHEMA)
+    options = {} if compressed_by == "arrow" else {"generic_options": [("grpc.default_compression_algorithm", 2)]}
+    server = OwnProcess()
+    try:
+        answers(server)
+        before = server.peak_bytes()
+        with pytest.raises(flight.FlightUnavailableError):
+            send(server.port, batch, "zstd" if compressed_by == "arrow" else None, **options)
+        assert server.peak_bytes() < before + (50 << 20)
+        answers(server)
+    finally:
+        server.close()
+
+
 def test_one_message_beyond_the_limit_is_cut_off_before_it_is_held():
     server = OwnProcess()
     try:
