@@ -91,5 +91,10 @@ class StreamCommands:
         for stream in streams:
             events = names.events(stream.name)
             partitions = known.get(events, 1)  # a producer may have created the topic, with any number of partitions
-            made += [Topic(events, partitions), Topic(names.tuples(stream.name), partitions)]
+            made += [
+                Topic(
+                    events, partitions, compression="uncompressed"
+                ),  # users write it: no small batch is large in memory
+                Topic(names.tuples(stream.name), partitions),
+            ]
         return made

@@ -12,6 +12,7 @@ import sys
 
 import numpy as np
 import pytest
+from confluent_kafka import Producer
 
 from e2e.test_ingest_kafka import IRI, ROOT, SHARDS, cluster, wait  # noqa: F401 - a fixture
 from penstock.ingest.refused_records import LateEvent
@@ -70,6 +71,27 @@ def test_late_and_bad_events_of_the_largest_size_are_copied_and_cut(cluster):  #
         assert copy.truncated == len(original)
         assert original.startswith(copy.data)
         assert len(copy.data) > room - 1_000
+    assert process.poll() is None
+
+
+def test_a_batch_that_decompresses_to_gigabytes_is_a_dead_letter(cluster):  # noqa: F811
+    """A few kilobytes in the topic. The client stops at 100 MB, and would otherwise fetch the batch for ever."""
+    made = cluster()
+    made.adaptor()
+    process = made.dispatcher()
+    made.produce([1_050])
+    settings = {"compression.type": "zstd", "message.max.bytes": 1_000_000_000, "batch.size": 900_000_000}
+    producer = Producer({"bootstrap.servers": made.bootstrap_servers, "linger.ms": 300, **settings})
+    for _ in range(4):
+        producer.produce(made.names.events("s"), b"x" * (40 << 20), partition=0)
+    assert producer.flush(60.0) == 0
+    made.produce([1_060, 1_250])
+    wait(lambda: made.closed() >= 10, "later events")
+    [letter] = made.read(made.names.dead_letter)
+    assert (letter.offset, letter.data) == (4, b"")
+    assert "offsets 1 to 4: the client cannot decompress the batch" in letter.reason
+    times = [int(t) for batch in made.read(made.names.shards, 0) + made.read(made.names.shards, 1) for t in batch.times]
+    assert sorted(times) == [1_050, 1_060]
     assert process.poll() is None
 
 

@@ -55,9 +55,11 @@ class Event(NamedTuple):  # a NamedTuple, because there is one per event: creati
 
 def read_event(message: Message, mapping: StreamMapping | None = None, max_bytes: int = 64 << 20) -> Event:
     """Return the event or heartbeat in a message. `mapping`: the stream's mapping. `max_bytes`: maximum size of a
-    message that is mapped. DataError if a header is invalid, if an event has no value or a heartbeat has one, or if a
-    message is too large or cannot be mapped.
+    message that is mapped. DataError if the message could not be read, if a header is invalid, if an event has no value
+    or a heartbeat has one, or if a message is too large or cannot be mapped.
     """
+    if message.error:
+        raise DataError(message.error)
     headers = {name.lower(): value for name, value in message.headers}
     beat = headers.get(HEARTBEAT)
     if beat is not None:

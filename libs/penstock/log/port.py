@@ -29,7 +29,8 @@ class Topic(NamedTuple):
     """A topic to create. A `cleanup` with "compact" keeps only the last record of each key. `retention_ms`: None =
     unlimited.
 
-    `max_bytes`: maximum record size, including its envelope (`max.message.bytes`).
+    `max_bytes`: maximum record size, including its envelope (`max.message.bytes`). `compression`: of the batches in the
+    topic (`compression.type`). With "uncompressed", the broker decompresses batches before it checks their size.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Topic(NamedTuple):
     cleanup: Literal["delete", "compact", "compact,delete"] = "delete"
     retention_ms: int | None = None
     max_bytes: int = MAX_RECORD_BYTES
+    compression: Literal["producer", "uncompressed"] = "producer"
 
 
 class Partition(NamedTuple):
@@ -58,7 +60,9 @@ class Record(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A record as read from the log."""
+    """A record as read from the log. `error`: why it could not be read, or an empty text. A message with an error has
+    no key, value or headers. It may stand for several records; its offset is then the last of theirs.
+    """
 
     topic: str
     partition: int
@@ -67,6 +71,7 @@ class Message(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Headers = ()
+    error: str = ""
 
 
 class Span(NamedTuple):

@@ -69,8 +69,8 @@ class ClusterTopics:
             Topic(names.shards, self.shards),
             Topic(names.dictionary, 1, "compact"),
             Topic(names.control, 1, "compact"),
-            Topic(names.streams, 1, "compact"),
-            Topic(names.queries, 1, "compact"),
+            Topic(names.streams, 1, "compact", compression="uncompressed"),  # users write these two
+            Topic(names.queries, 1, "compact", compression="uncompressed"),
             Topic(names.status, 1, "compact"),
             Topic(names.results, self.result_partitions),
             Topic(names.dead_letter),

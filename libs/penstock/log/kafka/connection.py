@@ -358,6 +358,7 @@ def _new_topic(topic: Topic) -> NewTopic:
         "cleanup.policy": str(topic.cleanup),
         "retention.ms": retention,
         _LIMIT: str(topic.max_bytes),
+        "compression.type": topic.compression,
     }
     return NewTopic(topic.name, num_partitions=topic.partitions, config=config)
 

@@ -11,6 +11,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Kafka
 from penstock.log.errors import LogError, RebalancedError, TransientError, UnknownTopicError
 from penstock.log.kafka.denials import DENIED
 from penstock.log.kafka.error_codes import UNKNOWN
+from penstock.log.kafka.unreadable import UnreadableBatches, is_unreadable
 from penstock.log.port import END, START, Message, Partition
 
 if TYPE_CHECKING:
@@ -55,13 +56,21 @@ class KafkaReader:
         self._positions: dict[Partition, int] = {}
         self._paused: set[Partition] = set()
         self._at_end: set[Partition] = set()
+        self._unreadable = UnreadableBatches(log)
 
     def poll(self, max_records: int = 1000, timeout_s: float = 0.0) -> list[Message]:
         """Return received records."""
         messages = []
+        skipped = False
         for raw in consume(self._consumer, max_records, timeout_s):
             name, offset = Partition(raw.topic(), raw.partition()), raw.offset()
-            if raw.error() is not None:
+            if is_unreadable(raw):
+                message = self._unreadable.skipped(raw)
+                if message is not None and name in self._positions and name not in self._paused:
+                    self._positions[name] = message.offset + 1
+                    messages.append(message)
+                    skipped = True
+            elif raw.error() is not None:
                 if raw.error().code() == KafkaError._PARTITION_EOF:
                     self._reached_end(name, offset)
                 elif raw.error().code() != KafkaError.GROUP_AUTHORIZATION_FAILED:  # this reader is in no group
@@ -70,6 +79,8 @@ class KafkaReader:
                 self._positions[name] = offset + 1
                 self._at_end.discard(name)
                 messages.append(_message(raw))
+        if skipped:
+            self._restart()
         return messages
 
     def _reached_end(self, name: Partition, offset: int) -> None:
@@ -88,6 +99,7 @@ class KafkaReader:
             self._positions[name] = (
                 {START: spans[name].start, END: spans[name].end}[offset] if name in spans else offset
             )
+        self._unreadable.forget()
         self._restart()
 
     def _discover(self, topics: set[str]) -> None:
@@ -157,6 +169,7 @@ class KafkaGroupReader:
         self._consumer = Consumer(log.client(**_READING, **membership))
         self._assigned: frozenset[Partition] = frozenset()
         self._positions: dict[Partition, int] = {}
+        self._unreadable = UnreadableBatches(log)
         self.generation = 0
         self.subscribe(topics)
 
@@ -171,6 +184,7 @@ class KafkaGroupReader:
 
     def _on_assign(self, _: object, partitions: list[TopicPartition]) -> None:
         self._assigned = frozenset(Partition(at.topic, at.partition) for at in partitions)
+        self._unreadable.forget()
         self.generation += 1
 
     def _on_revoke(self, _: object, partitions: list[TopicPartition]) -> None:
@@ -183,7 +197,13 @@ class KafkaGroupReader:
         messages = []
         for raw in consume(self._consumer, max_records, timeout_s):
             name = Partition(raw.topic() or "", raw.partition() or 0)
-            if raw.error() is not None and raw.error().code() != KafkaError._PARTITION_EOF:
+            if is_unreadable(raw):
+                message = self._unreadable.skipped(raw)
+                if message is not None and name in self._assigned:
+                    self._positions[name] = message.offset + 1
+                    self._consumer.seek(TopicPartition(name.topic, name.number, message.offset + 1))
+                    messages.append(message)
+            elif raw.error() is not None and raw.error().code() != KafkaError._PARTITION_EOF:
                 complain(self._log, raw.error(), name, self._group)
             elif name in self._assigned:
                 ended = raw.error() is not None
