@@ -328,12 +328,20 @@ def test_policies_deny_by_default_and_admit_the_parts_to_each_other():
 
 def test_topics_of_strimzi_are_those_of_the_cluster():
     made = {
-        d["spec"]["topicName"]: (d["spec"]["partitions"], d["spec"]["config"]["cleanup.policy"])
+        d["spec"]["topicName"]: (
+            d["spec"]["partitions"],
+            d["spec"]["config"]["cleanup.policy"],
+            d["spec"]["config"].get("compression.type", "producer"),
+        )
         for d in example("strimzi")
         if d["kind"] == "KafkaTopic"
     }
-    expected = {t.name: (t.partitions, t.cleanup) for t in ClusterTopics(TopicNames("sensors"), 4, 8).all()}
-    assert made == expected | {"sensors.dispatcher": (1, "compact")}  # which the dispatcher creates otherwise
+    expected = {
+        t.name: (t.partitions, t.cleanup, t.compression) for t in ClusterTopics(TopicNames("sensors"), 4, 8).all()
+    }
+    assert made == expected | {
+        "sensors.dispatcher": (1, "compact", "producer")
+    }  # which the dispatcher creates otherwise
 
 
 def test_users_of_strimzi_have_the_acls_of_the_services():
