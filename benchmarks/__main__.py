@@ -26,6 +26,7 @@ ALL = (
     "macro.two_threads",
     "macro.lubm",
     "macro.lubm_json",
+    "macro.lubm_general",
     "macro.updates",
     "macro.mapping",
     "macro.citybench",

@@ -36,11 +36,16 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
     texts = [(folder / f"lubm_q{i}.rq").read_text() for i in range(1, 8)]
     size = 1 if tiny else 10
     data = lubm_data.whole(size)
-    peers = {"pyoxigraph": _pyoxigraph(data), "sparq-rdf": _sparq(data)}
+    peers = answering(data)
     with penstock.Engine() as engine:
         engine.load(data)
         for i, text in enumerate(texts):
             yield _row(engine, peers, text, f"LUBM-{size} q{i + 1}", small=i in (3, 4), tiny=tiny)
+
+
+def answering(data: Path) -> dict[str, Answering]:
+    """Return what answers a text as JSON for each peer, after it has loaded `data`."""
+    return {"pyoxigraph": _pyoxigraph(data), "sparq-rdf": _sparq(data)}
 
 
 def _pyoxigraph(data: Path) -> Answering:
