@@ -53,8 +53,8 @@ class Client:
 
     A stream is identified by its IRI or by the name used in its topics. When a method that declares, registers, stores
     or pushes something returns, the change is durable. Reading evaluations, late events or dead letters does not remove
-    them from their topics. The client has no `advance_idle`, `bulk`, `checkpoint`, `decode`, `encode`, `explain`,
-    `limits`, `push_columns` and `stats`.
+    them from their topics. The client does not have the methods and properties `advance_idle`, `bulk`, `checkpoint`,
+    `decode`, `encode`, `explain`, `limits`, `push_columns`, `query_sets`, `register_set` and `stats` of the engine.
     """
 
     def __init__(
@@ -169,8 +169,8 @@ class Client:
         return {name: self._hold(record) for name, record in reply.items()}
 
     def registration_point(self, name: str) -> int | None:
-        """Return the registration point of a query in ms. None while none of its streams has progress, or no engine has
-        enrolled the query.
+        """Return the registration point of a query in ms. None until a stream of the query has progress and an
+        engine has enrolled the query. NotFoundError if there is no such query.
         """
         found = json.loads(self._coordinator("GET", f"/queries/{quote(name, safe='')}"))
         point: int | None = found["point"]
@@ -207,11 +207,11 @@ class Client:
         format: str | None = None,  # noqa: A002 - a public name
         base: str | None = None,
     ) -> LoadReport:
-        """Store a document as one snapshot: a file, perhaps with gzip (.gz), or bytes, which require `format`. `graph`:
-        IRI of the graph for statements that name none.
+        """Store a document as one snapshot: a file (gzip if its name ends with .gz), or bytes, which require `format`.
+        `graph`: IRI of the graph for statements that name none.
 
-        DataError, with the line, if the document is invalid; nothing is stored then. The report counts all triples and
-        terms of the document, also those that are stored already.
+        DataError, with the line, if the document is invalid. LimitError above a million triples. After these errors,
+        nothing is stored. The report counts all triples and terms, also those that are stored already.
         """
         began = time.perf_counter()
         data, syntax, base = document_of(source, format, base)
@@ -272,7 +272,7 @@ class Client:
         format: str | None = None,  # noqa: A002 - a public name
     ) -> None:
         """Produce one event: RDF text in `format` (a name or media type), or rdflib triples. `timestamp`: its time in
-        ms. The event is durable when the call returns.
+        ms. The event is durable when the call returns. Errors: see `push_events`.
 
         If the stream has a mapping, `format` None, "json" or "csv" means a message for the mapping. `timestamp` is then
         the time of the message; None: the time of its Kafka record. Without a mapping, `format` None is N-Triples.
@@ -289,8 +289,9 @@ class Client:
     ) -> None:
         """Produce events in order, each as (timestamp, data); see `push`. They are durable when the call returns.
 
-        TransientError if the brokers do not respond in time; the events may still reach them. If the same call is
-        repeated with this client, it waits for these events and writes no event twice.
+        DataError if a time or the format is invalid. UnknownStreamError if there is no such stream. TransientError if
+        the brokers do not respond in time; the events may still reach them. If the same call is repeated with this
+        client, it waits for these events and writes no event twice.
         """
         events = list(events)
         topic = self._topics.events(self._name(stream))
@@ -434,7 +435,7 @@ class Client:
 
 def _name_of(text: str, base: str | None) -> str:
     """Return the name in the text of a query. If there is none, return a name that is derived from the text and
-    base.
+    the base IRI.
     """
     statement = parse(text, base)
     if isinstance(statement, ContinuousQuery) and statement.name is not None:

@@ -44,8 +44,8 @@ class Refused:
         return [embedded.DeadLetter(each.stream, each.time_ms, _reason(each), each.data) for each in letters]
 
     def _refused(self, topic: str, kind: type[T]) -> Iterator[T]:
-        """Yield the new late events or dead letters (`kind`) of a topic. Ignores records that others
-        have written to the topic.
+        """Yield the new late events or dead letters (`kind`) of a topic. Ignores records that
+        cannot be decoded or are of another kind.
         """
         for message in self._new(topic):
             with suppress(DataError):

@@ -99,24 +99,26 @@ class ClusterEvaluation:
 
     @property
     def complete(self) -> bool:
-        """Whether the record has the complete answer, which replaces all rows of earlier evaluations. If the query was
-        registered with `changes`, this is so for its first evaluation, and for the first one after its results topic
-        has rejected a record; the other evaluations have only `added` and `removed`.
+        """Whether the record has the complete answer, which replaces all rows of earlier evaluations, or an `error`.
+
+        If the query was registered with `changes`, its first record has the complete answer, and so has the next one
+        after its results topic has rejected a record. The others have only `added` and `removed`.
         """
         return "added" not in self.line
 
     @property
     def added(self) -> Solutions:
-        """The rows that the answer of a SELECT has, and the answer of the previous evaluation without an error did not
-        have, as a multiset difference. If the record has the complete answer (`complete`): all of its rows. Raises
-        `error` if it is not None.
+        """The rows that the answer of a SELECT has and the previous answer did not have, as a multiset difference.
+
+        The previous answer is that of the last earlier evaluation without an error. If the record has the complete
+        answer (`complete`): all of its rows. Raises `error` if it is not None, and PenstockError without a SELECT.
         """
         return self._changed("added")
 
     @property
     def removed(self) -> Solutions:
-        """The rows that the previous answer had, and the answer does not have; see `added`. If the record has the
-        complete answer: none, and the consumer must remove all earlier rows.
+        """The rows that the previous answer had and this answer does not have; see `added`. If the record has the
+        complete answer: none, but the consumer must replace all earlier rows.
         """
         return self._changed("removed")
 
@@ -273,7 +275,7 @@ class ClusterQuery:
 
     def poll(self, limit: int | None = None, timeout_s: float = 0.0) -> list[ClusterEvaluation]:
         """Remove and return pending evaluations, at most `limit` of them (None: all), in order of time. Waits up to
-        `timeout_s` seconds for the first one.
+        `timeout_s` seconds for the first one. LimitError if another query of the topic must be polled first.
         """
         return self._results.take(self.name, limit, timeout_s)
 

@@ -51,9 +51,9 @@ _QUERY_ERRORS: dict[str, type[QueryError]] = {"QueryError": QueryError, "QueryLi
 class Credentials:
     """The credentials of a client.
 
-    `token`: bearer token, or a function that returns one; None for none. The function is called before the first
-    request, and again after a service has refused the token. `ca`: file of the CA (PEM) that signed the services'
-    certificates; None: the system's CAs.
+    `token`: bearer token, or a function that returns one; None: requests have no token. The function is called
+    before the first request, and again after a service has refused the token. `ca`: file of the CA (PEM) that signed
+    the services' certificates; None: the system's CAs.
     """
 
     token: str | Callable[[], str] | None = field(default=None, repr=False)
@@ -64,8 +64,8 @@ class Credentials:
 class ServiceRequest:
     """An HTTP request. `accept`: accepted media types of the response.
 
-    `name`: an idempotency key, for requests that are not idempotent by themselves. The service recognises a repeated
-    request by it.
+    `name`: an idempotency key, for requests that are not idempotent by themselves. By this
+    key, the service recognises a repeated request.
     """
 
     method: str
@@ -172,7 +172,7 @@ def urls(by_comma: str) -> list[str]:
 
 
 def with_query(path: str, **parameters: object) -> str:
-    """Return the path with a query string of the parameters that are not None. A list repeats its parameter."""
+    """Return the path with a query string of the parameters that are not None. A list gives a parameter per item."""
     given = {name: value for name, value in parameters.items() if value is not None and value != []}
     return f"{path}?{urlencode(given, doseq=True)}" if given else path
 

@@ -121,7 +121,7 @@ class _Loop:
         self._memory = MR(domain, mmap.PAGESIZE, access, address=self._begin)
 
     def times_s(self) -> list[float]:
-        """Return the time of each READ. TimeoutError if a READ does not end, or does not copy the bytes."""
+        """Return the time of each READ. TimeoutError if a READ fails, does not end, or copies wrong bytes."""
         from pyverbs import enums  # noqa: PLC0415
         from pyverbs.wr import SGE, SendWR  # type: ignore[import-not-found] # noqa: PLC0415
 

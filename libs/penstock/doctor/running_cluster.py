@@ -28,7 +28,7 @@ which sources are idle.
 
 
 def clocks(log: Log, heartbeats: str, clock: Clock) -> Iterator[Finding]:
-    """Compare this machine's clock with those of the services, which send heartbeats within the next seconds."""
+    """Compare this machine's clock with the times in the heartbeats that services send within `LISTEN_S` seconds."""
     if heartbeats not in log.topics():
         yield skipped("services", "no cluster runs: there is no topic of heartbeats")
         return

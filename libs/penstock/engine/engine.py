@@ -217,9 +217,9 @@ class Engine:
         `default_graphs`, `named_graphs`: IRIs of graphs. The patterns read these graphs, as if every operation named
         them by USING and USING NAMED. If graphs are given, an operation with its own USING or WITH raises QueryError.
 
-        `LOAD` reads a file below `load_directory`. LimitError if a pattern exceeds the engine's limits on queries.
-        After a QueryError or LimitError, nothing has changed. After a StorageError, the update may be visible without
-        being durable; the engine then refuses changes until a checkpoint succeeds.
+        `LOAD` reads a file below `load_directory`. After a QueryError (the text is invalid, or an operation fails) or a
+        LimitError (a pattern exceeds the engine's limits), nothing has changed. After a StorageError, the update may
+        be visible without being durable; the engine then refuses changes until a checkpoint succeeds.
         """
         dataset = dataset_of(default_graphs, named_graphs)
         bound = self._texts.bound_update(text, base) if dataset is None else None

@@ -155,7 +155,7 @@ def _pem_of_key(key: EllipticCurvePrivateKey) -> bytes:
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
-    """Replace a file. The content is never readable with another mode."""
+    """Replace a file. The new file has the mode `mode` from the beginning, before it has any content."""
     temporary = path.with_name(f".{path.name}.new")
     temporary.unlink(missing_ok=True)
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:

@@ -101,8 +101,8 @@ def _settings_of_services() -> dict[str, type[ServiceSettings]]:
 
 
 def _peer_certificates(settings: ServiceSettings) -> PeerCertificates | None:
-    """Return the certificates of a dictionary, or of a service that is a client of dictionaries; None if there are
-    none. SettingsError if these certificates, or those of a store or of its client, cannot be used.
+    """Return the certificates that a service uses in connections with a dictionary; None if it uses none.
+    SettingsError if these certificates, or those for connections between stores and query engines, cannot be used.
     """
     from penstock.runtime.cluster_settings import ClientSettings  # noqa: PLC0415
     from penstock.services.dictionary.service import DictionarySettings  # noqa: PLC0415

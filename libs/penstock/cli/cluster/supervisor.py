@@ -154,7 +154,7 @@ class Supervisor:
     # ---- logs
     def records(self, service: Supervised) -> Iterator[dict[str, Any]]:
         """Yield the records that a service has logged since its last start, newest first, from the last `_TAIL_BYTES`
-        of its log. A line that is not a JSON object becomes a record with the member `event`.
+        of its log. A line that is not a JSON object is the member `event` of a record.
         """
         with self.log_path(service).open("rb") as log:
             end = log.seek(0, os.SEEK_END)

@@ -93,7 +93,7 @@ def replay(
     `after_step(t)` is called each time that all events up to t are pushed; if it returns False, the replay ends. Events
     before `start_ms` are skipped. All streams advance together, so that an idle stream does not hold back the others.
     Until the end, their watermarks stay `lateness_ms` behind the events, because the events of a file may be out of
-    order by this much. Returns the number of events pushed.
+    order by this much. Returns the number of events pushed. DataError if the formats of a stream's files differ.
     """
     formats = {recording.stream: recording.format for recording in recordings}
     if any(formats[recording.stream] != recording.format for recording in recordings):

@@ -138,7 +138,7 @@ def run(
 
 
 def warn_of_storage(iri: str, timing: Sequence[str] | None, graphs: Mapping[str, str]) -> None:
-    """Warn about a stream without --timing, because its events are stored, unless --absorb requests this."""
+    """Warn that all events of a stream are stored, if neither --timing nor --absorb names the stream."""
     stated = timing is not None and any(option == ALL or option.startswith(f"{iri}=") for option in timing)
     if not stated and iri not in graphs:
         print(f"warning: stream <{iri}> has no --timing: every event is stored as well", file=sys.stderr)

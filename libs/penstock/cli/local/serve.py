@@ -192,8 +192,8 @@ def _keep(engine: Engine, stopping: threading.Event, checkpoint_s: float | None)
 
 
 def _state(engine: Engine) -> dict[str, Any]:
-    """Return the engine's statistics, except for the write-ahead log. A change of data changes them; a checkpoint does
-    not.
+    """Return the engine's statistics, without those of the write-ahead log. A change of data changes the result; a
+    checkpoint does not.
     """
     return {name: value for name, value in engine.stats().items() if name != "log"}
 

@@ -55,7 +55,7 @@ class AnswerVersion:
         return rows
 
     def rows_of(self, numbers: Ids) -> Rows:
-        """Return the rows of the members `numbers`, which must be ascending. The cost is by their rows and changes."""
+        """Return the rows of the members `numbers`, which must be ascending. The cost depends only on these members."""
         rows, changes = self._parts
         chosen = rows.of_members(numbers)
         if not changes:
@@ -84,7 +84,7 @@ class AnswerVersion:
     def renew(self, dictionary: native.Dictionary) -> None:
         """Replace the leases by a new one. Call before a collection of terms, which must then mark `ids` as used.
 
-        If many rows have changed, the call applies the changes, because `ids` has the terms of removed rows, too.
+        If many rows have changed, the call applies the changes, so that `ids` loses the terms of removed rows.
         """
         rows, changes = self._parts
         if sum(map(len, changes)) > len(rows) // 4:
@@ -115,8 +115,8 @@ class AnswerVersion:
 
 @dataclass(frozen=True, slots=True)
 class AnswerChanges:
-    """The answers of an execution for a query with `changes`: the version `now`, and what it has changed in the
-    previous one, by member. `bytes`: the size of the rows that no earlier block has.
+    """The answers of an execution for a query with `changes`: the version `now`, and its differences from the
+    previous version, by member. `bytes`: the size of the rows that no earlier block contains.
     """
 
     now: AnswerVersion

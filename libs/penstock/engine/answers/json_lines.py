@@ -25,8 +25,8 @@ def json_line(
     """Return an evaluation as one line of JSON in UTF-8, without a line end. `query` overrides the evaluation's query
     name. `error`: an error to write in place of the answer; None: the evaluation's own error, if it has one.
 
-    If the query was registered with `changes`, the line has the added and removed rows in place of the answer; with
-    `whole`, in addition to it. With `complete`, it has only the answer.
+    If the query was registered with `changes`, the line has the added and removed rows in place of the answer. With
+    `whole`, the line also has the answer. With `complete`, the line has only the answer.
     """
     head: dict[str, Any] = {
         "query": query or evaluation.query,

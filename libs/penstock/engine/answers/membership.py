@@ -50,7 +50,7 @@ class Membership:
 
     @property
     def parameters(self) -> native.Seed | tuple[Ids, ...]:
-        """The seed table in the form for `native.execute` that suits these members."""
+        """The seed table as an argument of `native.execute`: columns or, for the members of a query set, a `Seed`."""
         return self.seed
 
     def __len__(self) -> int:

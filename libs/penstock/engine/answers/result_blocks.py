@@ -59,9 +59,10 @@ class Block:
     of member `present[i]` are at positions `starts[i]` to `starts[i + 1]`, exclusive. `errors`: by member number, why a
     member has no answer.
 
-    `product`: the rows as factors, or None; with factors, `columns` is empty. `changes`: the version of the answer of a
-    query with `changes`, and what it has changed; the block itself then has no rows, and `present` has the numbers of
-    the members with changes. `waiting`: number of members that have not consumed their evaluation.
+    `product`: the rows as factors, or None; with factors, `columns` is empty. `changes`: for a query
+    with `changes`, the version of its answer and the differences from the previous version. The block itself then has
+    no rows, and `present` has the numbers of the members with changes. `waiting`: number of members that have not
+    consumed their evaluation.
     """
 
     reading: Reading

@@ -42,7 +42,7 @@ class Rows:
         return slice(low, int(np.searchsorted(self.member, member, side="right")))
 
     def of_members(self, numbers: Ids) -> Rows:
-        """Return the rows of the members `numbers`, which must be ascending. The cost is by these members and rows."""
+        """Return the rows of the members `numbers`, which must be ascending. The cost depends mainly on these rows."""
         if not len(numbers) or not len(self.member):
             return self.take(np.empty(0, np.int64))
         first, end = (np.searchsorted(self.member, numbers, side=side) for side in ("left", "right"))
@@ -78,7 +78,7 @@ class Rows:
         """Return the rows with global ids in place of private ids, for terms that `dictionary` has fetched from the
         cluster by now. The rows must be `published`.
 
-        A term that was computed at one instant may occur in the data of a later instant.
+        A computed term has a private id. If later data contains the term, the cluster has given it a global id.
         """
         return Rows(self.member, tuple(dictionary.settle(column) for column in self.columns), self.decoder)
 
@@ -114,7 +114,7 @@ class Changes:
         return Changes(self.added.published(), self.removed.published())
 
     def undecoded(self) -> Changes:
-        """Return the changes without decoders, which retain the results of their executions. They must be
+        """Return the changes without decoders: a decoder retains the results of its execution. The changes must be
         `published`.
         """
         return Changes(*(Rows(rows.member, rows.columns, None) for rows in (self.added, self.removed)))

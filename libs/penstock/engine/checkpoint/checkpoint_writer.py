@@ -110,8 +110,8 @@ class _Writer:
         }
 
     def _names(self, members: Membership) -> list[str | None] | dict[str, Any]:
-        """Return the names of the members. None for a removed member, as another query may have its name by now. For a
-        query set, return the columns of its members.
+        """Return the names of the members. In place of a removed member, the list has None, because another query may
+        have its name by now. For a query set, return the columns of its members.
         """
         if isinstance(members, SetMembership):
             return self._columns(members.columns)
@@ -177,7 +177,7 @@ class _Writer:
         return {"member": self._place(rows.member), "columns": [*map(self._place, rows.published().columns)]}
 
     def _place(self, array: Ids) -> tuple[int, int]:
-        """Return the address of an array. It is written unless the same memory was written before."""
+        """Write an array, unless the same memory was written before, and return its address."""
         memory = array.__array_interface__["data"][0], len(array), array.strides[0]
         if memory not in self._placed:
             self._placed[memory] = self.arrays.add(array), array

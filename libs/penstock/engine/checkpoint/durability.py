@@ -104,8 +104,8 @@ class ChangeLog:
     # ---- checkpoints
     def save(self, runtime: Runtime, directory: DataDirectory) -> None:
         """Write a checkpoint and remove the log before it. After a StorageError, the earlier checkpoint and log remain.
-        If the error occurred after the activation of the new checkpoint, the checkpoint may not be durable. Further
-        changes are then refused until a checkpoint succeeds.
+        If the new checkpoint is active already, it may not be durable, and further changes are refused until a
+        checkpoint succeeds.
         """
         wal = self._wal
         if wal is None:
