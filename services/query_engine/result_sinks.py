@@ -87,9 +87,15 @@ class ResultSinks:
         if refusal is not None and refusal.limit is None:
             record = Record(topic, b"", key, partition)
             return self._error(record, refusal, name, partial(json_line, evaluation, name)), False
-        line, answers = result_line(evaluation, name, complete=complete)
-        record = Record(topic, line, key, partition)
-        if refusal is None or refusal.limit is None or wire_bytes(record) <= refusal.limit:
+        limit = None if refusal is None else refusal.limit
+        for whole in (complete,) if complete or not evaluation.has_changes else (False, True):
+            # the changes may be longer than the complete answer
+            line, answers = result_line(evaluation, name, complete=whole)
+            record = Record(topic, line, key, partition)
+            fits = limit is None or wire_bytes(record) <= limit
+            if answers and fits:
+                return record, True
+        if refusal is None or fits:
             return record, answers
         return self._error(record, refusal, name, partial(json_line, evaluation, name)), False
 
