@@ -95,7 +95,7 @@ class StreamMapping:
         return None if self._native is None else self._native.map(messages, max_bytes)
 
     def event(self, message: SourceMessage) -> MappedEvent:
-        """Return the only event of a message. DataError if it has several; otherwise as `events`."""
+        """Return the only event of a message. DataError as in `events`, and if there are several events."""
         found = self.events(message)
         if len(found) != 1:
             raise DataError(f"the message has {len(found)} events; in a cluster it must have exactly one")
@@ -203,7 +203,7 @@ def mapped_format(mapping: StreamMapping | None, format: str | None) -> str | No
 
 @lru_cache(maxsize=256)
 def compiled_text(text: str) -> StreamMapping:
-    """Return the compiled mapping of a declaration, given as JSON, from a cache. DataError if it is invalid."""
+    """Return the compiled mapping for settings in JSON, from a cache. DataError if a setting is invalid."""
     return StreamMapping(json.loads(text))
 
 

@@ -39,8 +39,8 @@ class InternalRecords:
 
     def read(self, message: Message, kinds: Kinds) -> Any:
         """Return the record in a message, or None if it is in quarantine. `kinds`: the permitted kinds of records.
-        UnreadableRecordError if the record cannot be decoded, and is not in quarantine or the quarantine topic cannot
-        be read.
+        UnreadableRecordError if the record cannot be decoded or has another kind, unless the quarantine topic can be
+        read and contains its position.
 
         This method never raises TransientError: the caller's reader has already passed the record, so a retry would
         lose the record.

@@ -63,9 +63,9 @@ class Budget:
     `accepted`: the text was accepted before, possibly by another process. Its processor time is not limited, and the
     operators, depth and memory of its plan may be twice the limits.
 
-    A pause is processor time between two checks of the clock that exceeds half of the limit. The first pause does not
-    count: its cause is a garbage collection of a large process, or the suspension of a virtual machine. Systems count
-    both as processor time of the running thread. A second pause counts.
+    If the processor time between two checks of the clock exceeds half of the limit, this time is a pause. The first
+    pause does not count: its cause is a garbage collection of a large process, or the suspension of a virtual machine.
+    Systems count both as processor time of the running thread. A second pause counts.
     """
 
     __slots__ = (

@@ -60,8 +60,8 @@ class QueryDataset:
         return ()
 
     def lists(self, iri: str) -> bool:
-        """Return whether the dataset lists the graph as a named graph, so that it exists even if it is empty: by FROM
-        NAMED, by a window, or, in a continuous query, by FROM.
+        """Return whether the dataset lists the graph as a named graph: by FROM NAMED, by a window, or, in a continuous
+        query, by FROM. A listed graph exists even if it is empty.
         """
         return iri in self._addressed
 

@@ -162,7 +162,7 @@ def _planned(
 
 
 def _reports_changes(query: ContinuousQuery) -> bool:
-    """Return whether the change of the answer is requested, so that the plan may return it in place of the answer."""
+    """Return whether the query requests the change of its answer, which the plan may then return instead."""
     return query.form is Form.SELECT and (query.changes or query.r2s is not RelationToStream.RSTREAM)
 
 

@@ -2,8 +2,8 @@
 (docs/adr/0088-prepared-texts.md).
 
 The parameters of a prepared text are its constants in subject and object position and in comparisons, as in a template
-(ADR 6), and those in the data and the templates of an update. All other constants, and the rest of the text, are equal
-in all texts that share it.
+(ADR 6), and those in the data and the templates of an update. All texts that share a prepared text are equal except in
+these constants.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ class PreparedText:
 
 def prepare(text: str, normalized: Normalized, statement: Statement) -> PreparedText | None:
     """Prepare a text for later texts with the same `Normalized.pattern`. `statement`: the parsed text. None if each of
-    these texts must be parsed: continuous queries, updates with operations on documents or whole graphs, and texts
-    without parameters.
+    these texts must be parsed: if the text is a continuous query, is an update with an operation on a document or a
+    whole graph, or has no parameters.
     """
     if isinstance(statement, ContinuousQuery):
         if statement.continuous:

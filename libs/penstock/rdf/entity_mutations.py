@@ -1,7 +1,7 @@
 """Events of Wikidata's mutation stream, as RDF Patches.
 
-An event is a JSON object about one entity: `entity_id`, `event_time`, `operation`, and Turtle in `rdf_added_data`,
-`rdf_deleted_data`, `rdf_linked_shared_data` and `rdf_unlinked_shared_data`.
+An event is a JSON object about one entity: `entity_id`, `event_time`, `operation`, and Turtle or N-Triples in
+`rdf_added_data`, `rdf_deleted_data`, `rdf_linked_shared_data` and `rdf_unlinked_shared_data`.
 
 The operations `import` and `diff` contain the triples that they add and remove. `delete` contains no triples, and
 `reconcile` contains all present triples of the entity. To compute what these two remove, the decoder stores the triples
@@ -84,7 +84,7 @@ def _milliseconds(text: str) -> int:
 
 
 def _lines(event: dict[str, Any], name: str) -> list[bytes]:
-    """Return the triples of a part as lines of N-Triples; none if the event lacks it. DataError if it is invalid."""
+    """Return the N-Triples lines of the part `name`; [] without this part. DataError if it is invalid or too large."""
     part = event.get(name)
     if part is None:
         return []

@@ -139,7 +139,7 @@ def _order(context: PlanContext, node: OrderBy, inner: Relation, scope: Scope) -
 
 
 def _limit_order(context: PlanContext, node: Spec, limited: Slice) -> None:
-    """Tell an ORDER BY directly below a LIMIT how many of its first rows are needed (of each member)."""
+    """Tell an ORDER BY directly below a LIMIT how many of its first rows each member needs."""
     while node["op"] == "project":
         node = node["in"]
     if node["op"] != "order" or limited.limit is None or limited.offset + limited.limit > _MOST_FIRST:

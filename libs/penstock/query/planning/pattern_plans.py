@@ -78,9 +78,9 @@ def compile_pattern(context: PlanContext, node: Node, left: Relation, scope: Sco
 
 
 def _sub_select(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """Plan a sub-select independently of the rows on its left. An enclosing EXISTS substitutes nothing in a sub-select.
-    A sub-select retains only its own columns and the hidden ones. If `left` has other columns, such as the variable of
-    an outer GRAPH, the sub-select starts from the seed and is joined with `left` by hash.
+    """Plan a sub-select. It retains only its own columns and the hidden ones. An enclosing EXISTS substitutes nothing
+    in it. If `left` is a pure seed (`Relation`) with hidden columns only, the sub-select starts from `left`. Otherwise
+    it is planned independently of `left`, and joined with `left` by hash.
     """
     hidden = frozenset((*context.hidden, *([scope.variable] if scope.variable is not None else [])))
     if not left.pure_seed or not left.names <= hidden:

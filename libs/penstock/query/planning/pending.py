@@ -21,8 +21,8 @@ class Later:
     """The set of names that may be bound after a position in the join order. `last`: by name, the last position that
     binds it.
 
-    `home`: if a group has several connected parts (`components`), the number of the part that binds each name. Names of
-    a part other than `part` are bound later. `apart`: further names that are bound later.
+    `home`: if a group has several connected parts (`components`), the number of the part that binds each name. `part`:
+    the number of the current part; names of other parts are bound later. `apart`: further names that are bound later.
     """
 
     last: Mapping[str, int]
@@ -57,8 +57,8 @@ class Pending:
         self._looked = False
 
     def take(self, certain: Names, later: Later, touched: Names | None = None) -> Iterator[tuple[Expr, Scope]]:
-        """Remove and yield the conditions whose result no later join can affect, in order. `certain`: names that are
-        bound in every row.
+        """Remove and yield, in their original order, the conditions whose result no later join can affect. `certain`:
+        names that are bound in every row.
 
         `touched`: names that were bound since the last call. Only conditions that read one of these names are examined.
         The first call, and a call with None, examine all conditions.

@@ -16,7 +16,8 @@ _MAX_STEPS = 64  # deeper operators retain all columns, because the sets of used
 
 def prune_columns(root: Spec, shown: frozenset[int]) -> Spec:
     """Return the root of a plan that yields the same rows as the plan of `root`, but only with the slots `shown`. The
-    plan stays the same if it has no projection at the top, or directly below slice, distinct, reduced and order.
+    plan stays the same unless a projection is at the top, or is the first operator below slice, distinct, reduced and
+    order.
 
     The columns that are dropped from the projection are parameters. They are not needed, because a member determines
     the values of its parameters. Existing nodes are not modified.

@@ -1,8 +1,8 @@
 """Substitution by EXISTS, which evaluates its pattern with the bindings of each outer row (SPARQL 1.1 §18.6).
 
-In the pattern, each variable that the outer row binds is a constant. Where the result is the same (see `joinable`), the
-plan evaluates the pattern without the outer rows, and then joins both. Otherwise it evaluates the pattern from the
-outer rows.
+In the pattern, each variable that the outer row binds is a constant. If a join gives the same result as the
+substitution (see `joinable`), the plan evaluates the pattern without the outer rows, and joins its solutions with these
+rows. Otherwise it evaluates the pattern from the outer rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Messages of syntax errors: which tokens the grammar accepts, and which token it found."""
+"""Messages of syntax errors: which tokens the grammar accepts, and which token the text has."""
 
 from __future__ import annotations
 
