@@ -195,8 +195,8 @@ class Coordinator:
 
         NotYetError if adaptors still discard predicates that the query reads: the coordinator has extended the
         predicate filter; retry. `max_catch_up`: maximum number of instants that one advance of a stream may make due;
-        if there are more, the query skips them. None: the coordinator's default. `changes`: the evaluations have added
-        and removed rows.
+        if there are more, the query skips them. None: the coordinator's default. `changes`: each evaluation
+        contains the added and removed rows in place of the answer.
         """
         return self._do(lambda active: active.queries.register(name, text, base, topic, max_catch_up, changes=changes))
 
@@ -206,6 +206,7 @@ class Coordinator:
 
     def update(self, text: str, base: str | None = None, request: str | None = None) -> int:
         """Execute an update that has only INSERT DATA and DELETE DATA, as one snapshot. Returns the number of triples.
+        Errors: see `Insertion.of_update`.
 
         `request`: a name that identifies the request, so that a client may repeat it if it got no response. Without a
         name, a repeated request creates its blank nodes a second time.
@@ -216,7 +217,7 @@ class Coordinator:
         self, data: bytes, syntax: str, graph: str | None = None, base: str | None = None, request: str | None = None
     ) -> LoadReport:
         """Store an RDF document as one snapshot. Returns the numbers of statements and terms, and the duration.
-        DataError, with the line, if the document is invalid.
+        Errors: see `Insertion.of_document`.
 
         `request`: as for `update`.
         """

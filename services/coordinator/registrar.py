@@ -60,7 +60,7 @@ class Beginning(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """A parsed query, and its planning budget, from which parsing has been subtracted."""
+    """A parsed query, and the rest of its planning budget after parsing."""
 
     statement: Statement
     budget: Budget
@@ -184,7 +184,7 @@ class Registrar:
         invalid.
 
         `parsed`: the result of `parse` for this text, if available. `not_before_ms`: a time that the registration point
-        must not precede. `changes`: the evaluations have added and removed rows.
+        must not precede. `changes`: each evaluation contains the added and removed rows in place of the answer.
         """
         if self.stands(name, text, base, topic, max_catch_up, changes=changes):
             return Change()

@@ -1,5 +1,5 @@
-"""The active coordinator's transactions. Each commits records together with the coordinator's state, except for
-`commit_filters`, which commits predicate filters only.
+"""The active coordinator's transactions. Each transaction contains records and the coordinator's state. Only the
+transaction of `commit_filters` contains nothing but predicate filters.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ compressed nor encrypted. A frame header contains the size of the frame, and ide
 belongs. The gate also checks the messages in the frames of a request (`MessageCheck`). If a request exceeds a limit, or
 a message is not accepted, the gate closes the connection and does not forward the bytes.
 
-With a TLS context, a connection begins with a handshake, in which the client presents its certificate (ADR 71). Only
-then the gate connects to the Flight server. The handshake counts towards the limits on connections and their preface.
+With a TLS context, a connection begins with a handshake, in which the client presents its certificate (ADR 71). The
+gate connects to the Flight server after the handshake. The handshake counts towards the limits on connections and their
+preface.
 """
 
 from __future__ import annotations

@@ -216,7 +216,7 @@ class StreamTime:
             self.known, self.changed = known, True
 
     def demand(self, version: int) -> None:
-        """From now on, skip tuples with filter versions before `version`, which must be in the control topic."""
+        """From now on, skip tuples with filter versions before `version`. The control topic must contain `version`."""
         for part in self.partitions:
             part.filter_version = max(part.filter_version, version)
         self._learn()

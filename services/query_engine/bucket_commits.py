@@ -110,7 +110,7 @@ class BucketCommits:
 
     def _passes(self, error: RecordRefusedError) -> bool:
         """Return whether a refusal that `ResultSinks.refuse` does not handle is temporary. It is temporary if the error
-        names no topic, because a topic was just deleted or created. It is also temporary if the cluster's results topic
+        names no topic: a topic was then just deleted or created. It is also temporary if the cluster's results topic
         was deleted; this method then creates the topic again.
         """
         if error.topic == self._topics.names.results and isinstance(error, UnknownTopicError):

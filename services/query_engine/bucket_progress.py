@@ -1,8 +1,8 @@
 """The progress of a query group: the state from which another engine can continue the group. It is committed with the
 results.
 
-The progress consists of the last instant, the event time of each stream up to which the group needs no more tuples, the
-count windows, and the previous answers that ISTREAM and DSTREAM need. It does not contain time windows,
+The progress consists of the last instant, for each stream the event time up to which the group needs no more tuples,
+the count windows, and the previous answers that ISTREAM and DSTREAM need. It does not contain time windows,
 because an engine restores these from slices. Answers are saved as terms, because term ids may be private to a process.
 """
 
@@ -119,7 +119,7 @@ def _tuples(column: list[list[Any] | None]) -> list[TermTuple]:
 
 
 def _rows(part: dict[str, Any], numbers: Mapping[str, int], dictionary: native.Dictionary) -> Rows:
-    """Return those saved rows whose members are in `numbers`, with the member numbers given there."""
+    """Return the saved rows of the members in `numbers`, which gives the number of each member by name."""
     here = np.array([numbers.get(name, 0) for name in part["members"]], np.uint64)
     present = here != 0
     columns = tuple(_ids(column, dictionary)[present] for column in part["columns"])

@@ -224,7 +224,7 @@ def _key(query: str, time: int) -> bytes:
 
 
 def _query_of(record: Record) -> str:
-    """Return the name of the query of a result record; of other records, a text that is no query's name."""
+    """Return the name of the query of a result record. For any other record, return a text that is no query's name."""
     name, at, _ = (record.key or b"").decode(errors="replace").rpartition("@")
     return name if at else ""
 

@@ -69,7 +69,7 @@ class ShardSet:
 
     def change(self, removed: Columns, added: Columns, stream: int, number: int) -> None:
         """Commit a change of quads to all shards as one snapshot: remove the quads `removed`, and then add the quads
-        `added`. Numbers the labels of the removed quads first.
+        `added`. The labels of the removed quads get their numbers before those of the added quads.
         """
         self.snapshot += 1
         self.tuples += len(removed[0]) + len(added[0])

@@ -57,7 +57,7 @@ class ShardStore:
 
     # ---- steps
     def apply(self, snapshot: int, s: Ids, labels: NDArray[np.uint32], o: Ids, stream: int, batch: int) -> None:
-        """Commit the edges among the given ones that the shard owns."""
+        """Commit those of the given edges that the shard owns."""
         self.store.apply(snapshot, s, labels, o, stream, batch)
 
     def change(self, snapshot: int, removed: LabelledEdges, added: LabelledEdges, stream: int, batch: int) -> None:

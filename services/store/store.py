@@ -117,9 +117,9 @@ class Store:
         return moved
 
     def _look_ready(self) -> None:
-        """Update `unready`. A store becomes ready once all its shards have been near the end of the log, or if it has
-        no shards because each shard already has a store of its own. It then stays ready, because it serves its shards
-        while it prepares further ones.
+        """Update `unready`. A store becomes ready once all its shards have been near the end of the log. A store
+        without shards becomes ready if each shard has a store that serves no other shard. A ready store stays ready,
+        because it serves its shards while it prepares further ones.
         """
         if self.unready is None:
             return
