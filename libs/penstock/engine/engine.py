@@ -479,9 +479,9 @@ class Engine:
         ("every"), those with rows ("nonempty"), or those whose answer differs from the last one that was reported for
         them ("change"; for a new member, this is the empty answer). `key`: the name or names of the columns that
         identify a member; None: the parameters. QueryError, with line and column, if the text is invalid, or if a
-        parameter stands where neither a vertex nor a value could, or for a report of changes by ISTREAM and DSTREAM.
-        DataError if `key` is invalid, or if a column is missing; nothing is registered then. The members are added
-        after the registration: if `QuerySet.add` would raise an error for them, the set stays registered.
+        parameter stands where neither a vertex nor a value could, or if `report` is "change" and the text has ISTREAM
+        or DSTREAM. DataError if `key` is invalid, or if a column is missing; nothing is registered then. The members
+        are added after the registration: if `QuerySet.add` would raise an error for them, the set stays registered.
         """
         if report not in REPORTS:
             raise DataError(f'report is "every", "nonempty" or "change", not {report!r}')

@@ -1,5 +1,5 @@
-"""The limits of an engine on everything that grows with its input. Each has a name, which errors contain, and a
-default.
+"""The limits of an engine on everything that grows with its input. Each limit has a name and a default. Errors contain
+the name.
 """
 
 from __future__ import annotations

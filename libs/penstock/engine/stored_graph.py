@@ -42,7 +42,7 @@ class StoredGraph(Protocol):
 
     @property
     def placement(self) -> Placement | None:
-        """Where operators over the graph may run; None: in this process only."""
+        """Where operators over the graph may run; None: all of them run in this process."""
 
     # ---- reading
     def view(self, bounds: Sequence[tuple[int, int]] = ()) -> native.Source:

@@ -26,7 +26,7 @@ class FencedError(LogError):
 
 
 class RebalancedError(LogError):
-    """The reader no longer owns these partitions; another member reads them. The caller must drop the records that it
+    """The reader no longer owns some partitions; another member reads them. The caller must drop the records that it
     has read from them and not yet committed.
     """
 

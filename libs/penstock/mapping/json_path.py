@@ -112,7 +112,7 @@ def single_value(path: Path) -> Callable[[Any], Any]:
 
 
 def all_values(path: Path, most: int) -> Callable[[Any], list[Any]]:
-    """Return a function from a JSON value to the values at a path. DataError if they are more than `most`."""
+    """Return a function from a JSON value to the values at a path. DataError if there are more than `most`."""
 
     def find(value: Any) -> list[Any]:
         values = [value]

@@ -76,7 +76,8 @@ def json_lines(data: bytes, limits: MappingLimits) -> list[Any]:
 
 def csv_rows(data: bytes, nulls: tuple[str, ...], limits: MappingLimits, most: int | None = None) -> list[Any]:
     """Return the rows of a CSV text in UTF-8 whose first line names the columns (RFC 4180). Cells whose text is in
-    `nulls` have no value. `most`: maximum number of rows; None: `max_values`.
+    `nulls` have no value. `most`: maximum number of rows; None: `max_values`. DataError if the text is invalid, or if
+    there are too many rows.
     """
     most = limits.max_values if most is None else most
     try:

@@ -1,1 +1,1 @@
-"""Standing queries that begin in the past: what the engine retains of it, and how they catch up (ADR 87)."""
+"""Standing queries that begin in the past: the past that the engine retains, and how they catch up (ADR 87)."""

@@ -1,4 +1,4 @@
-"""Where a standing query begins that asks for the past: FROM BEGINNING, or STARTING AT an earlier instant (ADR 87).
+"""Where a standing query that asks for the past begins: FROM BEGINNING, or STARTING AT an earlier instant (ADR 87).
 
 The retention of a stream keeps the tuples after a certain time. A query begins at its first instant for which every
 window is complete, and as of which the stored graph is readable. If the retention keeps everything since the first
@@ -61,8 +61,9 @@ def beginning_of(
     *,
     reads_stored: bool,
 ) -> Beginning:
-    """Return where a query begins that `asks_for_past`. `grid` None: it has count windows. QueryError if it needs all
-    tuples since the first progress (count windows, and `[ALL]` without a retention), and some of them are released.
+    """Return where a query for which `asks_for_past` is true begins. `grid` None: it has count windows. QueryError if
+    it needs all tuples since the first progress (count windows, and `[ALL]` without a retention), and some of them are
+    released.
     """
     origin = _origin(list(streams.values()))
     after = origin

@@ -62,8 +62,8 @@ class History:
         return self._incarnations
 
     def beginning_of(self, group: Group) -> Beginning:
-        """Return where the query of a group begins that has an incarnation of `incarnation_for`. QueryError if it needs
-        tuples that are released.
+        """Return where the query of a group begins. The incarnation of the group must be from `incarnation_for`.
+        QueryError if it needs tuples that are released.
         """
         assert group.plan is not None
         reads = group.plan.reads_stored
@@ -139,7 +139,7 @@ class History:
         return len(cohort.log) < limits.max_unpolled // 2 and not 0 < most // 2 < self._unpolled.bytes
 
     def _next_read(self, stream: LiveStream) -> int | None:
-        """Return the next instant over a stream that queries in the past evaluate; None if there is none."""
+        """Return the next instant that queries in the past evaluate over a stream; None if there is none."""
         for group, until in list(self._untils.items()):
             if group not in self._backlog and all((cohort.next or until) > until for cohort in group.cohorts):
                 del self._untils[group]

@@ -37,7 +37,7 @@ class _Course:
     afters: list[int] = field(default_factory=list)
 
     def add(self, end: int, before: int, after: int) -> None:
-        """Add a pass. Passes without commits are one if no commit is between them."""
+        """Add a pass. Successive passes without commits are recorded as one pass if no commit is between them."""
         if self.afters and self.befores[-1] == self.afters[-1] == before == after:
             self.ends[-1] = end
         else:
@@ -127,7 +127,7 @@ class Timeline:
 
     # ---- reading
     def known_from(self, stream: LiveStream) -> int:
-        """Return a time: the stored graph is readable as of all later instants of queries over the stream."""
+        """Return the time after which the stored graph is readable as of all instants of queries over the stream."""
         course = self._courses.get(stream)
         if course is None:
             return NEVER if stream.closed_ms is None else stream.closed_ms

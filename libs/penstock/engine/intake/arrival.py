@@ -61,8 +61,8 @@ class Intake:
         self._dead = dead
 
     def take(self, stream: LiveStream, events: Events, bad: Sequence[BadEvent]) -> Taken:
-        """Accept the events that are neither late nor too far ahead, and advance the stream. Events that are too far
-        ahead become dead letters, and so do the events in `bad`, which could not be parsed, and those that remove a
+        """Accept the events that are neither late nor too far ahead, and advance the stream. These events become dead
+        letters: those that are too far ahead, those in `bad` (which could not be parsed), and those that remove a
         triple of a timing predicate. LimitError if the push would exceed a limit; it then has no effect.
         """
         if events.removed is not None:

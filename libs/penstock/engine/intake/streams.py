@@ -319,7 +319,7 @@ class Streams:
 
     def begin(self, stream: LiveStream, point: int) -> None:
         """Record the first progress of a stream. `point`: the registration point, in ms, of the queries that have
-        waited for it. No effect if it has begun already.
+        waited for this progress. No effect if the stream has made progress already.
         """
         if stream.begun is None:
             self.restore_begun(stream, (self._begun + 1, point))

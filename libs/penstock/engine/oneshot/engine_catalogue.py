@@ -39,7 +39,7 @@ class EngineCatalogue:
     they exist. `stored`: a view of the stored graph to use, if there is one already.
 
     `constants` collects every constant whose id the plan may contain. `blind`: whether statistics of the stored graph
-    were unavailable, so that zeros were used instead, because planning never waits.
+    were unavailable. Planning never waits: it then uses zeros.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class EngineCatalogue:
 
     @property
     def placement(self) -> Placement | None:
-        """The costs by which the planner decides where operators over the stored graph run; None: in this process
-        only.
+        """The costs by which the planner decides where operators over the stored graph run; None: all of them run in
+        this process.
         """
         return self._core.store.placement
 

@@ -194,8 +194,8 @@ def key_ids(
 
 
 def fits(cells: Cells, kind: str) -> NDArray[np.bool_]:
-    """Return which cells can be values of a key column of the type `kind`. All cells fit the type "term", and "", the
-    type of a new column.
+    """Return which cells can be values of a key column of the type `kind`. All cells fit the types "term" and "" (the
+    type of a new column).
     """
     count = len(cells.kinds)
     if kind in ("", cells.type) or (kind == "term" and cells.type in _KEY_TYPES):

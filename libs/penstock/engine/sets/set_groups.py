@@ -82,8 +82,8 @@ class SetCohort(Cohort):
             self._members = None
 
     def have(self, numbers: Ids) -> NDArray[np.bool_]:
-        """Return for each number whether it is that of a member, or of a member that was removed since `columns` was
-        last read.
+        """Return for each number whether it belongs to a current member, or to a member that was removed since
+        `columns` was last read.
         """
         found = self._columns.have(numbers)
         for part in self._added:

@@ -146,7 +146,7 @@ class SetMember(SetOwner):
 
 
 def with_report(query: ContinuousQuery, report: str) -> ContinuousQuery:
-    """Return the query of a set with this report, one of REPORTS. QueryError if its answers cannot have it."""
+    """Return the query of a set with this report, one of REPORTS. QueryError for changes of an ISTREAM or DSTREAM."""
     if report == "change" and query.r2s is not RelationToStream.RSTREAM:
         message = f"a report of changes and {query.r2s.value} exclude each other: REGISTER QUERY reports both"
         raise error_at(query, query.at, message)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class MemberColumns:
     """Members, in ascending order of their numbers. `parameters`: a column of ids for each declared parameter. `keys`:
-    a column of ids for each column of the key. A member has the same number as long as it exists.
+    a column of ids for each column of the key. The number of a member never changes.
     """
 
     numbers: Ids
@@ -62,7 +62,7 @@ class MemberColumns:
         return rows
 
     def have(self, numbers: Ids) -> NDArray[np.bool_]:
-        """Return for each number whether it is that of a member."""
+        """Return for each number whether it belongs to a member."""
         return self.rows_of(numbers) < len(self)
 
     def without(self, numbers: Ids) -> MemberColumns:

@@ -115,14 +115,14 @@ class Step:
 
     @property
     def added(self) -> pa.Table:
-        """The rows that the answers have, and the members' previously reported answers did not have, as a multiset
+        """The rows of the answers that the members' previously reported answers did not contain, as a multiset
         difference, in the form of `to_arrow`. PenstockError if the set does not report changes.
         """
         return self._table([self._rows(block, self._changes(block).changes.added) for block in self._blocks])
 
     @property
     def removed(self) -> pa.Table:
-        """The rows that the members' previously reported answers had, and the answers do not have; see `added`."""
+        """The rows of the members' previously reported answers that the answers do not contain; see `added`."""
         return self._table([self._rows(block, self._changes(block).changes.removed) for block in self._blocks])
 
     @property

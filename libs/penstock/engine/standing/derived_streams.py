@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def check_publication(query: ContinuousQuery, streams: Streams, groups: Iterable[Group]) -> None:
-    """Raise QueryError if a query cannot publish its stream: because the stream already has a publisher or pushed
-    events, or because the stream would depend on itself.
+    """Raise QueryError if a query cannot publish its stream: because the stream already has a publisher or contains
+    events that were pushed, or because the stream would depend on itself.
     """
     name = query.name
     assert name is not None

@@ -104,8 +104,8 @@ class Evaluator:
 
     def _known_answer(self, cohort: Cohort) -> int:
         """Return the `answer_id` of the cohort's predecessor, so that the execution may return the changes since that
-        answer. 0 if the stream operator needs complete rows: if there is no predecessor, if the members have changed
-        since then, or if the dictionary is partial.
+        answer. The stream operator needs complete rows, and the result is 0, if there is no predecessor, if the members
+        have changed since the predecessor, or if the dictionary is partial.
         """
         before = cohort.predecessor
         if before is None or before.members is not cohort.members or self._core.dictionary.partial:

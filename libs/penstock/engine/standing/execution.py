@@ -34,8 +34,8 @@ class Execution:
     this.
 
     `reopen` returns new sources after the failure of a store. `bounds`: the (start, end] of each window in ms. `since`:
-    the `answer_id` of an earlier execution for the same members, or 0. If it is not 0, `members` may return the changes
-    since that answer instead of rows.
+    the `answer_id` of an earlier execution for the same members, or 0. If `since` is not 0, `members` may return the
+    changes since that answer instead of rows.
     """
 
     def __init__(

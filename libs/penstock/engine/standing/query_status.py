@@ -34,7 +34,7 @@ class QueryStatus:
     """The status of a query. `last`: the last evaluated instant in ms, None if there is none. `next`: the next instant
     in ms; None if it is unknown, because the query has no registration point, or because the next report of its count
     windows is unknown. `waits_for`: the streams that have not ended and have not closed their batches up to `next`. If
-    `next` is None, all streams that have not ended.
+    `next` is None, `waits_for` contains all streams that have not ended.
 
     `state`: "catching up" if instants are due that are not evaluated yet, for example because the query began in the
     past; otherwise "waiting", until the query is stopped.
@@ -71,7 +71,7 @@ def _wait(stream: LiveStream, following: int | None) -> StreamWait:
 
 
 def _release(stream: LiveStream, required: int | None) -> str:
-    """Return a text: the input or report that would advance the stream to `required`, and so end the wait for it."""
+    """Return, as text, the input or report that would advance the stream to `required` and thus end the wait."""
     if stream.publisher is not None:
         return f"query {stream.publisher}, which publishes <{stream.iri}>, reports further"
     if required is None:

@@ -67,7 +67,7 @@ class Query:
 
     @property
     def registration_point(self) -> int | None:
-        """The registration point P: the query only sees later tuples. None until a stream of the query has progress."""
+        """The registration point P: only tuples after P are visible. None until a stream of the query has progress."""
         return self._member.point
 
     @property

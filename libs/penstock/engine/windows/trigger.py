@@ -146,7 +146,7 @@ class CountTrigger:
 
     def reached(self, window: int, time: int) -> tuple[int, int] | None:
         """Return the latest report of window number `window` at or before `time`, as (time, position); None if there is
-        none. `time` must be the next or the last instant.
+        none. `time` must be the next instant, or the one taken last.
         """
         latest = self._reached[window]
         for report in self._reports[window]:

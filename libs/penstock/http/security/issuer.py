@@ -109,7 +109,7 @@ class Issuer:
         self._keys = SigningKeys(source or settings.source())
 
     def last_error(self) -> str | None:
-        """Return why no token can be checked, or None. A failed fetch that leaves former keys is only logged."""
+        """Return why no token can be checked, or None. If former keys exist, a failed fetch is only logged."""
         return None if len(self._keys) else self._keys.last_error
 
     async def owner(self, token: str) -> Identity:
