@@ -48,7 +48,9 @@ def _quoted(text: str) -> str:
 
 
 def _pem(given: Mapping[str, str], name: str) -> str:
-    """Return the PEM text of a property: its own, or that of its file; empty if neither is set."""
+    """Return the PEM text of a property: that of the file in `NAME.location`, or else `NAME.pem`; empty if neither is
+    set. SettingsError if the file cannot be read.
+    """
     if location := given.get(f"{name}.location"):
         try:
             return Path(location).read_text(encoding="ascii")

@@ -63,8 +63,9 @@ class Patch:
 
     @classmethod
     def parse(cls, dictionary: Dictionary, data: bytes) -> Patch:
-        """Parse a patch that is an event. DataError if a row is invalid (with the line), names a graph (with its number
-        among the A and D rows), or removes a blank node. DataError also for an aborted or unfinished transaction.
+        """Parse a patch that is an event. DataError if a row is invalid, names a graph, or removes a blank node. The
+        error gives the line of an invalid row, and the number (among the A and D rows) of a row that names a graph.
+        DataError also for an aborted or unfinished transaction.
         """
         parsed = parse_nquads(dictionary, _timed(data), timestamps=True)
         if parsed.graphs.any():

@@ -101,8 +101,8 @@ class Forking:
         return max(self._owners) + 1
 
     def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:
-        """Return the object that executes the forks of a plan over `view`. `fragments`: by node id of the fork, the
-        fragment as JSON. None if the plan has no forks.
+        """Return the object that executes the forks of a plan over `view`, or None if the plan has no forks.
+        `fragments`: by node id of the fork, the fragment as JSON.
         """
         if not fragments:
             return None

@@ -204,7 +204,7 @@ class WindowStream(native.Stream):
         self._absorption = absorption
 
     def append(self, ts: NDArray[np.int64], s: Ids, p: Ids, o: Ids) -> None:
-        """Append the tuples of one batch. The same step closes the batch."""
+        """Append the tuples of one batch. The step of the total order that contains the batch also closes it."""
         # first number the labels in the order of the stores, which is not the order of arrival
         self._count(self._absorption, p)
         super().append(ts, s, p, o)

@@ -94,8 +94,8 @@ class Manifest:
         return json.dumps(found | {"files": files}).encode()
 
     def check(self, shards: int) -> None:
-        """Check that no bin occurs twice, that all bins belong to one of `shards` shards, and that this process can see
-        all files. DataError if not; LimitError if there are too many files or labels.
+        """Check that no bin occurs twice, that each bin belongs to one of `shards` shards, and that this process can
+        see all files. DataError if not; LimitError if there are too many files or labels.
         """
         if len(self.files) > MAX_FILES or len(self.graphs) > MAX_LABELS:
             raise LimitError(f"a load has at most {MAX_FILES} files, and {MAX_LABELS} pairs of graph and predicate")

@@ -33,8 +33,8 @@ class RetentionFloor:
 
     `retained`: by stream, the time in ms after which tuples are needed; tuples of streams that are not in it are not
     needed. `evaluated`: by stream, a time in ms; the view of each future evaluation contains at least the batches that
-    end at or before it. `step`, `insertions`: the oldest snapshot that is needed, as a step of the total order and as a
-    number of insertions.
+    end at or before this time. `step`, `insertions`: the oldest snapshot that is needed, as a step of the total order
+    and as a number of insertions.
     """
 
     step: int
@@ -74,7 +74,7 @@ class Commitments:
         return learnt
 
     def release(self, bucket: int) -> None:
-        """Apply the last progress of a bucket that `learn` has read but not applied. Call it when this process has
+        """Apply the last progress that `learn` has read, but not applied, for a bucket. Call it when this process has
         released the bucket: the new owner may not commit again.
         """
         if bucket in self._passed:

@@ -42,7 +42,7 @@ class FollowedStream(Protocol):
 
     def append(self, times: Numbers, s: Ids, p: Ids, o: Ids, removed: Flags | None = None) -> None:
         """Append the tuples of one batch, in order of arrival. `times` in ms; `s`, `p`, `o`: term ids. `removed`: 1 for
-        each tuple that is removed.
+        each tuple that removes a triple.
         """
 
     def move(self, watermark: int) -> None:

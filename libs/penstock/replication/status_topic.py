@@ -140,13 +140,13 @@ class StatusView:
 
     def outdated(self, queries: dict[str, QueryRegistration]) -> list[Record]:
         """Return the records that delete the statuses of stopped queries. `queries`: the standing queries, by name.
-        Checks only records that are new since `checked`; call `checked` after the result is written.
+        Checks only records that are new since the last call of `checked`; call `checked` after the result is written.
         """
         keys = [key for key in self._unchecked if key.startswith(b"query ") and key in self._view.latest]
         return [Record(self._names.status, None, key) for key in keys if not _stands(key, queries)]
 
     def checked(self) -> None:
-        """Mark all records as checked that `refresh` has read."""
+        """Make `outdated` skip the records that `refresh` has read so far."""
         self._unchecked.clear()
 
     def check_all(self) -> None:

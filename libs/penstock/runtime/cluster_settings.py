@@ -119,8 +119,8 @@ def topics_of(context: Context[S], principal: Principal) -> ClusterTopics:
     """Return the cluster's topics. Creates those that the service uses and that do not exist, or waits until a service
     that may create topics has done so.
 
-    DeniedError if the service lacks an operation on these topics that it needs. SettingsError if PENSTOCK_SHARDS or
-    PENSTOCK_BUCKETS differs from the number of partitions of the existing topic.
+    DeniedError if the service is not permitted an operation on these topics that it needs. SettingsError if
+    PENSTOCK_SHARDS or PENSTOCK_BUCKETS differs from the number of partitions of the existing topic.
     """
     topics = ClusterTopics(context.names, context.settings.shards, context.settings.buckets)
     _create(context, used_topics(principal, topics))

@@ -6,5 +6,5 @@
 
 Tasks call the native kernels on whole Arrow columns. The embedded engine does not need this package; pyspark comes with
 the extra `spark`. `penstock.engine.intake.bulk_intake` stores a prepared load, `penstock.ingest.event_adapter` converts
-events in every adaptor, and `penstock.services.adaptor.spark` is the process.
+events in every adaptor, and `penstock.services.adaptor.spark` is the stream adaptor's process.
 """

@@ -89,7 +89,7 @@ def deal(settings: DealSettings, batches: Iterable[Any]) -> Iterator[Any]:
 
 
 class _Table:
-    """Maps the local ids of a part to ids."""
+    """Maps the local ids of a part to ids of the target's dictionary."""
 
     def __init__(self) -> None:
         self._entries = np.zeros(0, np.uint64)

@@ -59,7 +59,7 @@ class StreamSettings:
     `checkpoint`: a folder on any Hadoop file system for the checkpoints of this adaptor's runs. `trigger_ms`: 0 = start
     the next micro-batch as soon as there is input. `max_events`: maximum number of events per micro-batch. `kafka`:
     properties of Kafka's Java clients. `checkpoint_ms`: interval at which offsets are written to the checkpoint; 0 = in
-    each micro-batch, which waits for it. With a longer interval, more records are repeated after a crash.
+    each micro-batch, which then waits for the write. With a longer interval, more records are repeated after a crash.
     `certificates`: for the dictionaries; the files must exist where Spark's tasks run.
     """
 

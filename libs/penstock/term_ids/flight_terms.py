@@ -40,8 +40,8 @@ class FlightTerms:
     until the active one responds; TransientError if none does. Methods may be called from any thread.
 
     `certificates`: those of this process. With them, the client connects by TLS, and all addresses must begin with
-    `grpc+tls://`. After a failed request, the client reads changed files. StorageError if the certificates or an
-    address cannot be used.
+    `grpc+tls://`. After a failed request, the client reads the certificate files again if they have changed.
+    StorageError if the certificates or an address cannot be used.
     """
 
     def __init__(self, locations: Sequence[str], certificates: PeerCertificates | None = None) -> None:

@@ -57,7 +57,7 @@ def _part(batch: ShardBatch, part: int, parts: int, most: int) -> ShardBatch:
 
 
 def joined(records: Mapping[int, ShardBatch]) -> ShardBatch:
-    """Return one record that contains the tuples of all `records`, which are given by their part numbers."""
+    """Return one record that contains the tuples of all `records`, a mapping from part number to record."""
     if len(records) == 1:
         return records[0]
     ordered = [records[part] for part in range(len(records))]

@@ -148,8 +148,8 @@ class DictionaryEntry:
 
 @dataclass(frozen=True, slots=True)
 class StreamDeclaration:
-    """Declares a stream. `events_before`, `tuples_before`: by partition, the end offsets of its topics when it was
-    declared. `mapping`: the setting as JSON with sorted names.
+    """Declares a stream. `events_before`, `tuples_before`: by partition, the end offsets of the stream's topics at its
+    declaration. `mapping`: the stream's mapping as JSON with sorted names.
     """
 
     number: int
@@ -234,7 +234,7 @@ class QueryStop:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """Shows that a process is alive, which shards or buckets it serves, and its progress."""
+    """Shows that a process is alive; contains its progress, and the shards or buckets that it serves."""
 
     service: str
     instance: str
