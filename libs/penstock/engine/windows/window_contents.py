@@ -246,7 +246,7 @@ def window_key(
 def counted_windows(
     query: ContinuousQuery, streams: dict[str, LiveStream], point: int
 ) -> tuple[CountTrigger, tuple[CountedWindow, ...]]:
-    """Return the trigger and the windows of a query with count windows. The windows cover the tuples after `point` (ms)."""
+    """Return the trigger and the windows of a query with count windows. The windows cover tuples after `point` (ms)."""
     sources: list[CountSource] = []
     for clause in query.windows:
         assert isinstance(clause.range, CountRange), clause
