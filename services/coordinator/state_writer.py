@@ -30,8 +30,8 @@ class StateWriter:
     """Commits changes of `state`. Each commit is one transaction. FencedError if another instance is active.
 
     `written`: number of transactions. `ahead`: whether memory contains a change that was refused, so that the log does
-    not contain it. Later commits then write the last committed state, and the owner must read the state from the log
-    again.
+    not contain it. While `ahead` is true, commits write the last committed state instead of the state in memory, so the
+    refused change never reaches the log. The owner must restore the state in memory from the log.
     """
 
     def __init__(self, log: Log, topics: ClusterTopics, writer: TransactionalWriter, state: ControlState) -> None:

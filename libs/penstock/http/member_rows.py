@@ -62,7 +62,9 @@ def _json_rows(body: bytes, names: Sequence[str]) -> list[tuple[Any, ...]]:
 
 
 def _csv_table(body: bytes, names: Sequence[str]) -> pa.Table:
-    """Return the columns `names`. The others are not converted: each column costs kilobytes, and may be empty."""
+    """Return the columns `names`. Other columns are not converted: each column costs kilobytes of memory even if it is
+    empty, so a small body with many columns would cost much memory.
+    """
     if not body.strip():
         return pa.table({name: [] for name in names})
     convert = pyarrow.csv.ConvertOptions(include_columns=list(names))

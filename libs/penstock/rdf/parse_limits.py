@@ -16,8 +16,8 @@ _MIB = 1 << 20
 class ParseLimits:
     """Resource limits for one document.
 
-    small_document_bytes: documents up to this size are parsed in the calling process. Larger ones, and RDF/XML with
-    declarations, are parsed in a parser process.
+    small_document_bytes: documents up to this size are parsed in the calling process. Larger ones, and RDF/XML with a
+    document type or entity declaration, are parsed in a parser process.
     max_json_depth: maximum nesting depth of a JSON-LD document.
     parser_memory_mb: address space of a parser process, in MB.
     parser_cpu_s, parser_cpu_s_per_mib: CPU time for a document, in seconds: a constant plus an amount per MiB of input.

@@ -236,9 +236,10 @@ class ServiceSettings(BaseSettings):
         )
 
     def kafka_properties(self) -> dict[str, str]:
-        """Return the librdkafka properties: the file's table, overridden by the folder, then by the environment.
+        """Return the librdkafka properties: the table `kafka` of the settings file, overridden by the files in
+        `secret_properties_dir`, then by the environment.
 
-        SettingsError if the folder cannot be read.
+        SettingsError if `secret_properties_dir` cannot be read.
         """
         passed = {
             name.removeprefix(_KAFKA).lower().replace("_", "."): value

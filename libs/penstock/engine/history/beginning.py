@@ -32,7 +32,9 @@ _RELEASED = (
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """The registration point of a query, and a time `after` which its first instant is. Times are in ms."""
+    """Where a query begins, in ms. `point`: its registration point. `after`: its first instant is the first one later
+    than this time.
+    """
 
     point: int
     after: int

@@ -80,8 +80,9 @@ class Registry:
         stands: bool = False,
     ) -> Member:
         """Add a standing query, and return it. QueryError if it is invalid, LimitError if there are too many queries,
-        both without effect. `changes`: its evaluations have added and removed rows. `stands`: the query was accepted
-        before, at its registration.
+        both without effect. `changes`: whether each evaluation reports which rows were added and removed since the
+        previous one. `stands`: whether the query is registered already and is only restored here, so that it is not
+        checked as a new query.
 
         `max_catch_up`: the query's own limit; None: that of the engine. Queries with different limits skip different
         instants, so they are in different groups.

@@ -139,8 +139,8 @@ def _may_be_empty(path: Path) -> bool:
 # ---- GRAPH ?g {… ?g …}
 def with_own_graph_names(node: Node, substituted: Names, numbers: Iterator[int]) -> Node:
     """In each GRAPH ?g {… ?g …}, replace the inner ?g by another variable, and compare its value with the graph's name
-    afterwards. A substituted name is the same constant inside and outside, and is not replaced. Patterns of EXISTS stay
-    unchanged.
+    afterwards. A ?g for which an enclosing EXISTS substitutes a value is the same constant inside and outside the
+    GRAPH, so it is not replaced. Patterns of EXISTS stay unchanged.
     """
 
     def below(inner: Node) -> Node:
