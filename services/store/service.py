@@ -64,8 +64,8 @@ class StoreSettings(ClientSettings):
 
     def served_tls(self) -> PeerTls | None:
         """Return TLS for leases and the data plane; None without certificates. SettingsError if they cannot be used, if
-        other machines could reach a store without TLS, or if RDMA is required with certificates and `rdma_unencrypted`
-        is not set.
+        other machines could reach a store without TLS and `data_insecure` is not set, or if RDMA is required with
+        certificates and `rdma_unencrypted` is not set.
         """
         host = Address.of(self.listen).host
         certificates = self.peer_certificates(serves=True, host=self.advertised_host or host)

@@ -146,7 +146,7 @@ def _storage(settings: ServiceSettings) -> Iterator[Finding]:
 
 
 def _cluster(service: str, settings: ServiceSettings) -> Iterator[Finding]:
-    """Check the brokers and the running services, as far as this service uses them."""
+    """Check what `service` uses: its topics and permissions on the brokers, and the services that it contacts."""
     from penstock.acls import Cluster, Principal, used_topics  # noqa: PLC0415
     from penstock.doctor import Level, brokers, running_cluster  # noqa: PLC0415
     from penstock.doctor.findings import failure, skipped  # noqa: PLC0415

@@ -57,7 +57,7 @@ def _with_changes(evaluation: Evaluation, opening: bytes, *, whole: bool) -> byt
 
 
 def _document(solutions: Solutions) -> bytes:
-    """Return solutions as a SPARQL Results JSON document, with the escapes of a line."""
+    """Return solutions as a SPARQL Results JSON document on one line: U+0085, U+2028 and U+2029 are escaped."""
     return b"{" + native.solutions_line("", *solutions.written()).removeprefix(b", ")
 
 

@@ -208,8 +208,8 @@ class Evaluator:
         decoder: Decoder | None,
         errors: dict[int, PenstockError],
     ) -> Block:
-        """Return the block of a query with `changes`. It refers to the version of the answer, whose rows are not
-        copied.
+        """Return the block of an execution whose query was registered with `changes`. The block refers to the version
+        of the answer and does not copy its rows.
         """
         present = changed.changes.members
         for column in cohort.members.reported_keys(None if errors else present):
