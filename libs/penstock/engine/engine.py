@@ -466,7 +466,7 @@ class Engine:
         text: str,
         parameters: Any = None,
         *,
-        report: Literal["every", "nonempty", "change"],
+        report: Literal["every", "nonempty", "change"] = "change",
         key: str | Sequence[str] | None = None,
         name: str | None = None,
         base: str | None = None,

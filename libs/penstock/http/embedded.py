@@ -8,7 +8,8 @@
   JSON object per line, {"timestamp": ms, "data": RDF or message} (?format=)
 - POST /streams/IRI/advance (?timestamp=, ?skip=true)
 - POST /streams/IRI/late: return the new late events; POST /dead-letters: return the new rejected events
-- PUT, GET, DELETE /queries/NAME: the query's text (?base=, ?changes=); with ?report= and ?key= of a query set
+- PUT, GET, DELETE /queries/NAME: the query's text (?base=, ?changes=); of a query set (?base=, ?report=,
+  ?key=)
 - POST, DELETE /queries/NAME/members: members of a query set, or their keys (lines of JSON, CSV, Arrow)
 - GET /queries/NAME/steps: the latest steps of a query set as an Arrow stream (?after=, ?part=)
 - GET /queries/NAME/results: server-sent events (?after=; of a query set: ?member=); /results: of all queries
@@ -218,11 +219,12 @@ class _Handler:
         name = request.path_params["name"]
         if request.method == "PUT":
             text, asked = (await body_of(request)).decode(), request.query_params
-            if (report := asked.get("report")) is not None:
-                given = name, text, asked.get("base"), report, asked.getlist("key")
+            base, of_set = asked.get("base"), "report" in asked or "key" in asked
+            if of_set or await run_in_threadpool(self._sets.declares, text, base):
+                given = name, text, base, asked.get("report", "change"), asked.getlist("key")
                 return JSONResponse(await run_in_threadpool(self._sets.register, *given))
             changes = asked.get("changes", "false") == "true"
-            return JSONResponse(await run_in_threadpool(self._register, name, text, asked.get("base"), changes))
+            return JSONResponse(await run_in_threadpool(self._register, name, text, base, changes))
         found = (await run_in_threadpool(lambda: self._engine.queries)).get(name)
         if found is None:
             return await self._set(request, name)

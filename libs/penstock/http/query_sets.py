@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -14,6 +15,7 @@ from penstock.http.error_responses import body_of
 from penstock.http.member_rows import ARROW, rows_of
 from penstock.http.protocol_requests import media_type
 from penstock.json_text import parse_json
+from penstock.query.parser import declared_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.engine import Engine, QuerySet, Step
     from penstock.http.live import Feed, Feeds
 
+_MAY_DECLARE = re.compile(r"\bREGISTER\b[^{]*\(", re.IGNORECASE)
 _PARTS: dict[str, Callable[[Step], pa.Table]] = {
     "answers": lambda step: step.to_arrow(),
     "members": lambda step: step.members,
@@ -41,6 +44,12 @@ class QuerySets:
     def documents(self) -> dict[str, dict[str, Any]]:
         """Return the description of each set, by name."""
         return {name: document(found) for name, found in self._engine.query_sets.items()}
+
+    def declares(self, text: str, base: str | None) -> bool:
+        """Return whether a text declares parameters, so that it is the text of a query set. QueryError if a text that
+        may declare some is invalid.
+        """
+        return bool(_MAY_DECLARE.search(text) and declared_parameters(text, base, self._engine.limits))
 
     def get(self, name: str) -> QuerySet | None:
         """Return the set with this name, or None."""

@@ -57,6 +57,14 @@ def parse(
         return statement
 
 
+def declared_parameters(text: str, base: str | None = None, limits: PlanningLimits = _LIMITS) -> tuple[str, ...]:
+    """Return the names of the parameters that a text declares. A text that declares some is the text of a query set.
+    Errors as for `parse`.
+    """
+    statement = parse(text, base, limits=limits)
+    return tuple(variable.name for variable in getattr(statement, "parameters", ()))
+
+
 def parse_syntax(text: str, budget: Budget | None = None) -> QueryText | UpdateText:
     """Return the syntax tree of a text. Fault for a syntax error, or if the text exceeds the budget."""
     budget = budget or Budget(_LIMITS, text)

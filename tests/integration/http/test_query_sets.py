@@ -74,7 +74,7 @@ def test_a_set_is_registered_shown_and_stopped(http, engine):
     assert http.get("/queries/near").json() == http.get("/queries").json()["near"] == made
     assert http.put("/queries/near?report=every", content=TEXT).status_code == 400
     assert http.put("/queries/other?report=some", content=TEXT).json()["error"] == "DataError"
-    assert http.put("/queries/other", content=TEXT).json()["error"] == "QueryError"
+    assert http.put("/queries/near", content=TEXT.replace(" (?user ?limit)", "")).json()["error"] == "QueryError"
     assert http.delete("/queries/near").status_code == 204
     assert http.get("/queries/near").status_code == 404
     assert http.post("/queries/near/members", content="{}").status_code == 404
@@ -198,3 +198,12 @@ def test_sets_of_a_data_directory_have_feeds(tmp_path):
         members = cells(table_of(http.get("/queries/near/steps?part=members")))
         assert members == [(100, "urn:a")]
         assert http.get("/queries").json()["near"]["members"] == 1
+
+
+def test_a_text_with_parameters_reports_changes_by_default(http, engine):
+    assert http.put("/queries/plain", content=TEXT).json()["report"] == "change"
+    assert http.put("/queries/plain", content=TEXT).status_code == 200
+    assert http.put("/queries/keyed?key=user", content=TEXT).json()["key"] == ["user"]
+    made = engine.register_set(TEXT, [("urn:a", 5)], name="again")
+    assert made.report == "change"
+    assert http.put("/queries/bad", content=TEXT.replace("?limit)", "?limit ?more)", 1)).json()["error"] == "QueryError"

@@ -9,7 +9,7 @@ from penstock.event_time.grid import batch_end
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from penstock.engine import Engine, Evaluation, Query
+    from penstock.engine import Engine, Evaluation, Query, QuerySet, Step
 
 MAX_STEPS = 100_000
 """Maximum number of advances after the last event. A query that reads a derived stream may need one advance for each
@@ -17,7 +17,7 @@ instant of the query that publishes the stream.
 """
 
 
-def finish(engine: Engine, queries: Iterable[Query], show: Callable[[Evaluation], None]) -> None:
+def finish(engine: Engine, queries: Iterable[Query | QuerySet], show: Callable[[Evaluation | Step], None]) -> None:
     """Advance all streams until each query has reported the window that contains the last event.
 
     A query with time windows is then stopped, so that it does not report later instants that only other queries need.
@@ -51,7 +51,7 @@ def _last_event(engine: Engine) -> int | None:
     return max((s["watermark"] for s in streams if s["publisher"] is None and s["watermark"] is not None), default=None)
 
 
-def _show(query: Query, ends: dict[str, int], last: int, show: Callable[[Evaluation], None]) -> None:
+def _show(query: Query | QuerySet, ends: dict[str, int], last: int, show: Callable[[Evaluation | Step], None]) -> None:
     for evaluation in query.poll():
         if evaluation.time >= last:
             ends.setdefault(query.name, evaluation.time)
@@ -59,7 +59,7 @@ def _show(query: Query, ends: dict[str, int], last: int, show: Callable[[Evaluat
             show(evaluation)
 
 
-def _still_needed(engine: Engine, live: list[Query], last: int) -> list[Query]:
+def _still_needed(engine: Engine, live: list[Query | QuerySet], last: int) -> list[Query | QuerySet]:
     """Stop time-window queries that have reported the window with the last event, unless they publish a stream. Returns
     the queries that continue; [] once no query waits for a later instant.
     """

@@ -7,22 +7,24 @@ import sys
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from penstock.cli.local.display import answer_table, clock, size
 from penstock.cli.local.finishing import finish
+from penstock.cli.local.member_tables import MemberTables, Report, shown
 from penstock.cli.local.recording import Recording, replay
-from penstock.engine import Engine
+from penstock.engine import Engine, Step
 from penstock.engine.answers.json_lines import json_line
 from penstock.errors import DataError, QueryError
+from penstock.query.parser import declared_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from penstock.engine import Evaluation, Query
+    from penstock.engine import Evaluation, Query, QuerySet
 
 
 ALL = "all"
@@ -99,6 +101,13 @@ def run(
     base: Annotated[str | None, typer.Option(help="Base IRI for relative names in queries.")] = None,
     speed: Annotated[str, typer.Option(help="Seconds of event time per second, or max.")] = "max",
     output: Annotated[RunFormat, typer.Option("--format", help="Output format.")] = RunFormat.table,
+    parameters: Annotated[
+        list[str] | None, typer.Option(help="NAME=FILE with the members of a query set: .csv, .json, .jsonl or .arrow.")
+    ] = None,
+    key: Annotated[
+        list[str] | None, typer.Option(help="NAME=COLUMN,... that identify a member; the parameters otherwise.")
+    ] = None,
+    report: Annotated[Report, typer.Option(help="Which members of query sets report at an instant.")] = Report.change,
     changes: Annotated[
         bool, typer.Option("--changes", help="With --format jsonl: added and removed rows in place of whole answers.")
     ] = False,
@@ -108,6 +117,7 @@ def run(
         raise typer.BadParameter("--changes needs --format jsonl")
     recordings = recordings_of(stream)
     streams = list(dict.fromkeys(recording.stream for recording in recordings))
+    tables = MemberTables(parameters or (), key or (), report)
     rate, predicates = trigger(speed), timings(timing or (), streams)
     graphs = dict(of_streams(absorb or (), "--absorb", streams))
     with Engine() as engine:
@@ -123,8 +133,9 @@ def run(
                 absorb_into=graphs.get(iri),
                 max_ahead_ms=1 << 52,  # the recording's clock is independent of the wall clock
             )
-        standing = register_all(engine, queries, base, changes=changes)
-        printer = Printer(output)
+        standing = register_all(engine, queries, base, changes=changes, tables=tables)
+        tables.check_used()
+        printer = Printer(output, changes=changes)
 
         def after_step(_: int) -> bool:
             for query in standing:
@@ -144,22 +155,30 @@ def warn_of_storage(iri: str, timing: Sequence[str] | None, graphs: Mapping[str,
         print(f"warning: stream <{iri}> has no --timing: every event is stored as well", file=sys.stderr)
 
 
-def register_all(engine: Engine, paths: Sequence[Path], base: str | None, *, changes: bool = False) -> list[Query]:
+def register_all(
+    engine: Engine,
+    paths: Sequence[Path],
+    base: str | None,
+    *,
+    changes: bool = False,
+    tables: MemberTables | None = None,
+) -> list[Query | QuerySet]:
     """Register the files' queries. A query that reads a derived stream is registered after the query that publishes it,
-    whatever the order of the files. `changes`: see `Engine.register`.
+    whatever the order of the files. `changes`: see `Engine.register`. `tables`: the members of
+    query sets.
     """
-    found: dict[Path, Query] = {}
+    found: dict[Path, Query | QuerySet] = {}
     waiting = list(dict.fromkeys(paths))
     while waiting:
         refused: list[Path] = []
         for path in waiting:
             try:
-                found[path] = register(engine, path, base, changes=changes)
+                found[path] = register(engine, path, base, changes=changes, tables=tables)
             except QueryError:
                 refused.append(path)
         if len(refused) == len(waiting):
             with named(refused[0]):
-                register(engine, refused[0], base, changes=changes)
+                register(engine, refused[0], base, changes=changes, tables=tables)
         waiting = refused
     return [found[path] for path in dict.fromkeys(paths)]
 
@@ -174,9 +193,16 @@ def named(path: Path) -> Iterator[None]:
         raise
 
 
-def register(engine: Engine, path: Path, base: str | None, *, changes: bool = False) -> Query:
+def register(
+    engine: Engine, path: Path, base: str | None, *, changes: bool = False, tables: MemberTables | None = None
+) -> Query | QuerySet:
     """Register a file. Warnings contain the file name."""
-    query = engine.register(path.read_text(encoding="utf-8"), base=base, changes=changes)
+    text = path.read_text(encoding="utf-8")
+    query: Query | QuerySet
+    if tables is not None and declared_parameters(text, base, engine.limits):
+        query = tables.register(engine, text, base)
+    else:
+        query = engine.register(text, base=base, changes=changes)
     for warning in query.warnings:
         print(f"{path}: warning: {warning}", file=sys.stderr)
     return query
@@ -185,20 +211,34 @@ def register(engine: Engine, path: Path, base: str | None, *, changes: bool = Fa
 class Printer:
     """Writes evaluations to standard output."""
 
-    def __init__(self, output: RunFormat) -> None:
-        """`output` chooses JSON lines or tables."""
-        self._output = output
+    def __init__(self, output: RunFormat, *, changes: bool = False) -> None:
+        """`output` chooses JSON lines or tables. `changes`: lines of query sets that report changes have added and
+        removed rows in place of answers.
+        """
+        self._output, self._changes = output, changes
         self._console = Console(highlight=False)
         if not self._console.is_terminal:
             self._console.width = 200
 
-    def show(self, evaluation: Evaluation) -> None:
-        """Write one evaluation."""
+    def show(self, result: Evaluation | Step) -> None:
+        """Write one evaluation, or those of the members that report in a step of a query set."""
+        if isinstance(result, Step):
+            for key, evaluation in result.evaluations():
+                self._show(evaluation, key)
+        else:
+            self._show(result)
+
+    def _show(self, evaluation: Evaluation, member: Any = None) -> None:
         if self._output is RunFormat.jsonl:
-            sys.stdout.write(json_line(evaluation).decode() + "\n")
+            complete = member is not None and not self._changes
+            sys.stdout.write(json_line(evaluation, member=member, complete=complete).decode() + "\n")
             sys.stdout.flush()
             return
-        title = f"{evaluation.query} @ {clock(evaluation.time)}: {size(evaluation)}"
+        name = evaluation.query if member is None else f"{evaluation.query}, {shown(member)}"
+        if evaluation.error is not None:
+            self._console.print(f"{name} @ {clock(evaluation.time)}: {evaluation.error}", style="bold", markup=False)
+            return
+        title = f"{name} @ {clock(evaluation.time)}: {size(evaluation)}"
         self._console.print(title, style="bold", markup=False)
         answer = evaluation.answer
         if not isinstance(answer, bool) and len(answer):

@@ -21,15 +21,18 @@ def json_line(
     *,
     whole: bool = False,
     complete: bool = False,
+    member: Any = None,
 ) -> bytes:
     """Return an evaluation as one line of JSON in UTF-8, without a line end. `query` overrides the evaluation's query
     name. `error`: an error to write in place of the answer; None: the evaluation's own error, if it has one.
 
     If the query was registered with `changes`, the line has the added and removed rows in place of the answer. With
-    `whole`, the line also has the answer. With `complete`, the line has only the answer.
+    `whole`, the line also has the answer. With `complete`, the line has only the answer. `member`: the key of a member
+    of a query set, in a form that JSON can represent; None: the evaluation is that of a query.
     """
     head: dict[str, Any] = {
         "query": query or evaluation.query,
+        **({} if member is None else {"member": member}),
         "time": evaluation.time,
         "windows": {iri: list(bounds) for iri, bounds in evaluation.windows.items()},
         "snapshot": evaluation.snapshot,

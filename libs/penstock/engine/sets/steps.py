@@ -16,6 +16,8 @@ from penstock.errors import PenstockError
 from penstock.query.ir import Form
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import rdflib
     from numpy.typing import NDArray
 
@@ -100,10 +102,7 @@ class Step:
         for block in self._blocks:
             numbers = np.array(sorted(block.errors), np.uint64)
             keys = self._table([self._keys(block, numbers)]).to_pylist()
-            found += [
-                (tuple(key.values()) if len(key) > 1 else next(iter(key.values())), block.errors[int(number)])
-                for key, number in zip(keys, numbers, strict=True)
-            ]
+            found += [(_key_of(key), block.errors[int(number)]) for key, number in zip(keys, numbers, strict=True)]
         return found
 
     def to_arrow(self) -> pa.Table:
@@ -149,6 +148,16 @@ class Step:
         if (found := self.evaluation(key)) is None:
             raise KeyError(key)
         return found.answer
+
+    def evaluations(self) -> Iterator[tuple[Any, Evaluation]]:
+        """Yield (key, evaluation) for each member that reports. The key is the value of the key column, or a tuple if
+        the key has several columns. A key whose column contains terms is a dict, as in `members`.
+        """
+        for block in self._blocks:
+            numbers = _reporting(block)
+            keys = self._table([self._keys(block, numbers)]).to_pylist()
+            for number, key in zip(numbers.tolist(), keys, strict=True):
+                yield _key_of(key), Evaluation(self.query, block, number)
 
     # ---- inside
     def _place(self, key: object) -> tuple[Block, int] | None:
@@ -201,6 +210,11 @@ class Step:
     def _answer_columns(self) -> tuple[str, ...]:
         block = self._blocks[0]
         return block.variables if block.form is Form.SELECT else TRIPLE
+
+
+def _key_of(row: dict[str, Any]) -> Any:
+    """Return the key in a row of key columns."""
+    return tuple(row.values()) if len(row) > 1 else next(iter(row.values()))
 
 
 def _columns(block: Block) -> Any:
