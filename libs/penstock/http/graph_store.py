@@ -198,7 +198,7 @@ def _not_found(graph: str) -> Response:
 
 
 def _format(media: str) -> Format:
-    """Return the format of a graph's document. It is N-Triples if the request has no content type, or the type of a
+    """Return the format of a graph's document. It is N-Triples if the request has no content type or has that of a
     form, because `curl -d` labels every body as a form.
     """
     found = Format.N_TRIPLES if media in ("", FORM) else Format.named(media)

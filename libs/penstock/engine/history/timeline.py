@@ -3,7 +3,7 @@
 A pass of the schedule closes batches and evaluates the instants that become due. The timeline records, for each stream,
 the end of the last closed batch after a pass, and the snapshots before and after the pass. An instant becomes due in
 the first pass after which every stream of its query has closed the batch that contains it. A query then sees all
-commits from before that pass, and those of the pass with batches up to the instant.
+commits from before that pass. Of the commits of that pass, it sees those whose batches end at or before the instant.
 """
 
 from __future__ import annotations
