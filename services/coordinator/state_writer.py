@@ -78,8 +78,8 @@ class StateWriter:
         del self._state.registrar.new_graphs[: len(graphs)]
 
     def commit_change(self, change: Change, filters: Sequence[StreamPredicates] = ()) -> None:
-        """Commit a change: its commands, in all partitions of the shards topic, its updates of the control topic, and
-        the predicate filters of its streams.
+        """Commit a change. This writes its commands to all partitions of the shards topic, its updates to the control
+        topic, and the predicate filters of its streams.
 
         An empty change commits nothing.
         """

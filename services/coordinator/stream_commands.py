@@ -40,8 +40,8 @@ class StreamCommands:
         """Declare streams, all or none. Creates their topics before it writes the commands. Errors: see
         `Registrar.declare`; LimitError above MAX_DECLARED.
 
-        A stream whose IRI was declared before, with a predicate filter, starts with a filter that passes all
-        predicates, because its timing predicates may differ.
+        If an earlier stream with the same IRI had a predicate filter, the new stream starts with a filter that passes
+        all predicates, because its timing predicates may differ from those of the earlier stream.
         """
         if len(requested) > MAX_DECLARED:
             raise LimitError(f"{len(requested)} streams in one request (MAX_DECLARED is {MAX_DECLARED})")

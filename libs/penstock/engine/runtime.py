@@ -152,8 +152,8 @@ class Runtime:
         self.firing.tidy()
 
     def catch_up(self, budget_s: float, only: Group | None = None) -> bool:
-        """Evaluate due instants of queries that began in the past, for about `budget_s` seconds; `only`: of this group.
-        Returns whether there was an evaluation.
+        """Evaluate due instants of queries that began in the past, for about `budget_s` seconds. If `only` is given,
+        evaluate only the queries of this group. Returns whether there was an evaluation.
         """
         if self.history is None:
             return False

@@ -129,8 +129,8 @@ def document(found: QuerySet) -> dict[str, Any]:
 
 
 def member_key(found: QuerySet, text: str) -> Any:
-    """Return the key of a member that a parameter of a request names: the text itself if the key is one column of
-    text, and otherwise a JSON value (of several columns: an array). DataError if it is neither.
+    """Return the member key that a request parameter contains. If the key is one text column, the key is `text` itself.
+    Otherwise `text` must be a JSON value, or a JSON array if the key has several columns. DataError if it is neither.
     """
     single = len(found.key) == 1
     if single and text in found:

@@ -91,8 +91,8 @@ class PreparedText:
 
     def bind(self, text: str, constants: Sequence[str]) -> BoundQuery | Update:
         """Return the statement of a text with the same `Normalized.pattern` and the same fixed constants. `constants`:
-        the constants of the text's normalized form. In an update, the pattern of each operation is a bound query, and
-        the offsets are those of another text.
+        the constants of the text's normalized form. In an update, the pattern of each operation is a bound query. The
+        offsets in its operations are those of the text that was prepared.
         """
         terms = {number: build(constants[number]) for number, build in self._builders}
         if isinstance(self._statement, ContinuousQuery):

@@ -1,4 +1,6 @@
-"""A query set as the schedule and the checkpoints see it: one member whose results are steps."""
+"""A query set as the schedule and the checkpoints see it: one member. Each of its results is a step: the answers of
+the set's members at one instant.
+"""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ def reach(group: Group, targets: dict[LiveStream, int] | None = None) -> int | N
 
 
 def last_of(cohort: Cohort, points: dict[LiveStream, int]) -> int | None:
-    """Return the last evaluated instant of a cohort. If the cohort has no registration point yet, return the one that
-    the change would set, or None.
+    """Return the last evaluated instant of a cohort. If the cohort has no registration point yet, return the
+    registration point that the change would set, or None.
     """
     if isinstance(cohort.trigger, GridTrigger):
         return cohort.trigger.last

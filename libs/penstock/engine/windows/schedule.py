@@ -324,8 +324,8 @@ class _Pass:
             heappush(self._stops, (end, stream.number, stream))
 
     def _close_next(self) -> None:
-        """Take the earliest batch end from the queue, and close the batches up to it of every stream that is queued for
-        this end.
+        """Take the earliest batch end from the queue. For every stream that is queued for this end, close the batches
+        up to the end.
         """
         end = self._stops[0][0]
         streams: dict[LiveStream, None] = {}
