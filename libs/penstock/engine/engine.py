@@ -19,6 +19,7 @@ import numpy as np
 from rdflib import BNode
 
 from penstock.core import _native as native
+from penstock.engine.answers.delivery import as_they_occur, poll
 from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.engine.checkpoint.durability import ChangeLog, checked_durability
 from penstock.engine.checkpoint.engine_checkpoint import restored
@@ -63,7 +64,7 @@ from penstock.query.supported_updates import check_supported, is_data
 from penstock.rdf import terms as terms_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
     from os import PathLike
     from pathlib import Path
     from random import Random
@@ -74,6 +75,8 @@ if TYPE_CHECKING:
 
     from penstock.core._native import Ids
     from penstock.engine.answers.answer_values import Solutions
+    from penstock.engine.answers.engine_queue import EngineQueue
+    from penstock.engine.answers.result_blocks import Evaluation
     from penstock.engine.intake.events import EventData
     from penstock.engine.intake.graph_change import UpdateReport
     from penstock.engine.intake.rejected_events import LateEvent
@@ -506,6 +509,46 @@ class Engine:
             members = self._runtime.registry.members.values()
             return {member.name: self._set_handle(member) for member in members if isinstance(member, SetMember)}
 
+    # ---- evaluations of all queries
+    def poll(self, limit: int | None = None) -> list[Evaluation]:
+        """Remove and return pending evaluations of all standing queries, at most `limit` of them (None: all). The call
+        costs by the number of evaluations and not by that of the queries.
+
+        The order is that of the instants; at one instant, queries of one group follow one another in the order of their
+        registration. Each evaluation is returned once, here or by `Query.poll`. A query with a subscriber of its own
+        has no pending evaluations. Steps of query sets are not returned here.
+
+        From the first call on, the pending evaluations of a query that stops remain pending here. Those of a query that
+        has stopped before are returned if the program still has its `Query`. Queries that began in the past catch up,
+        as in `Query.poll`. After `close`, the call returns what was pending.
+        """
+        return poll(self._results, limit, self._catch_up)
+
+    def subscribe(self, callback: Callable[[Evaluation], object]) -> Callable[[], None]:
+        """Call `callback` with every pending and future evaluation of the standing queries that have no subscriber of
+        their own, one at a time and in the order of `poll`. Returns a function that ends the subscription. While there
+        is a subscriber, `poll` returns nothing. See `Query.subscribe`.
+        """
+        ended = self._results.subscribe(callback)
+        while self._results.subscribed and self._catch_up():
+            pass
+        return ended
+
+    async def __aiter__(self) -> AsyncIterator[Evaluation]:
+        """Yield the evaluations of all standing queries as they occur, in the order of `poll`. Ends when the engine is
+        closed and all evaluations are consumed.
+
+        PenstockError if there is a subscriber, which receives the evaluations instead.
+        """
+        if self._results.subscribed:
+            raise PenstockError("the evaluations go to the engine's subscriber: nothing is left to iterate over")
+        async for evaluation in as_they_occur(self._results, self.poll):
+            yield evaluation
+
+    @property
+    def _results(self) -> EngineQueue:
+        return self._runtime.registry.results
+
     def explain(self, query: str | Query | QuerySet, base: str | None = None) -> str:
         """Return the plan of a query as text: its operators, estimates from current counts, and measurements of earlier
         executions. The call neither registers nor executes the query.
@@ -577,8 +620,9 @@ class Engine:
                 retained = True
             finally:
                 self._closed = True
+                unlocked.callback(self._results.end)  # runs user code, and last, because an ExitStack is a stack
                 for member in self._runtime.end():
-                    unlocked.callback(member.result_queue.end)  # runs user code
+                    unlocked.callback(member.result_queue.end)
                 self._release(clean=retained)
 
     def __enter__(self) -> Self:
@@ -687,9 +731,9 @@ class Engine:
 
     def _deliver(self) -> None:
         """Deliver new evaluations to subscribers. Call without the lock, because callbacks may call the engine."""
-        if listeners := self._runtime.registry.listeners:
-            for result_queue in list(listeners):
-                result_queue.deliver()
+        if queues := self._runtime.registry.listeners.queues:
+            for queue in list(queues):
+                queue.deliver()
 
     def _handle(self, member: Member) -> Query:
         handle = self._handles.get(member)
@@ -721,13 +765,15 @@ class Engine:
                 removed += set_changes.remove(runtime, member, chunk)
         return removed
 
-    def _catch_up(self, member: Member) -> bool:
-        """Evaluate instants of a query that began in the past. Returns whether there was an evaluation."""
+    def _catch_up(self, member: Member | None = None) -> bool:
+        """Evaluate instants of a query that began in the past; None: of all such queries. Returns whether there was an
+        evaluation.
+        """
         with self._lock:
-            history = self._runtime.history
-            if self._closed or history is None or not history.is_behind(member.group):
+            history, group = self._runtime.history, None if member is None else member.group
+            if self._closed or not history or (group is not None and not history.is_behind(group)):
                 return False
-            evaluated = self._runtime.catch_up(_CATCH_UP_S, member.group)
+            evaluated = self._runtime.catch_up(_CATCH_UP_S, group)
         self._deliver()
         return evaluated
 

@@ -12,7 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 import penstock
-from penstock.engine.answers.result_blocks import BlockLog
+from penstock.engine.answers.block_log import BlockLog
 from penstock.errors import StorageError
 from support.bench import rows, timeline
 
@@ -45,7 +45,9 @@ def test_poll_can_be_limited(bench, query):
 
 def test_a_log_yields_block_by_block_what_is_there_by_then():
     log = BlockLog()
-    blocks = {number: SimpleNamespace(waiting=1, bytes=0) for number in range(4)}
+    blocks = {
+        number: SimpleNamespace(waiting=1, bytes=0, members=SimpleNamespace(one_reader=True)) for number in range(4)
+    }
     log.restore(4, blocks)
     following = log.blocks(0, 4)
     assert next(following) == (0, blocks[0])

@@ -10,7 +10,7 @@ import pytest
 
 from penstock import LimitError
 from penstock.core import _native as native
-from penstock.engine.answers.result_blocks import BlockLog
+from penstock.engine.answers.block_log import BlockLog
 from penstock.engine.intake.declaration import Declaration
 from penstock.engine.intake.streams import Streams
 from penstock.engine.limits import Limits

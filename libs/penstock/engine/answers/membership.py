@@ -48,6 +48,11 @@ class Membership:
         numbers = np.arange(1, len(self.all) + 1, dtype=np.uint64)
         return (numbers, *(np.ascontiguousarray(column) for column in parameters.T))
 
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The members' names, in the order of their numbers; "" in place of a removed member."""
+        return tuple(["" if member is None else member.name for member in self.all])
+
     @property
     def parameters(self) -> native.Seed | tuple[Ids, ...]:
         """The seed table as an argument of `native.execute`: columns or, for the members of a query set, a `Seed`."""

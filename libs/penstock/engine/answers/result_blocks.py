@@ -7,18 +7,16 @@ are created from the blocks when they are polled.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from penstock.engine.answers.answer_values import Solutions, Triples
-from penstock.engine.answers.unpolled import Unpolled
 from penstock.errors import PenstockError
 from penstock.query.ir import Form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     import rdflib
     from numpy.typing import NDArray
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
 
 
 _BLOCK_BYTES = 1_024  # estimated size of a block without rows
-# maximum ratio of numbers in a range to existing blocks at which `blocks` looks up each number
-_HOLES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +76,8 @@ class Block:
     # only members with rows (with `changes`: with changed rows) or with an error have an evaluation
     sparse: bool = False
     waiting: int = 0
+    taken: bytearray | None = None
+    first_pending: int = 1
 
     def rows_of(self, member: int) -> slice:
         """Return the positions of a member's rows, an empty slice if the member has none."""
@@ -91,10 +89,11 @@ class Block:
     @property
     def bytes(self) -> int:
         """The estimated size of the block in bytes."""
+        own = _BLOCK_BYTES + (0 if self.taken is None else len(self.taken))
         if self.changes is not None:
-            return _BLOCK_BYTES + self.changes.bytes
+            return own + self.changes.bytes
         held = self.columns if self.product is None else self.product.held
-        return _BLOCK_BYTES + sum(column.nbytes for column in held)
+        return own + sum(column.nbytes for column in held)
 
     def concerns(self, member: int) -> bool:
         """Return whether a member has an evaluation in this block."""
@@ -104,6 +103,31 @@ class Block:
             return bool(len(self.present[slice(*np.searchsorted(self.present, (member, member + 1)))]))
         rows = self.rows_of(member)
         return bool(rows.stop > rows.start)
+
+    def pending(self, member: int) -> bool:
+        """Return whether a member has an evaluation in this block that it has not consumed."""
+        return self.concerns(member) if self.taken is None else not self.taken[member]
+
+    def concerned(self) -> Sequence[int]:
+        """Return the numbers of the members with an evaluation in this block, ascending."""
+        if self.sparse:
+            return sorted({*self.present.tolist(), *self.errors})
+        return range(1, len(self.members) + 1)
+
+    def none_taken(self) -> bytearray:
+        """Return the value of `taken` if no member has consumed its evaluation."""
+        taken = bytearray(len(self.members) + 1)
+        if self.sparse:
+            taken = bytearray(b"\1") * len(taken)
+            for member in self.concerned():
+                taken[member] = 0
+        taken[0] = 1
+        return taken
+
+    def names_of(self, members: Sequence[int]) -> Iterable[str]:
+        """Return the names of the queries with these numbers."""
+        names = self.members.names
+        return names if len(members) == len(names) else [names[member - 1] for member in members]
 
     def triples(self) -> Triples:
         """Return the triples of all members. The block must be that of a CONSTRUCT or DESCRIBE."""
@@ -116,7 +140,7 @@ class Block:
         """
         if self.members.one_reader:
             return int(not self.sparse or len(self.present) > 0 or len(self.errors) > 0)
-        return len({*self.present.tolist(), *self.errors}) if self.sparse else len(self.members)
+        return len(self.concerned())
 
 
 class Evaluation:
@@ -246,71 +270,3 @@ class Evaluation:
         assert block.decoder is not None
         columns = [column[span] for column in rows.columns]
         return Solutions(block.variables, columns, span.stop - span.start, block.decoder, block.lease)
-
-
-class BlockLog:
-    """Holds the blocks of a cohort. A block is held until every member has consumed its evaluation in the block. Other
-    threads may read blocks while the engine appends them.
-    """
-
-    def __init__(self, unpolled: Unpolled | None = None) -> None:
-        self._unpolled = unpolled if unpolled is not None else Unpolled()
-        self._blocks: dict[int, Block] = {}
-        self._lock = Lock()
-        self.next = 0
-        self.last_bytes = 0  # size of the latest block with an evaluation
-
-    def __len__(self) -> int:
-        return len(self._blocks)
-
-    def append(self, block: Block) -> bool:
-        """Add a block. Returns False if no member has an evaluation in it."""
-        block.waiting = block.readers()
-        with self._lock:
-            if block.waiting:
-                self._blocks[self.next] = block
-            self.next += 1
-        if block.waiting:
-            self.last_bytes = block.bytes
-            self._unpolled.add(self.last_bytes)
-        return block.waiting > 0
-
-    def blocks(self, first: int, end: int) -> Iterator[tuple[int, Block]]:
-        """Yield the blocks with numbers from `first` to `end`, exclusive, in order. A block that is removed meanwhile
-        is skipped.
-        """
-        with self._lock:
-            sparse = end - first > _HOLES * len(self._blocks)
-            numbers = [i for i in self._blocks if first <= i < end] if sparse else range(first, end)
-        for number in numbers:
-            block = self._blocks.get(number)
-            if block is not None:
-                yield number, block
-
-    def taken(self, number: int) -> None:
-        """Record that one more member has consumed its evaluation in a block. Removes the block after the last
-        member.
-        """
-        with self._lock:
-            block = self._blocks.get(number)
-            if block is None:
-                return
-            block.waiting -= 1
-            if block.waiting > 0:
-                return
-            del self._blocks[number]
-        self._unpolled.add(-block.bytes)
-
-    def restore(self, following: int, blocks: dict[int, Block]) -> None:
-        """Restore the blocks of a checkpoint. `following`: the number of the next block. `ResultQueue.restore` then
-        counts, for each block, the members that have not consumed it.
-        """
-        self.next = following
-        self._blocks = blocks
-        self._unpolled.add(sum(block.bytes for block in blocks.values()))
-
-    def drop_read(self) -> None:
-        """Remove restored blocks that all members have consumed."""
-        read = [number for number, block in self._blocks.items() if block.waiting <= 0]
-        for number in read:
-            self._unpolled.add(-self._blocks.pop(number).bytes)

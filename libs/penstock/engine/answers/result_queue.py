@@ -4,20 +4,20 @@ order.
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from dataclasses import dataclass
-from threading import Lock, RLock
-from typing import TYPE_CHECKING
+from threading import RLock
+from typing import TYPE_CHECKING, ClassVar
 
-from penstock.engine.answers.result_blocks import Block, BlockLog, Evaluation
+from penstock.engine.answers.delivery import Delivery
+from penstock.engine.answers.result_blocks import Block, Evaluation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
+    from penstock.engine.answers.block_log import BlockLog
+    from penstock.engine.answers.delivery import Listeners
     from penstock.engine.answers.membership import Recipient
-
-_log = logging.getLogger("penstock.engine")
 
 
 @dataclass(slots=True)
@@ -36,28 +36,26 @@ class Segment:
         return self.log.next if self.end is None else self.end
 
 
-class ResultQueue:
+class ResultQueue(Delivery):
     """The pending results of a member.
 
-    There are two locks. `_taking` protects the queue; it is held only briefly, and never while user code runs.
-    `_delivering` is held while subscribers run, but no thread waits for it.
+    `_taking` protects the queue; it is held only briefly, and never while user code runs.
 
     If a member moves to another cohort, it consumes the log of that cohort from then on. A queue is therefore a list of
-    segments of logs. A queue with a subscriber or a waker adds itself to `listeners`; the engine calls `deliver` of
-    each listener.
+    segments of logs. The engine's queue may consume evaluations of the same blocks (`EngineQueue`). It does not move
+    the segments, so blocks of a segment may be consumed already.
+
+    `single`: whether the queue is that of a single query, whose evaluations the engine's queue may consume.
     """
 
-    def __init__(self, member: Recipient, listeners: set[ResultQueue]) -> None:
+    single: ClassVar[bool] = True
+
+    def __init__(self, member: Recipient, listeners: Listeners) -> None:
+        super().__init__(listeners)
         self._member = member
-        self._listeners = listeners
         self._segments: deque[Segment] = deque()
         self._left: deque[Evaluation] = deque()
         self._taking = RLock()
-        self._delivering = Lock()
-        self._undelivered = False
-        self._subscribers: list[Callable[[Evaluation], object]] = []
-        self._wakers: list[Callable[[], object]] = []
-        self.ended = False
 
     # ---- polling
     def take(self, limit: int | None = None) -> list[Evaluation]:
@@ -72,114 +70,100 @@ class ResultQueue:
 
     def _take_from(self, segment: Segment, taken: list[Evaluation], limit: int | None) -> None:
         until = segment.until
-        for number, block, member in self._concerning(segment, until):
+        for number, block, member in self._pending_in(segment, until):
             if limit is not None and len(taken) >= limit:
                 segment.next = number
                 return
-            segment.log.taken(number)
-            taken.append(Evaluation(self._member.name, block, member))
+            if segment.log.take_one(number, member):
+                taken.append(Evaluation(self._member.name, block, member))
         segment.next = until
         if segment.end is not None:
             self._segments.remove(segment)
 
-    def _concerning(self, segment: Segment, until: int) -> Iterator[tuple[int, Block, int]]:
+    def _pending_in(self, segment: Segment, until: int) -> Iterator[tuple[int, Block, int]]:
         for number, block in segment.log.blocks(segment.next, until):
             member = block.members.number_of(self._member)
-            if member is not None and block.concerns(member):
+            if member is not None and block.pending(member):
                 yield number, block, member
 
     def __len__(self) -> int:
         with self._taking:
-            waiting = sum(1 for segment in self._segments for _ in self._concerning(segment, segment.until))
+            waiting = sum(1 for segment in self._segments for _ in self._pending_in(segment, segment.until))
             return len(self._left) + waiting
 
     def bytes(self) -> int:
         """Return the size in bytes of the blocks with pending evaluations. Other queries may share these blocks."""
         with self._taking:
-            return sum(block.bytes for s in self._segments for _, block, _ in self._concerning(s, s.until))
+            return sum(block.bytes for s in self._segments for _, block, _ in self._pending_in(s, s.until))
 
     # ---- subscribers
     @property
     def subscribed(self) -> bool:
-        """Whether there is a subscriber."""
-        return bool(self._subscribers)
+        """Whether there is a subscriber, of this queue or of all single queries."""
+        return bool(self._subscribers) or (self.single and self._listeners.all_heard)
 
-    def subscribe(self, callback: Callable[[Evaluation], object]) -> Callable[[], None]:
-        """Add a subscriber: `callback` is called with each pending and future evaluation. Returns a function that ends
-        the subscription.
-        """
-        self._subscribers.append(callback)
-        self._listeners.add(self)
-        self.deliver()
-
-        def unsubscribe() -> None:
-            if callback in self._subscribers:
-                self._subscribers.remove(callback)
-
-        return unsubscribe
-
-    def wake(self, waker: Callable[[], object]) -> Callable[[], None]:
-        """Add a waker: it is called when there may be new evaluations, and when the query has ended. Returns a function
-        that removes the waker.
-        """
-        self._wakers.append(waker)
-        self._listeners.add(self)
-        return lambda: self._wakers.remove(waker)
-
-    def deliver(self) -> None:
-        """Call the wakers, then deliver pending evaluations to subscribers. The engine calls this after each change.
-
-        If a delivery is already in progress, in another thread or further up the call stack, that delivery includes the
-        new evaluations. This method does not wait for it, so that a subscriber may call the engine.
-        """
-        for waker in list(self._wakers):
-            waker()
-        self._undelivered = True
-        while self._undelivered and self._subscribers and self._delivering.acquire(blocking=False):
-            try:
-                self._undelivered = False
-                # Take one evaluation at a time: if the subscriber unsubscribes or Ctrl-C interrupts it, the others stay
-                # pending.
-                while self._subscribers and (taken := self.take(1)):
-                    self._hand_over(*taken)
-            finally:
-                self._delivering.release()
-
-    def _hand_over(self, evaluation: Evaluation) -> None:
-        for callback in list(self._subscribers):
-            try:
-                callback(evaluation)
-            except Exception:  # noqa: BLE001 - a user's function may raise anything
-                _log.exception("a subscriber of %s failed on its evaluation at %d", evaluation.query, evaluation.time)
+    def _subscribers_changed(self) -> None:
+        if self._subscribers and not self.ended:
+            self._listeners.heard.add(self._member)
+        else:
+            self._listeners.heard.discard(self._member)
 
     # ---- engine side
     def follow(self, log: BlockLog) -> None:
         """Consume `log` from its current end on. The previous log is consumed only up to its current end."""
         with self._taking:
-            if self._segments and self._segments[-1].end is None:
-                self._segments[-1].end = self._segments[-1].log.next
+            self._close_last()
             self._segments.append(Segment(log, log.next))
+
+    def _close_last(self) -> None:
+        if self._segments and self._segments[-1].end is None:
+            self._segments[-1].end = self._segments[-1].log.next
 
     def end(self) -> None:
         """End the queue, because the query has ended. Pending evaluations stay available."""
         with self._taking:
-            left = self.take()
-            self._left.extend(left)
-            self._segments.clear()
+            if self.single and self._listeners.together:
+                self._close_last()
+            else:
+                left = self.take()
+                self._left.extend(left)
+                self._segments.clear()
+                if left and self.single:
+                    self._listeners.stopped.add(self)
             self.ended = True
-        self._listeners.discard(self)
+        self._listeners.queues.discard(self)
         self.deliver()
+        self._listeners.heard.discard(self._member)
 
-    def segments(self) -> list[tuple[BlockLog, int, int | None]]:
-        """Return the segments as (log, next block, end), for a checkpoint."""
+    def left(self) -> list[Evaluation]:
+        """Return the pending evaluations of a query that ended before the engine's queue was first used."""
         with self._taking:
-            return [(segment.log, segment.next, segment.end) for segment in self._segments]
+            return list(self._left)
+
+    def give_up(self, evaluation: Evaluation) -> bool:
+        """Remove an evaluation that `left` has returned. Returns False if it is consumed already."""
+        with self._taking:
+            if not self._left or self._left[0] is not evaluation:
+                return False
+            self._left.popleft()
+            return True
+
+    # ---- checkpoints
+    def segments(self) -> list[tuple[BlockLog, int, int | None]]:
+        """Return the segments as (log, next block, end), for a checkpoint. The next block of a single query is the
+        first one with a pending evaluation.
+        """
+        with self._taking:
+            return [(segment.log, self._next_in(segment), segment.end) for segment in self._segments]
+
+    def _next_in(self, segment: Segment) -> int:
+        if not self.single:
+            return segment.next
+        until = segment.until
+        return next((number for number, _, _ in self._pending_in(segment, until)), until)
 
     def restore(self, segments: list[tuple[BlockLog, int, int | None]]) -> None:
-        """Restore the segments of a checkpoint. Counts this member as a reader of each block from which it has a
-        pending evaluation.
-        """
+        """Restore the segments of a checkpoint, and this member's evaluations in their blocks."""
         self._segments = deque(Segment(log, first, end) for log, first, end in segments)
         for segment in self._segments:
-            for _, block, _ in self._concerning(segment, segment.until):
-                block.waiting += 1
+            segment.log.reopen(self._member, segment.next, segment.until)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.core import _native as native
 from penstock.engine.answers.answer_versions import AnswerChanges, AnswerVersion
+from penstock.engine.answers.block_log import BlockLog
 from penstock.engine.answers.membership import Membership
-from penstock.engine.answers.result_blocks import Block, BlockLog, Reading
+from penstock.engine.answers.result_blocks import Block, Reading
 from penstock.engine.answers.rows import Changes, Rows
 from penstock.engine.checkpoint.arrays import ArrayReader
 from penstock.engine.checkpoint.checkpoint_writer import VERSION, stream_file

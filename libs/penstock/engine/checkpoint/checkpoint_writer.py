@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from penstock.core import _native as native
     from penstock.core._native import Ids
     from penstock.engine.answers.answer_versions import AnswerChanges, AnswerVersion
+    from penstock.engine.answers.block_log import BlockLog
     from penstock.engine.answers.membership import Membership
-    from penstock.engine.answers.result_blocks import Block, BlockLog
+    from penstock.engine.answers.result_blocks import Block
     from penstock.engine.answers.rows import Rows
     from penstock.engine.intake.rejected_events import DeadLetter
     from penstock.engine.intake.streams import LiveStream

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.core._native import Ids
-    from penstock.engine.answers.result_queue import ResultQueue
+    from penstock.engine.answers.delivery import Listeners
     from penstock.engine.sets.set_groups import SetGroup
     from penstock.engine.sets.set_members import MemberColumns
     from penstock.engine.standing.groups import Cohort, Member
@@ -50,7 +50,7 @@ class SetMember(SetOwner):
         ir: ContinuousQuery,
         group: SetGroup,
         key: tuple[str, ...],
-        listeners: set[ResultQueue],
+        listeners: Listeners,
         dictionary: native.Dictionary,
     ) -> None:
         super().__init__(name, base, ir, group, (), (), listeners)

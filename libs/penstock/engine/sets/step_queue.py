@@ -8,7 +8,8 @@ from penstock.engine.answers.result_queue import ResultQueue, Segment
 from penstock.engine.sets.steps import Step
 
 if TYPE_CHECKING:
-    from penstock.engine.answers.result_blocks import Block, BlockLog
+    from penstock.engine.answers.block_log import BlockLog
+    from penstock.engine.answers.result_blocks import Block
     from penstock.engine.sets.steps import KeyedSet
 
 
@@ -19,6 +20,7 @@ class StepQueue(ResultQueue):
     Callers hold the engine's lock, because an evaluation of the set appends to several logs.
     """
 
+    single = False
     _member: KeyedSet
 
     def take(self, limit: int | None = None) -> list[Step]:  # type: ignore[override]

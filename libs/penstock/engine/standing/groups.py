@@ -11,8 +11,8 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
+from penstock.engine.answers.block_log import BlockLog
 from penstock.engine.answers.membership import Membership
-from penstock.engine.answers.result_blocks import BlockLog
 from penstock.engine.answers.result_queue import ResultQueue
 from penstock.engine.answers.unpolled import Unpolled
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, Planned, make_plan
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from penstock.core import _native as native
     from penstock.engine.answers.answer_versions import AnswerVersion
+    from penstock.engine.answers.delivery import Listeners
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.streams import LiveStream, Streams
     from penstock.engine.standing.last_run import LastRun
@@ -53,7 +54,7 @@ class Member:
         group: Group,
         constants: tuple[Constant, ...],
         parameters: tuple[int, ...],
-        listeners: set[ResultQueue],
+        listeners: Listeners,
     ) -> None:
         self.name = name
         self.base = base

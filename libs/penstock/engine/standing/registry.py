@@ -6,6 +6,8 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
+from penstock.engine.answers.delivery import Listeners
+from penstock.engine.answers.engine_queue import EngineQueue
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue
 from penstock.engine.sets.set_groups import SetCohort, SetGroup
 from penstock.engine.sets.set_member import SetMember, checked_key, with_report
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from penstock.core._native import Ids
-    from penstock.engine.answers.result_queue import ResultQueue
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.history.past_queries import History
     from penstock.engine.intake.streams import LiveStream, Streams
@@ -48,7 +49,8 @@ class Registry:
         self._names = count(1)
         self.waiting: dict[Group, None] = {}  # groups with a cohort that has no registration point yet
         self.members: dict[str, Member] = schedule.members
-        self.listeners: set[ResultQueue] = set()
+        self.listeners = Listeners()
+        self.results = EngineQueue(schedule.unpolled, self.listeners)
         self.pool = WindowPool()
 
     @property

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from penstock.engine.answers.delivery import as_they_occur, poll
 from penstock.engine.standing.query_status import QueryStatus, status_of
 from penstock.errors import PenstockError
 
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
     from penstock.engine.answers.result_blocks import Evaluation
     from penstock.engine.standing.groups import Member
     from penstock.event_time.gaps import Gap
-
-_AT_ONCE = 100_000  # maximum number of evaluations that a poll without a limit adds for a query that catches up
-_AT_ONCE_ASYNC = 1_000
 
 
 class Query:
@@ -90,10 +86,7 @@ class Query:
         If the query began in the past and has not caught up yet, the call evaluates its instants until it has caught
         up, or until it can return `limit` evaluations (None: 100,000).
         """
-        taken, most = self._member.result_queue.take(limit), _AT_ONCE if limit is None else limit
-        while len(taken) < most and self._catch_up():
-            taken += self._member.result_queue.take(None if limit is None else limit - len(taken))
-        return taken
+        return poll(self._member.result_queue, limit, self._catch_up)
 
     def _catch_up(self) -> bool:
         """Evaluate some instants of a query that began in the past. Returns whether there was an evaluation."""
@@ -123,27 +116,8 @@ class Query:
         """
         if self._member.result_queue.subscribed:
             raise PenstockError(f"the evaluations of {self.name} go to its subscriber: nothing is left to iterate over")
-        loop, ready = asyncio.get_running_loop(), asyncio.Event()
-
-        def wake() -> None:
-            with suppress(RuntimeError):  # raised if the event loop was closed during the iteration
-                loop.call_soon_threadsafe(ready.set)
-
-        forget = self._member.result_queue.wake(wake)
-        try:
-            while True:
-                ready.clear()
-                last = self.stopped
-                for evaluation in (taken := self.poll(_AT_ONCE_ASYNC)):
-                    yield evaluation
-                if taken:
-                    continue
-                if last:
-                    return
-                if not self.stopped:
-                    await ready.wait()
-        finally:
-            forget()
+        async for evaluation in as_they_occur(self._member.result_queue, self.poll):
+            yield evaluation
 
     def stop(self) -> None:
         """Stop the query. Pending evaluations can still be polled. If the query publishes a stream, the stream ends."""

@@ -1,0 +1,178 @@
+"""The blocks of a cohort until each member has consumed its evaluation in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.engine.answers.unpolled import Unpolled
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from penstock.engine.answers.membership import Recipient
+    from penstock.engine.answers.result_blocks import Block
+
+# maximum ratio of numbers in a range to existing blocks at which `blocks` looks up each number
+_HOLES = 4
+
+
+class BlockLog:
+    """Holds the blocks of a cohort. A block is held until every member has consumed its evaluation in the block. Other
+    threads may read and consume blocks while the engine appends them.
+
+    An evaluation is consumed either by the result queue of its query (`take_one`) or by the engine's queue (`take`).
+    `order`: the log's place among the logs of the engine. `claimed`: whether the engine's queue has the log.
+    """
+
+    def __init__(self, unpolled: Unpolled | None = None) -> None:
+        self._unpolled = unpolled if unpolled is not None else Unpolled()
+        self._lock = self._unpolled.lock
+        self._blocks: dict[int, Block] = {}
+        self.order = self._unpolled.order()
+        self.claimed = False
+        self.next = 0
+        self.last_bytes = 0  # size of the latest block with an evaluation
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def append(self, block: Block) -> bool:
+        """Add a block. Returns False if no member has an evaluation in it."""
+        block.waiting = block.readers()
+        with self._lock:
+            number, self.next = self.next, self.next + 1
+            if not block.waiting:
+                return False
+            self._blocks[number] = block
+            self.last_bytes = block.bytes
+            self._unpolled.bytes += self.last_bytes
+            if not (self.claimed or block.members.one_reader):
+                self._unpolled.filled(self)
+        return True
+
+    def blocks(self, first: int, end: int) -> Iterator[tuple[int, Block]]:
+        """Yield the blocks with numbers from `first` to `end`, exclusive, in order. A block that is removed meanwhile
+        is skipped.
+        """
+        with self._lock:
+            sparse = end - first > _HOLES * len(self._blocks)
+            numbers = [i for i in self._blocks if first <= i < end] if sparse else range(first, end)
+        for number in numbers:
+            block = self._blocks.get(number)
+            if block is not None:
+                yield number, block
+
+    # ---- consumption
+    def taken(self, number: int) -> None:
+        """Record that the only reader of a block has consumed it, and remove the block."""
+        with self._lock:
+            block = self._blocks.get(number)
+            if block is not None:
+                self._consumed(number, block, 1)
+
+    def take_one(self, number: int, member: int) -> bool:
+        """Consume the evaluation of a member in a block. Returns False if it is consumed already."""
+        with self._lock:
+            block = self._blocks.get(number)
+            if block is None or not block.pending(member):
+                return False
+            if block.waiting > 1:
+                self._flags(block)[member] = 1
+            self._consumed(number, block, 1)
+            return True
+
+    def take(self, number: int, most: int, excluded: Collection[Recipient]) -> tuple[Block | None, Sequence[int]]:
+        """Consume at most `most` evaluations of a block, without those of the queries in `excluded`. Returns the block
+        and the numbers of the members, ascending; None if the block does not exist.
+        """
+        with self._lock:
+            block = self._blocks.get(number)
+            if block is None:
+                return None, ()
+            passed = {n for each in excluded if (n := block.members.number_of(each)) is not None and block.pending(n)}
+            if most >= block.waiting and block.taken is None and not passed:
+                members: Sequence[int] = block.concerned()
+            else:
+                members = _first_pending(block, self._flags(block), most, passed)
+            self._consumed(number, block, len(members))
+            return block, members
+
+    def _flags(self, block: Block) -> bytearray:
+        if block.taken is None:
+            block.taken = block.none_taken()
+            self._unpolled.bytes += len(block.taken)
+        return block.taken
+
+    def _consumed(self, number: int, block: Block, count: int) -> None:
+        block.waiting -= count
+        if block.waiting > 0:
+            return
+        del self._blocks[number]
+        self._unpolled.bytes -= block.bytes
+        if not self._blocks:
+            self._unpolled.emptied(self)
+
+    def block(self, number: int) -> Block | None:
+        """Return a block; None if it does not exist."""
+        return self._blocks.get(number)
+
+    def following(self, number: int) -> list[int]:
+        """Return the numbers of the blocks after block `number`, ascending. If there are none, the log is no longer
+        claimed (see `Unpolled.claim`).
+        """
+        with self._lock:
+            found = [each for each in self._blocks if each > number]
+            if not found:
+                self.claimed = False
+                if self._blocks:
+                    self._unpolled.filled(self)
+            return found
+
+    # ---- checkpoints
+    def restore(self, following: int, blocks: dict[int, Block]) -> None:
+        """Restore the blocks of a checkpoint, as if all members had consumed them. `following`: the number of the next
+        block. `reopen`, and `StepQueue.restore`, then add the evaluations that are not consumed.
+        """
+        self.next = following
+        self._blocks = blocks
+        for block in blocks.values():
+            if not block.members.one_reader:
+                block.taken = bytearray(b"\1") * (len(block.members) + 1)
+            self._unpolled.bytes += block.bytes
+
+    def reopen(self, member: Recipient, first: int, end: int) -> None:
+        """Let a member have its evaluations in the restored blocks from `first` to `end`, exclusive."""
+        for _, block in self.blocks(first, end):
+            number = block.members.number_of(member)
+            if number is not None and block.concerns(number):
+                assert block.taken is not None
+                block.taken[number] = 0
+                block.waiting += 1
+
+    def drop_read(self) -> None:
+        """Remove restored blocks that all members have consumed."""
+        with self._lock:
+            for number, block in list(self._blocks.items()):
+                if block.taken is not None and block.waiting == block.readers() > 0:
+                    self._unpolled.bytes -= len(block.taken)
+                    block.taken = None
+                elif block.waiting <= 0:
+                    self._unpolled.bytes -= self._blocks.pop(number).bytes
+            if any(not block.members.one_reader for block in self._blocks.values()):
+                self._unpolled.filled(self)
+
+
+def _first_pending(block: Block, taken: bytearray, most: int, passed: Collection[int]) -> list[int]:
+    """Return the first `most` members with a pending evaluation, and mark these as consumed. Members in `passed` are
+    left out.
+    """
+    found: list[int] = []
+    at = block.first_pending
+    while len(found) < most and (at := taken.find(0, at)) >= 0:
+        if at not in passed:
+            taken[at] = 1
+            found.append(at)
+        at += 1
+    if not passed and at >= 0:
+        block.first_pending = at
+    return found

@@ -1,0 +1,161 @@
+"""Delivery of results as they occur: to subscribers, and to iterations that wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from threading import Lock
+from typing import TYPE_CHECKING, Protocol
+from weakref import WeakSet
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from penstock.engine.answers.membership import Recipient
+    from penstock.engine.answers.result_blocks import Evaluation
+    from penstock.engine.answers.result_queue import ResultQueue
+
+_log = logging.getLogger("penstock.engine")
+AT_ONCE = 100_000
+"""Maximum number of evaluations that a poll without a limit adds for queries that catch up."""
+_AT_ONCE_ASYNC = 1_000
+
+
+class Listeners:
+    """The queues of an engine whose evaluations are delivered as they occur. The engine calls `deliver` of each queue
+    in `queues` after each change.
+
+    `heard`: the queries with a subscriber of their own. `all_heard`: whether there is a subscriber for all single
+    queries. `together`: whether the single queries of the engine were polled together; the evaluations of queries that
+    are stopped afterwards remain in their logs. `stopped`: the queues of queries that were stopped earlier.
+    """
+
+    def __init__(self) -> None:
+        self.queues: set[Delivery] = set()
+        self.heard: set[Recipient] = set()
+        self.all_heard = False
+        self.together = False
+        self.stopped: WeakSet[ResultQueue] = WeakSet()
+
+
+class Delivery(ABC):
+    """A queue of evaluations that can be polled, or delivered to subscribers. A queue with a subscriber or a waker adds
+    itself to `listeners`. `_delivering` is held while subscribers run, but no thread waits for it.
+    """
+
+    def __init__(self, listeners: Listeners) -> None:
+        self._listeners = listeners
+        self._delivering = Lock()
+        self._undelivered = False
+        self._subscribers: list[Callable[[Evaluation], object]] = []
+        self._wakers: list[Callable[[], object]] = []
+        self.ended = False
+
+    @abstractmethod
+    def take(self, limit: int | None = None) -> Sequence[Evaluation]:
+        """Remove and return pending evaluations, at most `limit` of them (None: all)."""
+
+    @abstractmethod
+    def _subscribers_changed(self) -> None:
+        """Handle that a subscriber was added or removed."""
+
+    def subscribe(self, callback: Callable[[Evaluation], object]) -> Callable[[], None]:
+        """Add a subscriber: `callback` is called with each pending and future evaluation. Returns a function that ends
+        the subscription.
+        """
+        self._subscribers.append(callback)
+        self._listen()
+        self._subscribers_changed()
+        self.deliver()
+
+        def unsubscribe() -> None:
+            if callback in self._subscribers:
+                self._subscribers.remove(callback)
+                self._subscribers_changed()
+
+        return unsubscribe
+
+    def wake(self, waker: Callable[[], object]) -> Callable[[], None]:
+        """Add a waker: it is called when there may be new evaluations, and when the queue has ended. Returns a function
+        that removes the waker.
+        """
+        self._wakers.append(waker)
+        self._listen()
+        return lambda: self._wakers.remove(waker)
+
+    def _listen(self) -> None:
+        if not self.ended:
+            self._listeners.queues.add(self)
+
+    def deliver(self) -> None:
+        """Call the wakers, then deliver pending evaluations to subscribers. The engine calls this after each change.
+
+        If a delivery is already in progress, in another thread or further up the call stack, that delivery includes the
+        new evaluations. This method does not wait for it, so that a subscriber may call the engine.
+        """
+        for waker in list(self._wakers):
+            waker()
+        self._undelivered = True
+        while self._undelivered and self._subscribers and self._delivering.acquire(blocking=False):
+            try:
+                self._undelivered = False
+                # Take one evaluation at a time: if the subscriber unsubscribes or Ctrl-C interrupts it, the others stay
+                # pending.
+                while self._subscribers and (taken := self.take(1)):
+                    self._hand_over(*taken)
+            finally:
+                self._delivering.release()
+
+    def _hand_over(self, evaluation: Evaluation) -> None:
+        for callback in list(self._subscribers):
+            try:
+                callback(evaluation)
+            except Exception:  # noqa: BLE001 - a user's function may raise anything
+                _log.exception("a subscriber of %s failed on its evaluation at %d", evaluation.query, evaluation.time)
+
+
+class Polled(Protocol):
+    """What `poll` needs of a queue."""
+
+    def take(self, limit: int | None = None) -> list[Evaluation]:
+        """See `Delivery.take`."""
+
+
+def poll(queue: Polled, limit: int | None, catch_up: Callable[[], bool]) -> list[Evaluation]:
+    """Remove and return pending evaluations of a queue, at most `limit` of them (None: all). `catch_up` evaluates some
+    instants of queries that began in the past, and returns whether there was an evaluation. It is called until it
+    returns False, or until there are `limit` evaluations (None: AT_ONCE).
+    """
+    taken, most = queue.take(limit), AT_ONCE if limit is None else limit
+    while len(taken) < most and catch_up():
+        taken += queue.take(None if limit is None else limit - len(taken))
+    return taken
+
+
+async def as_they_occur(queue: Delivery, take: Callable[[int], Sequence[Evaluation]]) -> AsyncIterator[Evaluation]:
+    """Yield the evaluations of a queue as they occur. Ends when the queue has ended and all evaluations are consumed.
+    `take`: removes and returns pending evaluations, at most a number of them.
+    """
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+
+    def wake() -> None:
+        with suppress(RuntimeError):  # raised if the event loop was closed during the iteration
+            loop.call_soon_threadsafe(ready.set)
+
+    forget = queue.wake(wake)
+    try:
+        while True:
+            ready.clear()
+            last = queue.ended
+            for evaluation in (taken := take(_AT_ONCE_ASYNC)):
+                yield evaluation
+            if taken:
+                continue
+            if last:
+                return
+            if not queue.ended:
+                await ready.wait()
+    finally:
+        forget()

@@ -1,0 +1,109 @@
+"""The queue of an engine: the pending evaluations of all its single queries."""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heappop, heappush
+from itertools import repeat
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from penstock.engine.answers.delivery import Delivery
+from penstock.engine.answers.result_blocks import Evaluation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.engine.answers.block_log import BlockLog
+    from penstock.engine.answers.delivery import Listeners
+    from penstock.engine.answers.result_queue import ResultQueue
+    from penstock.engine.answers.unpolled import Unpolled
+
+_ALL = 1 << 60
+
+
+class EngineQueue(Delivery):
+    """The pending evaluations of all single queries of an engine, without those with a subscriber of their own.
+
+    An evaluation has one owner, the block log: what this queue takes, the result queue of the query does not give, and
+    conversely. The queue looks only at logs that have blocks, so quiet queries cost nothing.
+    """
+
+    def __init__(self, unpolled: Unpolled, listeners: Listeners) -> None:
+        super().__init__(listeners)
+        self._unpolled = unpolled
+        self._taking = RLock()
+        # (instant, order of the log, number of a block, log, numbers of later blocks): the first block of each log that
+        # may have pending evaluations
+        self._heads: list[tuple[int, int, int, BlockLog, Iterator[int]]] = []
+        self._stopped: deque[tuple[Evaluation, ResultQueue]] = deque()
+
+    @property
+    def subscribed(self) -> bool:
+        """Whether there is a subscriber."""
+        return bool(self._subscribers)
+
+    def _subscribers_changed(self) -> None:
+        self._listeners.all_heard = self.subscribed
+
+    def take(self, limit: int | None = None) -> list[Evaluation]:
+        """Remove and return pending evaluations, at most `limit` of them (None: all), ordered by instant, log, and
+        registration.
+        """
+        taken: list[Evaluation] = []
+        most = _ALL if limit is None else limit
+        with self._taking:
+            self._begin()
+            for log in self._unpolled.claim():
+                self._add_head(log, -1, iter(()))
+            while self._heads and len(taken) < most:
+                time, _, number, log, following = self._heads[0]
+                if self._stopped and self._stopped[0][0].time <= time:
+                    self._take_stopped(taken)
+                    continue
+                block, members = log.take(number, most - len(taken), self._listeners.heard)
+                if block is not None:
+                    taken += map(Evaluation, block.names_of(members), repeat(block), members)
+                if len(taken) < most:
+                    heappop(self._heads)
+                    self._add_head(log, number, following)
+            while self._stopped and len(taken) < most:
+                self._take_stopped(taken)
+        return taken
+
+    def _add_head(self, log: BlockLog, number: int, following: Iterator[int]) -> None:
+        """Add the first block of a log after block `number`. `following`: the numbers of later blocks, as far as they
+        are known.
+        """
+        while True:
+            for later in following:
+                number = later
+                if (block := log.block(number)) is not None:
+                    heappush(self._heads, (block.reading.time, log.order, number, log, following))
+                    return
+            known = log.following(number)
+            if not known:
+                return
+            following = iter(known)
+
+    def _begin(self) -> None:
+        """Add the evaluations of queries that were stopped before the first call, as far as the program still has their
+        `Query` objects.
+        """
+        if self._listeners.together:
+            return
+        self._listeners.together = True
+        found = [(each, queue) for queue in list(self._listeners.stopped) for each in queue.left()]
+        self._stopped.extend(sorted(found, key=lambda pair: pair[0].time))
+        self._listeners.stopped.clear()
+
+    def _take_stopped(self, taken: list[Evaluation]) -> None:
+        evaluation, queue = self._stopped.popleft()
+        if queue.give_up(evaluation):
+            taken.append(evaluation)
+
+    def end(self) -> None:
+        """End the queue, because the engine is closed. Pending evaluations stay available."""
+        self.ended = True
+        self._listeners.queues.discard(self)
+        self.deliver()
