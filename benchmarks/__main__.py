@@ -19,6 +19,7 @@ ALL = (
     "macro.lsbench",
     "macro.closed_loop",
     "macro.query_sets",
+    "macro.single_queries",
     "macro.late_queries",
     "macro.injection",
     "macro.growth",

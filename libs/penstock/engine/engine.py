@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids
     from penstock.engine.answers.answer_values import Solutions
     from penstock.engine.answers.engine_queue import EngineQueue
-    from penstock.engine.answers.result_blocks import Evaluation
+    from penstock.engine.answers.result_blocks import Evaluation, Evaluations
     from penstock.engine.intake.events import EventData
     from penstock.engine.intake.graph_change import UpdateReport
     from penstock.engine.intake.rejected_events import LateEvent
@@ -510,7 +510,7 @@ class Engine:
             return {member.name: self._set_handle(member) for member in members if isinstance(member, SetMember)}
 
     # ---- evaluations of all queries
-    def poll(self, limit: int | None = None) -> list[Evaluation]:
+    def poll(self, limit: int | None = None) -> Evaluations:
         """Remove and return pending evaluations of all standing queries, at most `limit` of them (None: all). The call
         costs by the number of evaluations and not by that of the queries.
 
@@ -518,11 +518,11 @@ class Engine:
         registration. Each evaluation is returned once, here or by `Query.poll`. A query with a subscriber of its own
         has no pending evaluations. Steps of query sets are not returned here.
 
-        From the first call on, the pending evaluations of a query that stops remain pending here. Those of a query that
-        has stopped before are returned if the program still has its `Query`. Queries that began in the past catch up,
+        From the first call on, the pending evaluations of a query that stops remain pending here until the engine is
+        closed. Those of a query that has stopped before are returned only if the program still has its `Query`. Queries that began in the past catch up,
         as in `Query.poll`. After `close`, the call returns what was pending.
         """
-        return poll(self._results, limit, self._catch_up)
+        return poll(self._results.take, limit, self._catch_up)
 
     def subscribe(self, callback: Callable[[Evaluation], object]) -> Callable[[], None]:
         """Call `callback` with every pending and future evaluation of the standing queries that have no subscriber of
@@ -620,8 +620,8 @@ class Engine:
                 retained = True
             finally:
                 self._closed = True
-                unlocked.callback(self._results.end)  # runs user code, and last, because an ExitStack is a stack
-                for member in self._runtime.end():
+                unlocked.callback(self._results.end)  # the callbacks run user code, the last one first
+                for member in reversed(self._runtime.end()):
                     unlocked.callback(member.result_queue.end)
                 self._release(clean=retained)
 

@@ -7,8 +7,8 @@ import logging
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -37,7 +37,7 @@ class Listeners:
         self.heard: set[Recipient] = set()
         self.all_heard = False
         self.together = False
-        self.stopped: WeakSet[ResultQueue] = WeakSet()
+        self.stopped: WeakKeyDictionary[ResultQueue, None] = WeakKeyDictionary()
 
 
 class Delivery(ABC):
@@ -116,21 +116,28 @@ class Delivery(ABC):
                 _log.exception("a subscriber of %s failed on its evaluation at %d", evaluation.query, evaluation.time)
 
 
-class Polled(Protocol):
-    """What `poll` needs of a queue."""
+class Taken(Protocol):
+    """A sequence of evaluations that can be extended."""
 
-    def take(self, limit: int | None = None) -> list[Evaluation]:
-        """See `Delivery.take`."""
+    def __len__(self) -> int:
+        """Return the number of evaluations."""
+
+    def extend(self, others: Self, /) -> None:
+        """Append evaluations."""
 
 
-def poll(queue: Polled, limit: int | None, catch_up: Callable[[], bool]) -> list[Evaluation]:
-    """Remove and return pending evaluations of a queue, at most `limit` of them (None: all). `catch_up` evaluates some
-    instants of queries that began in the past, and returns whether there was an evaluation. It is called until it
-    returns False, or until there are `limit` evaluations (None: AT_ONCE).
+TakenT = TypeVar("TakenT", bound=Taken)
+
+
+def poll(take: Callable[[int | None], TakenT], limit: int | None, catch_up: Callable[[], bool]) -> TakenT:
+    """Return pending evaluations that `take` removes from a queue, at most `limit` of them (None: all).
+
+    `catch_up` evaluates some instants of queries that began in the past, and returns whether there was an evaluation.
+    It is called until it returns False, or until there are `limit` evaluations (None: AT_ONCE).
     """
-    taken, most = queue.take(limit), AT_ONCE if limit is None else limit
+    taken, most = take(limit), AT_ONCE if limit is None else limit
     while len(taken) < most and catch_up():
-        taken += queue.take(None if limit is None else limit - len(taken))
+        taken.extend(take(None if limit is None else limit - len(taken)))
     return taken
 
 

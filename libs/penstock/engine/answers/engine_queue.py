@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from heapq import heappop, heappush
-from itertools import repeat
 from threading import RLock
 from typing import TYPE_CHECKING
 
 from penstock.engine.answers.delivery import Delivery
-from penstock.engine.answers.result_blocks import Evaluation
+from penstock.engine.answers.result_blocks import Evaluations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.engine.answers.block_log import BlockLog
     from penstock.engine.answers.delivery import Listeners
+    from penstock.engine.answers.result_blocks import Evaluation
     from penstock.engine.answers.result_queue import ResultQueue
     from penstock.engine.answers.unpolled import Unpolled
 
@@ -46,11 +46,11 @@ class EngineQueue(Delivery):
     def _subscribers_changed(self) -> None:
         self._listeners.all_heard = self.subscribed
 
-    def take(self, limit: int | None = None) -> list[Evaluation]:
+    def take(self, limit: int | None = None) -> Evaluations:
         """Remove and return pending evaluations, at most `limit` of them (None: all), ordered by instant, log, and
         registration.
         """
-        taken: list[Evaluation] = []
+        taken = Evaluations()
         most = _ALL if limit is None else limit
         with self._taking:
             self._begin()
@@ -63,7 +63,7 @@ class EngineQueue(Delivery):
                     continue
                 block, members = log.take(number, most - len(taken), self._listeners.heard)
                 if block is not None:
-                    taken += map(Evaluation, block.names_of(members), repeat(block), members)
+                    taken.add(block, members)
                 if len(taken) < most:
                     heappop(self._heads)
                     self._add_head(log, number, following)
@@ -97,10 +97,10 @@ class EngineQueue(Delivery):
         self._stopped.extend(sorted(found, key=lambda pair: pair[0].time))
         self._listeners.stopped.clear()
 
-    def _take_stopped(self, taken: list[Evaluation]) -> None:
+    def _take_stopped(self, taken: Evaluations) -> None:
         evaluation, queue = self._stopped.popleft()
         if queue.give_up(evaluation):
-            taken.append(evaluation)
+            taken.add(*evaluation.place)
 
     def end(self) -> None:
         """End the queue, because the engine is closed. Pending evaluations stay available."""

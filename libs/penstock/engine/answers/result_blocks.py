@@ -6,8 +6,11 @@ are created from the blocks when they are polled.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from itertools import chain, repeat, starmap
+from typing import TYPE_CHECKING, TypeAlias, overload
 
 import numpy as np
 
@@ -16,7 +19,7 @@ from penstock.errors import PenstockError
 from penstock.query.ir import Form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     import rdflib
     from numpy.typing import NDArray
@@ -162,6 +165,11 @@ class Evaluation:
         return f"<Evaluation of {self.query} at {self.time}>"
 
     @property
+    def place(self) -> tuple[Block, list[int]]:
+        """The block of the answer, and a list with the member's number."""
+        return self._block, [self._member]
+
+    @property
     def time(self) -> int:
         """The instant t of the evaluation, in ms."""
         return self._block.reading.time
@@ -270,3 +278,55 @@ class Evaluation:
         assert block.decoder is not None
         columns = [column[span] for column in rows.columns]
         return Solutions(block.variables, columns, span.stop - span.start, block.decoder, block.lease)
+
+
+class Evaluations(Sequence[Evaluation]):
+    """Evaluations that were removed from their queues together. An `Evaluation` is created at each access, so that a
+    loop that retains none holds one at a time.
+    """
+
+    __slots__ = ("_ends", "_parts")
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Block, Sequence[int]]] = []
+        self._ends: list[int] = []
+
+    def add(self, block: Block, members: Sequence[int]) -> None:
+        """Append the evaluations of members, given by their numbers, in a block."""
+        if members:
+            self._parts.append((block, members))
+            self._ends.append(len(self) + len(members))
+
+    def extend(self, others: Evaluations) -> None:
+        """Append other evaluations."""
+        for part in others._parts:
+            self.add(*part)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} evaluations>"
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def __iter__(self) -> Iterator[Evaluation]:
+        return chain.from_iterable(starmap(_evaluations, self._parts))
+
+    @overload
+    def __getitem__(self, index: int) -> Evaluation: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Evaluation]: ...
+
+    def __getitem__(self, index: int | slice) -> Evaluation | list[Evaluation]:
+        places = range(len(self))[index]
+        return self._at(places) if isinstance(places, int) else [self._at(place) for place in places]
+
+    def _at(self, place: int) -> Evaluation:
+        part = bisect_right(self._ends, place)
+        block, members = self._parts[part]
+        member = members[place - self._ends[part]]  # a negative index, from the end of the part
+        return next(iter(_evaluations(block, [member])))
+
+
+def _evaluations(block: Block, members: Sequence[int]) -> Iterable[Evaluation]:
+    return map(Evaluation, block.names_of(members), repeat(block), members)

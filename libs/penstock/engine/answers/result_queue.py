@@ -129,7 +129,7 @@ class ResultQueue(Delivery):
                 self._left.extend(left)
                 self._segments.clear()
                 if left and self.single:
-                    self._listeners.stopped.add(self)
+                    self._listeners.stopped[self] = None
             self.ended = True
         self._listeners.queues.discard(self)
         self.deliver()

@@ -86,7 +86,7 @@ class Query:
         If the query began in the past and has not caught up yet, the call evaluates its instants until it has caught
         up, or until it can return `limit` evaluations (None: 100,000).
         """
-        return poll(self._member.result_queue, limit, self._catch_up)
+        return poll(self._member.result_queue.take, limit, self._catch_up)
 
     def _catch_up(self) -> bool:
         """Evaluate some instants of a query that began in the past. Returns whether there was an evaluation."""
