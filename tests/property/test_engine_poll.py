@@ -55,7 +55,7 @@ class Expected:
         self.answers: Answers = {}
 
     def register(self, name: str) -> None:
-        self.engine.register(TEXTS[name]).subscribe(partial(note, self.answers))
+        self.engine.register(TEXTS[name]).subscribe(partial(record, self.answers))
 
 
 class Observed:
@@ -72,8 +72,8 @@ class Observed:
     def _opened(self) -> penstock.Engine:
         return penstock.Engine(data_dir=self._folder, clock=lambda: WALL)
 
-    def note(self, evaluation: penstock.Evaluation) -> None:
-        note(self.answers, evaluation)
+    def record(self, evaluation: penstock.Evaluation) -> None:
+        record(self.answers, evaluation)
 
     def poll(self, limit: int | None) -> None:
         evaluations = self.engine.poll(limit)
@@ -81,17 +81,17 @@ class Observed:
         times = [evaluation.time for evaluation in evaluations]
         assert times == sorted(times)
         for evaluation in evaluations:
-            self.note(evaluation)
+            self.record(evaluation)
 
     def poll_one(self, name: str, limit: int | None) -> None:
         if name in self.engine.queries:
             for evaluation in self.engine.queries[name].poll(limit):
-                self.note(evaluation)
+                self.record(evaluation)
 
     def listen(self, name: str | None) -> None:
         if name not in self._ends and (name is None or name in self.engine.queries):
             source = self.engine if name is None else self.engine.queries[name]
-            self._ends[name] = source.subscribe(self.note)
+            self._ends[name] = source.subscribe(self.record)
 
     def forget(self, name: str | None) -> None:
         if (end := self._ends.pop(name, None)) is not None:
@@ -106,7 +106,7 @@ class Observed:
     def reopen(self) -> None:
         for query in self._stopped:  # a checkpoint has no evaluations of stopped queries
             for evaluation in query.poll():
-                self.note(evaluation)
+                self.record(evaluation)
         self._stopped.clear()
         self._ends.clear()
         self.engine.close()
@@ -114,7 +114,7 @@ class Observed:
         self.engine.poll(0)
 
 
-def note(answers: Answers, evaluation: penstock.Evaluation) -> None:
+def record(answers: Answers, evaluation: penstock.Evaluation) -> None:
     """Append the rows of an evaluation. Count windows may report several times at an instant."""
     assert isinstance(evaluation.answer, penstock.Solutions)
     found = sorted(str(row["o"]) for row in evaluation.answer)

@@ -519,8 +519,8 @@ class Engine:
         has no pending evaluations. Steps of query sets are not returned here.
 
         From the first call on, the pending evaluations of a query that stops remain pending here until the engine is
-        closed. Those of a query that has stopped before are returned only if the program still has its `Query`. Queries that began in the past catch up,
-        as in `Query.poll`. After `close`, the call returns what was pending.
+        closed. Those of a query that has stopped before are returned only if the program still has its `Query`. Queries
+        that began in the past catch up, as in `Query.poll`. After `close`, the call returns what was pending.
         """
         return poll(self._results.take, limit, self._catch_up)
 

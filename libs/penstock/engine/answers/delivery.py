@@ -15,12 +15,21 @@ if TYPE_CHECKING:
 
     from penstock.engine.answers.membership import Recipient
     from penstock.engine.answers.result_blocks import Evaluation
-    from penstock.engine.answers.result_queue import ResultQueue
 
 _log = logging.getLogger("penstock.engine")
 AT_ONCE = 100_000
 """Maximum number of evaluations that a poll without a limit adds for queries that catch up."""
 _AT_ONCE_ASYNC = 1_000
+
+
+class Leaving(Protocol):
+    """The queue of a query that was stopped."""
+
+    def left(self) -> list[Evaluation]:
+        """Return the evaluations that are pending."""
+
+    def give_up(self, evaluation: Evaluation) -> bool:
+        """Remove an evaluation that `left` has returned. Returns False if it is consumed already."""
 
 
 class Listeners:
@@ -37,7 +46,7 @@ class Listeners:
         self.heard: set[Recipient] = set()
         self.all_heard = False
         self.together = False
-        self.stopped: WeakKeyDictionary[ResultQueue, None] = WeakKeyDictionary()
+        self.stopped: WeakKeyDictionary[Leaving, None] = WeakKeyDictionary()
 
 
 class Delivery(ABC):

@@ -13,11 +13,9 @@ from penstock.engine.answers.result_blocks import Evaluations
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.engine.answers.block_log import BlockLog
-    from penstock.engine.answers.delivery import Listeners
+    from penstock.engine.answers.block_log import BlockLog, Unpolled
+    from penstock.engine.answers.delivery import Leaving, Listeners
     from penstock.engine.answers.result_blocks import Evaluation
-    from penstock.engine.answers.result_queue import ResultQueue
-    from penstock.engine.answers.unpolled import Unpolled
 
 _ALL = 1 << 60
 
@@ -36,7 +34,7 @@ class EngineQueue(Delivery):
         # (instant, order of the log, number of a block, log, numbers of later blocks): the first block of each log that
         # may have pending evaluations
         self._heads: list[tuple[int, int, int, BlockLog, Iterator[int]]] = []
-        self._stopped: deque[tuple[Evaluation, ResultQueue]] = deque()
+        self._stopped: deque[tuple[Evaluation, Leaving]] = deque()
 
     @property
     def subscribed(self) -> bool:

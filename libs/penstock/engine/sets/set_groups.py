@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from penstock.core._native import Ids
-    from penstock.engine.answers.unpolled import Unpolled
+    from penstock.engine.answers.block_log import Unpolled
     from penstock.engine.intake.streams import LiveStream
     from penstock.engine.sets.step_queue import StepQueue
     from penstock.engine.windows.window_contents import WindowPool

@@ -11,10 +11,9 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
-from penstock.engine.answers.block_log import BlockLog
+from penstock.engine.answers.block_log import BlockLog, Unpolled
 from penstock.engine.answers.membership import Membership
 from penstock.engine.answers.result_queue import ResultQueue
-from penstock.engine.answers.unpolled import Unpolled
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, Planned, make_plan
 from penstock.engine.windows.trigger import GridTrigger, grid_of
 from penstock.engine.windows.window_contents import SlidingWindow, counted_windows, cuts, window_key

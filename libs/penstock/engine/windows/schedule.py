@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.engine.answers.unpolled import Unpolled
+from penstock.engine.answers.block_log import Unpolled
 from penstock.engine.intake.streams import LiveStream
 from penstock.engine.standing.groups import fullest
 from penstock.engine.standing.stream_readers import Readers
