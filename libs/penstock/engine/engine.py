@@ -438,7 +438,15 @@ class Engine:
             return MappingProxyType({stream.iri: stream.declaration for stream in self._runtime.streams})
 
     # ---- standing queries
-    def register(self, text: str, name: str | None = None, base: str | None = None, *, changes: bool = False) -> Query:
+    def register(
+        self,
+        text: str,
+        name: str | None = None,
+        base: str | None = None,
+        *,
+        changes: bool = False,
+        replace: bool = False,
+    ) -> Query:
         """Register a standing query. QueryError, with line and column, if the query is invalid.
 
         `name` overrides the name in the text. `base`: the IRI against which relative IRIs and bare names are resolved.
@@ -450,12 +458,22 @@ class Engine:
         retention of its streams keeps everything (docs/semantics.md §3). It catches up while the engine is used: each
         change continues for at most 0.1 s, and `poll` and `subscribe` of the query continue until it has caught up.
         QueryError also if a query with count windows begins where tuples were released already.
+
+        `replace`: if there is a query of this name, the new text takes its place (docs/semantics.md §3). The earlier
+        text answers all instants that are due, and the new text the next ones, in the same `Query`: `poll`,
+        subscriptions and pending evaluations continue. Repeating a registration has no effect. QueryError if the name
+        is that of a query set, if one of the texts publishes a stream, or if the new text has FROM BEGINNING.
+        UnavailableError while the earlier query catches up with its past. LimitError if the new text does not wait for
+        a stream for which the earlier one has waited, and more instants than `max_catch_up` or `max_unpolled` allow
+        become due at once. The earlier text stays after an error.
         """
         with planning(self.limits, text):
             statement = self._texts.parse(text, base)
-            given = {"text": text, "name": name, "base": base, "changes": changes}
+            given: dict[str, Any] = {"text": text, "name": name, "base": base, "changes": changes}
+            if replace:
+                given |= {"name": name or as_query(statement).name, "replace": True}
             with self._change(lambda: self._entry("register", given)) as runtime:
-                return self._handle(runtime.registry.register(statement, name, base, changes=changes))
+                return self._handle(runtime.register(statement, name, base, changes=changes, replaces=replace))
 
     @property
     def queries(self) -> Mapping[str, Query]:

@@ -11,6 +11,7 @@ from penstock.engine.intake.streams import Streams
 from penstock.engine.standing.evaluator import Evaluator
 from penstock.engine.standing.firing import Firing
 from penstock.engine.standing.registry import Registry
+from penstock.engine.standing.replacement import Replacements
 from penstock.engine.windows.reach import reach
 from penstock.engine.windows.schedule import Schedule
 from penstock.engine.windows.term_collection import Forgetting
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.engine.standing.groups import Group, Member
     from penstock.engine.stored_graph import Columns
     from penstock.errors import UnavailableError
+    from penstock.query.ir import Statement
 
 
 Skip: TypeAlias = Literal["leaps"] | bool
@@ -66,6 +68,11 @@ class Runtime:
         self.schedule = Schedule(limits, at_once)
         self.history = None if past is None else History(core, past, self.streams, self.schedule)
         self.registry = Registry(core, self.streams, self.schedule, self.history)
+        self._replacements = (
+            None
+            if self.history is None
+            else Replacements(core, self.streams, self.schedule, self.registry, self.history)
+        )
         references, cached = self.registry, limits.cached_terms_mb << 20
         self.forgetting = Forgetting(core.dictionary, self.streams, references.roots, cached, references.renew_leases)
         self.evaluator = Evaluator(core, self.streams, as_of, self.history)
@@ -187,6 +194,24 @@ class Runtime:
         return self.core.store.load(bins, stream, number)
 
     # ---- queries
+    def register(
+        self, statement: Statement, name: str | None, base: str | None, *, changes: bool, replaces: bool
+    ) -> Member:
+        """Add a standing query. `replaces`: if there is a query with this name and another text, base or `changes`, it
+        is replaced from the next instant on; if they are the same, nothing changes. Errors: see `Registry.register` and
+        `Replacements.replace`.
+        """
+        replacements = self._replacements
+        known = replacements.replaced(statement, name) if replaces and replacements is not None else None
+        if known is None or replacements is None:
+            return self.registry.register(statement, name, base, changes=changes)
+        if (known.ir.text, known.base, known.ir.changes) != (statement.text, base, changes):
+            self.progress(())  # first complete evaluations that were interrupted
+            for stream in replacements.replace(known, statement, base, changes=changes):
+                self.schedule.unfinished[stream] = None
+            self.progress(())
+        return known
+
     def stop(self, member: Member) -> None:
         """Stop a query. If it has published a stream, the stream ends, and evaluations that waited only for this stream
         become due.

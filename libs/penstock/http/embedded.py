@@ -8,8 +8,8 @@
   JSON object per line, {"timestamp": ms, "data": RDF or message} (?format=)
 - POST /streams/IRI/advance (?timestamp=, ?skip=true)
 - POST /streams/IRI/late: return the new late events; POST /dead-letters: return the new rejected events
-- PUT, GET, DELETE /queries/NAME: the query's text (?base=, ?changes=); of a query set (?base=, ?report=,
-  ?key=)
+- PUT, GET, DELETE /queries/NAME: the query's text (?base=, ?changes=, ?replace=); of a query set (?base=,
+  ?report=, ?key=)
 - POST, DELETE /queries/NAME/members: members of a query set, or their keys (lines of JSON, CSV, Arrow)
 - GET /queries/NAME/steps: the latest steps of a query set as an Arrow stream (?after=, ?part=)
 - GET /queries/NAME/results: server-sent events (?after=; of a query set: ?member=); /results: of all queries
@@ -223,8 +223,10 @@ class _Handler:
             if of_set or await run_in_threadpool(self._sets.declares, text, base):
                 given = name, text, base, asked.get("report", "change"), asked.getlist("key")
                 return JSONResponse(await run_in_threadpool(self._sets.register, *given))
-            changes = asked.get("changes", "false") == "true"
-            return JSONResponse(await run_in_threadpool(self._register, name, text, base, changes))
+            changes, replace = (asked.get(option, "false") == "true" for option in ("changes", "replace"))
+            return JSONResponse(
+                await run_in_threadpool(self._register, name, text, base, changes=changes, replace=replace)
+            )
         found = (await run_in_threadpool(lambda: self._engine.queries)).get(name)
         if found is None:
             return await self._set(request, name)
@@ -242,13 +244,14 @@ class _Handler:
             return Response(status_code=204)
         return JSONResponse(await run_in_threadpool(document, found))
 
-    def _register(self, name: str, text: str, base: str | None, changes: bool) -> dict[str, Any]:
-        """Register a query. Repeating a request has no effect."""
+    def _register(self, name: str, text: str, base: str | None, *, changes: bool, replace: bool) -> dict[str, Any]:
+        """Register a query, or replace its text. Repeating a request has no effect."""
         known = self._engine.queries.get(name)
         if known is not None and (known.text, known.base, known.changes) == (text, base, changes):
             return _query_document(known)
-        query = self._engine.register(text, name=name, base=base, changes=changes)
-        self._feeds.add(query)
+        query = self._engine.register(text, name=name, base=base, changes=changes, replace=replace)
+        if query is not known:
+            self._feeds.add(query)
         return _query_document(query)
 
     def _stop(self, query: Query) -> None:

@@ -191,6 +191,7 @@ async def events(feed: Feed, after: int | None = None, member: object = None) ->
                 )
                 if evaluation is None:
                     continue
+                whole = whole or evaluation.complete
                 yield b"id: %d\n%b" % (evaluation.time, await _data_lines(evaluation, whole=whole))
                 whole = whole and evaluation.error is not None
             if ended:

@@ -353,6 +353,21 @@ class TestQueries:
         assert refused.status_code == 400
         assert "exclude each other" in refused.json()["message"]
 
+    def test_a_query_is_replaced_from_the_next_instant_on(self, engine):
+        feeds = Feeds.of(engine)
+        with TestClient(application(engine, feeds=feeds), base_url="http://localhost") as http:
+            declared(http)
+            http.put("/queries/q?replace=true", content=QUERY)
+            pushed(http, (500, "a"))
+            http.post(f"{PATH}/advance?timestamp=1000")
+            later = QUERY.replace("?o FROM", "?s ?o FROM").replace("STEP 1s", "STEP 500ms")
+            assert http.put("/queries/q?replace=true", content=later).json()["text"] == later
+            pushed(http, (1200, "b"))
+            http.post(f"{PATH}/advance?timestamp=2000")
+            found = [data_of(message) for message in heard(feeds.get("q"), 2)]
+        assert [(each["time"], each["head"]["vars"]) for each in found] == [(1000, ["o"]), (1500, ["s", "o"])]
+        assert len(found[1]["results"]["bindings"]) == 2
+
     def test_a_query_says_what_it_waits_for(self, http):
         declared(http)
         http.post(f"{PATH}/advance?timestamp=500")

@@ -116,12 +116,14 @@ class AnswerVersion:
 @dataclass(frozen=True, slots=True)
 class AnswerChanges:
     """The answers of an execution for a query with `changes`: the version `now`, and its differences from the
-    previous version, by member. `bytes`: the size of the rows that no earlier block contains.
+    previous version, by member. `bytes`: the size of the rows that no earlier block contains. `before`: the members of
+    the previous version; None: there is none.
     """
 
     now: AnswerVersion
     changes: Changes
     bytes: int
+    before: Membership | None = None
 
 
 def difference(larger: Rows, smaller: Rows | None) -> Rows:

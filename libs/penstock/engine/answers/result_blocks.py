@@ -234,11 +234,23 @@ class Evaluation:
         return Triples(columns, rows.stop - rows.start, block.decoder, block.lease)
 
     @property
+    def complete(self) -> bool:
+        """Whether the evaluation is not relative to an earlier one: it has an `error`, or the query was registered
+        without `changes`, or it is the first evaluation of the query's text.
+        """
+        changes = self._block.changes
+        if changes is None or self.error is not None or changes.before is None:
+            return True
+        recipient = self._block.members.all[self._member - 1]
+        return recipient is None or changes.before.number_of(recipient) is None
+
+    @property
     def added(self) -> Solutions:
         """The rows that the answer has, and the previous answer did not have, as a multiset difference.
 
-        The previous answer is that of the query's last evaluation without an error. The first evaluation has all rows
-        in `added`. Raises `error` if it is not None, and PenstockError if the query was registered without `changes`.
+        The previous answer is that of the query's last evaluation without an error. The first evaluation of a text has
+        all rows in `added` (`complete`). Raises `error` if it is not None, and PenstockError if the query was
+        registered without `changes`.
         """
         return self._solutions(self._changes().added)
 

@@ -168,7 +168,9 @@ class _Reader:
         if saved is None:
             return None
         changes = Changes(self._rows(saved["added"]), self._rows(saved["removed"]))
-        return AnswerChanges(self._version(saved["now"], (self._lease,)), changes, saved["bytes"])
+        before = saved.get("before")
+        known = None if before is None else self._memberships[before]
+        return AnswerChanges(self._version(saved["now"], (self._lease,)), changes, saved["bytes"], known)
 
     def _log(self, saved: dict[str, Any]) -> BlockLog:
         log = BlockLog(self._runtime.schedule.unpolled)

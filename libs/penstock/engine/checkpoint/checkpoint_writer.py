@@ -217,6 +217,7 @@ class _Writer:
             "added": self._rows(changes.changes.added),
             "removed": self._rows(changes.changes.removed),
             "bytes": changes.bytes,
+            "before": None if changes.before is None else self._membership(changes.before),
         }
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.runtime import Runtime
 
+_CATCH_UP_S = 1.0  # time for which a query catches up between two calls of `trim`
 _TRIM_EVERY = 10_000  # number of evaluations between two calls of `trim`
 _log = logging.getLogger("penstock.engine")
 
@@ -59,6 +60,8 @@ def replay(engine: Operations, runtime: Runtime, folder: Path, position: Positio
         for entry in entries_from(folder, found):
             core.clock = lambda wall_ms=entry.wall_ms: wall_ms  # type: ignore[misc]
             found.entries += 1
+            if entry.verb == "register" and entry.arguments.get("replace"):
+                _finish_past(runtime, entry.arguments["name"])
             _apply(engine, core, entry, found.last)
             held = runtime.schedule.unpolled.bytes
             if runtime.firing.evaluations - trimmed >= _TRIM_EVERY or held > core.limits.unpolled_mb << 20 > 0:
@@ -83,6 +86,14 @@ def _apply(engine: Operations, core: EngineCore, entry: LogEntry, number: int) -
         raise
     except PenstockError as error:
         _log.warning("entry %d of the write-ahead log (%s) is refused: %s", number, entry.verb, error)
+
+
+def _finish_past(runtime: Runtime, name: str | None) -> None:
+    """Let a query catch up with its past, because only a query that has caught up was replaced."""
+    member = runtime.registry.members.get(name or "")
+    while member is not None and runtime.history is not None and runtime.history.is_behind(member.group):
+        runtime.catch_up(_CATCH_UP_S, member.group)
+        trim(runtime)
 
 
 def trim(runtime: Runtime) -> None:

@@ -34,7 +34,7 @@ class History:
         self._core = core
         self._streams = streams
         self._backlog = schedule.backlog
-        self._unpolled = schedule.unpolled
+        self._schedule = schedule
         self._untils: dict[Group, int] = {}  # instants up to this time, and those of the backlog, are in the past
         self._incarnations = 0
         self.timeline = Timeline(store, streams)
@@ -58,6 +58,10 @@ class History:
         """
         if not asks_for_past(query, [self._streams.get(clause.stream) for clause in query.windows]):
             return None
+        return self.new_incarnation()
+
+    def new_incarnation(self) -> int:
+        """Return a new incarnation, for a group that is at other instants than the other groups."""
         self._incarnations += 1
         return self._incarnations
 
@@ -133,10 +137,10 @@ class History:
     def _has_room(self, group: Group) -> bool:
         limits = self._core.limits
         cohort = next(group.cohorts)
-        if not len(cohort.log) or cohort.first.result_queue.subscribed:
-            return True
+        if not len(cohort.log) or cohort.first.result_queue.subscribed or self._schedule.replaying:
+            return True  # recovery limits pending evaluations itself
         most = limits.unpolled_mb << 20
-        return len(cohort.log) < limits.max_unpolled // 2 and not 0 < most // 2 < self._unpolled.bytes
+        return len(cohort.log) < limits.max_unpolled // 2 and not 0 < most // 2 < self._schedule.unpolled.bytes
 
     def _next_read(self, stream: LiveStream) -> int | None:
         """Return the next instant that queries in the past evaluate over a stream; None if there is none."""

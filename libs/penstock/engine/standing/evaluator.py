@@ -168,7 +168,8 @@ class Evaluator:
         shared = previous is not None and previous.parts[0] is rows
         for column in changes.added.columns if shared else now.ids():
             dictionary.touch(column)
-        return AnswerChanges(now, changes, changes.bytes + (0 if shared else rows.bytes))
+        size = changes.bytes + (0 if shared else rows.bytes)
+        return AnswerChanges(now, changes, size, None if previous is None else previous.members)
 
     def _block(self, cohort: Cohort, reading: Reading, rows: Rows | Product, errors: dict[int, PenstockError]) -> Block:
         query = cohort.group.query

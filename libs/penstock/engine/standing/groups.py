@@ -11,6 +11,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
+from penstock.engine.answers.answer_versions import AnswerVersion
 from penstock.engine.answers.block_log import BlockLog, Unpolled
 from penstock.engine.answers.membership import Membership
 from penstock.engine.answers.result_queue import ResultQueue
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from penstock.core import _native as native
-    from penstock.engine.answers.answer_versions import AnswerVersion
     from penstock.engine.answers.delivery import Listeners
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.streams import LiveStream, Streams
@@ -68,6 +68,21 @@ class Member:
 
     def __repr__(self) -> str:
         return f"<Member {self.name}>"
+
+    def become(
+        self,
+        base: str | None,
+        ir: ContinuousQuery,
+        group: Group,
+        constants: tuple[Constant, ...],
+        parameters: tuple[int, ...],
+    ) -> None:
+        """Take another text, of which the arguments come. The member must have left its cohort, and gets a new
+        registration point.
+        """
+        self.base, self.ir, self.group = base, ir, group
+        self.constants, self.parameters = constants, parameters
+        self.cohort = self.point = None
 
     def joins(self, cohort: Cohort) -> None:
         """Join a cohort, which evaluates the member from now on."""
@@ -146,6 +161,13 @@ class Cohort:
         """Remove a member."""
         del self._all[member]
         self._members = None
+
+    def forget_others(self) -> None:
+        """Forget the previous answers of former members, so that one of them may return as a new member."""
+        if self.predecessor is not None and len(self):
+            before = self.predecessor
+            rows = before.renumbered(self.members)
+            self.predecessor = AnswerVersion(self.members, rows, leases=before.leases)
 
     # ---- time
     def start(self, point: int, pool: WindowPool, last: int | None = None) -> None:

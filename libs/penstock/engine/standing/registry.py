@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -13,10 +12,10 @@ from penstock.engine.sets.set_groups import SetCohort, SetGroup
 from penstock.engine.sets.set_member import SetMember, checked_key, with_report
 from penstock.engine.standing.derived_streams import check_publication, publish_stream, set_depths
 from penstock.engine.standing.groups import Cohort, Group, Member
+from penstock.engine.standing.stream_operator import with_changes
 from penstock.engine.windows.window_contents import WindowPool
 from penstock.errors import LimitError
 from penstock.query.budget import planning
-from penstock.query.ir import Form, RelationToStream
 from penstock.query.resolve import as_query, error_at, resolve
 from penstock.query.set_templates import set_template
 from penstock.query.templates import parametrise
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.engine.sets.set_members import MemberColumns
     from penstock.engine.windows.schedule import Schedule
     from penstock.query.ir import ContinuousQuery, Statement
-    from penstock.query.templates import Template
+    from penstock.query.templates import Constant, Template
 
 
 class Registry:
@@ -90,8 +89,8 @@ class Registry:
         instants, so they are in different groups.
         """
         with planning(self._core.limits, statement.text, accepted=stands):
-            checked = self._checked(statement)
-            query = _with_changes(checked) if changes else checked
+            checked = self.checked(statement)
+            query = with_changes(checked) if changes else checked
             return self._register(query, name, base, max_catch_up, stands=stands)
 
     def _register(
@@ -102,6 +101,29 @@ class Registry:
         if self._history is not None and member.group.incarnation > self.incarnation:
             self._begin_in_past(member, self._history)
             return member
+        self.begin_now(member)
+        return member
+
+    def _begin_in_past(self, member: Member, history: History) -> None:
+        group, beginning = member.group, history.beginning_of(member.group)
+        self.begin_after(member, beginning.point, beginning.after)
+        group.begins_after = beginning.after
+        history.begin(group)
+
+    def begin_after(self, member: Member, point: int, after: int) -> None:
+        """Let a member begin with the first instant after `after`, and registration point `point`."""
+        group, member.point = member.group, point
+        cohort = group.apart.get(point)
+        if cohort is None:
+            cohort = group.apart[point] = group.new_cohort(next(self._cohorts))
+            cohort.add([member])
+            cohort.start(point, self.pool, after)
+        else:
+            cohort.add([member])
+        group.settle(self.pool)
+
+    def begin_now(self, member: Member) -> None:
+        """Let a member begin at the current registration point."""
         point = self.registration_point(member.group.streams)
         cohort = member.group.cohort_for(point, next(self._cohorts), self.pool)
         member.point = point
@@ -109,19 +131,15 @@ class Registry:
         if point is None:
             self.waiting[member.group] = None
         member.group.settle(self.pool)
-        return member
 
-    def _begin_in_past(self, member: Member, history: History) -> None:
-        group, beginning = member.group, history.beginning_of(member.group)
-        cohort = group.apart[beginning.point] = group.new_cohort(next(self._cohorts))
-        cohort.add([member])
-        cohort.start(beginning.point, self.pool, beginning.after)
-        group.begins_after = beginning.after
-        group.settle(self.pool)
-        history.begin(group)
-
-    def _checked(self, statement: Statement, *, declares: bool = False) -> ContinuousQuery:
+    def checked(self, statement: Statement, *, declares: bool = False, replaces: bool = False) -> ContinuousQuery:
+        """Return a standing query. QueryError if the statement is no such query, LimitError if there are too many.
+        `declares`: whether it declares a query set. `replaces`: whether it replaces another text.
+        """
         query = as_query(statement)
+        if query.from_beginning and replaces:
+            message = "FROM BEGINNING is not available in a replacement: the earlier text has answered the past"
+            raise error_at(query, query.at, message, "FROM BEGINNING")
         if query.from_beginning and (declares or self._history is None):
             where = "a query set" if declares else "a cluster"
             message = f"FROM BEGINNING is not available in {where}: the query begins when it is registered"
@@ -132,7 +150,7 @@ class Registry:
         if not query.windows:
             message = "a standing query needs a window over a stream; use Engine.query for a query without one"
             raise error_at(query, query.at, message)
-        if len(self.members) >= self._core.limits.max_queries:
+        if len(self.members) >= self._core.limits.max_queries and not replaces:
             raise LimitError(f"there are already {len(self.members)} standing queries (max_queries)")
         return query
 
@@ -153,7 +171,7 @@ class Registry:
         without effect.
         """
         with planning(self._core.limits, statement.text):
-            ir = self._checked(statement, declares=True)
+            ir = self.checked(statement, declares=True)
             member = self._enrol_set(with_report(ir, report), self._name(ir, name), base, key)
             self.members[member.name] = member
             return member
@@ -269,25 +287,45 @@ class Registry:
             check_publication(resolved, self._streams, self.groups)
         template, constants = parametrise(resolved)
         in_past = None if restored or self._history is None else self._history.incarnation_for(resolved)
-        key = in_past or incarnation or self.incarnation, max_catch_up, template
-        group = self._groups.get(key)
-        if group is None:
-            read = [self._streams.get(iri) for iri in dict.fromkeys(clause.stream for clause in resolved.windows)]
-            group = Group(template, read, key[0], self._schedule.unpolled, max_catch_up)
-            group.make_plan(self._core, self._streams, constants, accepted=restored or stands)
-            if in_past is not None and self._history is not None:
-                self._history.beginning_of(group)  # raises an error before anything changes
+        chosen = in_past or incarnation or self.incarnation
+        group = self.group_for(template, constants, chosen, max_catch_up, accepted=restored or stands)
+        if in_past is not None and self._history is not None:
+            self._history.beginning_of(group)  # raises an error before anything changes
         parameters = tuple(self._core.term_id(constant) for constant in constants)
+        if resolved.publishes and group.publishes is None:
+            assert resolved.name is not None
+            made = self._streams.get(resolved.name) if restored else publish_stream(resolved, name, self._streams)
+            group.publishes = made
+        self.add(group)
+        member = self.members[name] = Member(name, base, ir, group, constants, parameters, self.listeners)
+        return member
+
+    def group_for(
+        self,
+        template: Template,
+        constants: Sequence[Constant],
+        incarnation: int,
+        max_catch_up: int | None,
+        *,
+        accepted: bool = False,
+    ) -> Group:
+        """Return the group of a template, which may be new. `add` adds a new group to the registry. `constants`: of
+        the first member. `accepted`: whether the query is registered already.
+        """
+        group = self._groups.get((incarnation, max_catch_up, template))
+        if group is None:
+            read = [self._streams.get(iri) for iri in dict.fromkeys(clause.stream for clause in template.query.windows)]
+            group = Group(template, read, incarnation, self._schedule.unpolled, max_catch_up)
+            group.make_plan(self._core, self._streams, constants, accepted=accepted)
+        return group
+
+    def add(self, group: Group) -> None:
+        """Add a group, unless it was added before."""
+        key = group.incarnation, group.max_catch_up, group.template
         if key not in self._groups:
-            if resolved.publishes:
-                assert resolved.name is not None
-                made = self._streams.get(resolved.name) if restored else publish_stream(resolved, name, self._streams)
-                group.publishes = made
             self._groups[key] = group
             self._schedule.add(group)
             set_depths(group, self._schedule.readers)
-        member = self.members[name] = Member(name, base, ir, group, constants, parameters, self.listeners)
-        return member
 
     @staticmethod
     def registration_point(streams: Iterable[LiveStream]) -> int | None:
@@ -311,11 +349,19 @@ class Registry:
     # ---- removal
     def remove(self, member: Member) -> LiveStream | None:
         """Remove a query. If it has published a stream, the stream ends and is returned; otherwise returns None."""
+        self.leave(member)
+        del self.members[member.name]
+        return self.drop_if_empty(member.group)
+
+    def leave(self, member: Member) -> None:
+        """Remove a member from its cohort. If its group has no members any more, `drop_if_empty` must follow."""
         group = member.group
         group.leave(member, self.pool)
         if None not in group.apart:
             self.waiting.pop(group, None)
-        del self.members[member.name]
+
+    def drop_if_empty(self, group: Group) -> LiveStream | None:
+        """Remove a group that has no members. Returns the stream that it has published, or None."""
         if any(True for _ in group.cohorts):
             return None
         self._schedule.remove(group)
@@ -347,17 +393,3 @@ class Registry:
                     yield from cohort.predecessor.ids()
                 if isinstance(cohort, SetCohort):
                     yield from cohort.columns.keys
-
-
-def _with_changes(query: ContinuousQuery) -> ContinuousQuery:
-    """Return the query with the option `changes`. QueryError if its evaluations cannot have added and removed rows."""
-    message = None
-    if query.form is not Form.SELECT:
-        message = f"`changes` needs a SELECT: the answer of {query.form.value} has no rows to compare"
-    elif query.r2s is not RelationToStream.RSTREAM:
-        message = f"`changes` and {query.r2s.value} exclude each other: REGISTER QUERY reports added and removed rows"
-    elif query.report_nonempty:
-        message = "`changes` and REPORT NONEMPTY exclude each other: an answer that becomes empty would not be reported"
-    if message is not None:
-        raise error_at(query, query.at, message)
-    return replace(query, changes=True)

@@ -1,17 +1,22 @@
-"""RSTREAM, ISTREAM and DSTREAM (CQL; docs/semantics.md §5), applied to the rows of a whole cohort at once."""
+"""RSTREAM, ISTREAM and DSTREAM (CQL; docs/semantics.md §5), applied to the rows of a whole cohort at once, and the
+option `changes`.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from penstock.engine.answers.answer_versions import difference
 from penstock.engine.answers.rows import Rows
-from penstock.query.ir import RelationToStream
+from penstock.query.ir import Form, RelationToStream
+from penstock.query.resolve import error_at
 
 if TYPE_CHECKING:
     from penstock.engine.answers.rows import Changes
+    from penstock.query.ir import ContinuousQuery
 
 
 def as_stream(operator: RelationToStream, now: Rows, before: Rows | None) -> Rows:
@@ -36,3 +41,17 @@ def as_stream(operator: RelationToStream, now: Rows, before: Rows | None) -> Row
 def reported(operator: RelationToStream, changes: Changes) -> Rows:
     """Return the rows that ISTREAM or DSTREAM reports of the changes of an answer."""
     return changes.added if operator is RelationToStream.ISTREAM else changes.removed
+
+
+def with_changes(query: ContinuousQuery) -> ContinuousQuery:
+    """Return the query with the option `changes`. QueryError if its evaluations cannot have added and removed rows."""
+    message = None
+    if query.form is not Form.SELECT:
+        message = f"`changes` needs a SELECT: the answer of {query.form.value} has no rows to compare"
+    elif query.r2s is not RelationToStream.RSTREAM:
+        message = f"`changes` and {query.r2s.value} exclude each other: REGISTER QUERY reports added and removed rows"
+    elif query.report_nonempty:
+        message = "`changes` and REPORT NONEMPTY exclude each other: an answer that becomes empty would not be reported"
+    if message is not None:
+        raise error_at(query, query.at, message)
+    return replace(query, changes=True)
