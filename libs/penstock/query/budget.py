@@ -30,12 +30,14 @@ _current: ContextVar[Budget | None] = ContextVar("planning budget", default=None
 class PlanningLimits:
     """Limits on a text and its plan.
 
-    max_text_bytes: size of a text in UTF-8. max_query_tokens: tokens of a query, and of an update without its INSERT
-    DATA and DELETE DATA. max_update_tokens: tokens of an update with data. max_windows: windows of a query.
-    max_nesting: levels of nested groups (which count double), expressions, `[ … ]` and paths; at most 100. A chain of
-    patterns, such as OPTIONALs, may be twice as long. max_plan_nodes: operators of a plan. max_plan_depth: operators on
-    the longest path of a plan; at most 1,000. planning_timeout_s: processor time in s for parsing and planning a query
-    (0 = no limit). Data of updates are not timed. planning_memory_mb: estimated memory of a plan in MiB (0 = no limit).
+    max_text_bytes: size of a text in UTF-8. max_query_tokens: tokens of a query, and of an update without its
+    INSERT DATA and DELETE DATA. max_update_tokens: tokens of an update with data. max_windows: windows of a query.
+    max_nesting: levels of nested groups (which count double), expressions, `[ … ]` and paths; at most 100. A chain
+    of patterns, such as OPTIONALs, may be twice as long. max_plan_nodes: operators of a plan. max_plan_depth:
+    operators on the longest path of a plan; at most 1,000. max_entailment_pairs: pairs of terms in the closure of
+    the schema of a query with entailment, and rows in the rewriting of one of its patterns. planning_timeout_s:
+    processor time in s for parsing and planning a query (0 = no limit). Data of updates are not timed.
+    planning_memory_mb: estimated memory of a plan in MiB (0 = no limit).
     """
 
     max_text_bytes: int = 16 << 20
@@ -45,6 +47,7 @@ class PlanningLimits:
     max_nesting: int = MOST_NESTING
     max_plan_nodes: int = 50_000
     max_plan_depth: int = 1_000
+    max_entailment_pairs: int = 200_000
     planning_timeout_s: float = 2.0
     planning_memory_mb: int = 512
 

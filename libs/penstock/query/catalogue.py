@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from penstock.query.algebra.tree import Iri, Literal
     from penstock.query.planning.cost.placement import Placement
+    from penstock.query.planning.entailment.schema import Schema
 
 STORED_GRAPH = "urn:x-penstock:stored"
 """The IRI of the stored default graph (docs/semantics.md §4)."""
@@ -57,6 +58,9 @@ class Catalogue(Protocol):
         """Return the numbers of edges, distinct subjects and distinct objects of an edge label. For ANY_PREDICATE, they
         are sums over all labels of the graph.
         """
+
+    def schema(self) -> Schema | None:
+        """Return the schema triples of the stored default graph, for entailment. None if it is unavailable."""
 
     def degree(self, source: int, vertex: int, graph: int, predicate: int, direction: int) -> int:
         """Return the exact number of neighbours of a vertex over an edge label. `direction`: OUT or IN."""

@@ -98,6 +98,7 @@ class ContinuousQuery:
     template: tuple[Triple, ...] = ()
     describe: tuple[Term, ...] = ()
     dataset: Dataset = Dataset()
+    entailed: bool = False  # WITH ENTAILMENT RDFS: patterns match the entailed graph (docs/semantics.md §4)
     windows: tuple[WindowClause, ...] = ()
     registered: bool = False
     name: str | None = None
@@ -115,6 +116,7 @@ class ContinuousQuery:
     parameters: tuple[Variable, ...] = ()
     at: int = field(default=0, compare=False)
     name_at: int = field(default=0, compare=False)
+    entailment_at: int = field(default=0, compare=False)
 
     @property
     def continuous(self) -> bool:

@@ -27,6 +27,8 @@ from penstock.query.datasets import query_dataset
 from penstock.query.ir import ContinuousQuery, Form, RelationToStream
 from penstock.query.plan_tree import render
 from penstock.query.planning.cost.cardinality import CountKey, Counts, Estimator
+from penstock.query.planning.entailment.entailed_paths import with_entailed_paths
+from penstock.query.planning.entailment.rewriting import Rewriter
 from penstock.query.planning.expression_specs import term_spec
 from penstock.query.planning.joins import join
 from penstock.query.planning.pattern_plans import compile_pattern
@@ -35,12 +37,14 @@ from penstock.query.planning.projection_pushdown import prune_columns
 from penstock.query.planning.relations import Relation, Scope, Spec
 from penstock.query.planning.substitution import with_own_graph_names
 from penstock.query.templates import Template
+from penstock.query.text_faults import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.query.budget import Budget
     from penstock.query.catalogue import Catalogue
+    from penstock.query.planning.entailment.schema import Schema
     from penstock.query.templates import Constant
 
 MEMBER = "$member"
@@ -58,7 +62,7 @@ class PhysicalPlan:
     hidden member column. `parameters`: the slots of the template's parameters. `labels`: description and expected rows
     by node id, for EXPLAIN. `counts`: the statistics by which the plan was chosen. `fragments`: by node id of a fork,
     the plan that stores execute for it. `factors`: if the answer is a cross product of independent parts, a plan for
-    each part (docs/adr/0047).
+    each part (docs/adr/0047). `schema`: the schema for which a query with entailment was rewritten.
     """
 
     spec: Spec
@@ -70,6 +74,11 @@ class PhysicalPlan:
     counts: dict[CountKey, Counts]
     fragments: dict[int, str]
     factors: tuple[Spec, ...] = ()
+    schema: Schema | None = None
+
+    def entails(self, catalogue: Catalogue) -> bool:
+        """Return whether the plan is right for the current schema. It always is without entailment."""
+        return self.schema is None or self.schema == catalogue.schema()
 
     def replan_needed(self, catalogue: Catalogue) -> bool:
         """Return whether the current statistics differ so much from those by which the plan was chosen that another
@@ -133,9 +142,17 @@ def _planned(
         budget=budget,
         compile=compile_pattern,
     )
+    algebra = query.algebra
+    if query.entailed:
+        schema = catalogue.schema()
+        if schema is None:
+            raise Fault("ENTAILMENT is not available in a cluster", query.entailment_at, "WITH ENTAILMENT")
+        budget.at = query.entailment_at
+        context.rewriter = Rewriter(schema, catalogue.term_id, budget)
+        algebra = with_entailed_paths(algebra, context.rewriter, context.numbers)
     seed = [context.slot(name) for name in hidden]
     scope = Scope(context.dataset.default)
-    algebra = _with_unique_names(query.algebra, context.numbers)
+    algebra = _with_unique_names(algebra, context.numbers)
     # compute and cache these now, while the stack is shallow
     size(algebra), visible(algebra), certain(algebra), binding_variables(algebra)
     body = join(context, algebra, context.seed(), scope)
@@ -158,6 +175,7 @@ def _planned(
         context.estimator.counts,
         context.fragments,
         tuple(specs[1:]),
+        context.rewriter.schema if context.rewriter is not None else None,
     )
 
 

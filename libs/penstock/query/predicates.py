@@ -33,9 +33,13 @@ class _AnyError(Exception):
 def predicates_of(query: ContinuousQuery) -> frozenset[str] | None:
     """Return the IRIs of the predicates whose tuples affect the answers of a query; None if tuples of any predicate may
     affect them. That is the case for variables as predicates of patterns and of `timestamp`, negated property sets,
-    paths with `*` or `?` (their parts may match every node), DESCRIBE, and count windows.
+    paths with `*` or `?` (their parts may match every node), DESCRIBE, count windows, and entailment.
     """
-    if query.form is Form.DESCRIBE or any(isinstance(window.range, CountRange) for window in query.windows):
+    if (
+        query.entailed
+        or query.form is Form.DESCRIBE
+        or any(isinstance(window.range, CountRange) for window in query.windows)
+    ):
         return None
     try:
         return frozenset(_of_algebra(query))

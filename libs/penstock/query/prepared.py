@@ -128,11 +128,11 @@ class PreparedText:
 
 def prepare(text: str, normalized: Normalized, statement: Statement) -> PreparedText | None:
     """Prepare a text for later texts with the same `Normalized.pattern`. `statement`: the parsed text. None if each of
-    these texts must be parsed: if the text is a continuous query, is an update with an operation on a document or a
-    whole graph, or has no parameters.
+    these texts must be parsed: if the text is a continuous query, has an entailment, is an update with an operation on
+    a document or a whole graph, or has no parameters.
     """
     if isinstance(statement, ContinuousQuery):
-        if statement.continuous:
+        if statement.continuous or statement.entailed:
             return None
         parameters = list(parametrise(statement)[1])
     else:

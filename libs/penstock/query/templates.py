@@ -24,6 +24,7 @@ from penstock.query.algebra.tree import (
     Triple,
     Variable,
 )
+from penstock.query.algebra.vocabulary import names_class_or_property
 from penstock.query.algebra.walk import rebuild
 
 if TYPE_CHECKING:
@@ -60,8 +61,10 @@ def parametrise(query: ContinuousQuery, *, declared_only: bool = False) -> tuple
         return parameter(term) if isinstance(term, replaced) else term
 
     def pattern(triple: Triple | PathTriple) -> Triple | PathTriple:
-        subject, object_ = vertex(triple.subject), vertex(triple.object)
-        return replace(triple, subject=subject, object=object_)
+        # the rewriting of an entailed pattern depends on its class or property
+        named = query.entailed and names_class_or_property(triple) and not isinstance(triple.object, Parameter)
+        object_ = triple.object if named else vertex(triple.object)
+        return replace(triple, subject=vertex(triple.subject), object=object_)
 
     def expression(expr: Expr) -> Expr:
         if isinstance(expr, Exists):

@@ -138,7 +138,7 @@ bool Chain::read_node(const Spec& node) {
         if (const Spec* keep = node.find("keep")) drop_all_but(*keep);
         return true;
     }
-    if (op == "project") {
+    if (op == "project" && node.find("slots") != nullptr) {
         drop_all_but(node.at("slots"));
         return true;
     }

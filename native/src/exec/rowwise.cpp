@@ -1,4 +1,5 @@
 // Operators that process each row by itself: filter, extend, project.
+#include <algorithm>
 #include <utility>
 
 #include "exec/compiler.hpp"
@@ -64,9 +65,9 @@ private:
 
 class Project final : public Unary, public ChangeGiver {
 public:
-    Project(const Spec& spec, Compiler& compiler) : Unary(compiler.child(spec, "in")) {
+    Project(OperatorPtr in, const std::vector<Slot>& slots) : Unary(std::move(in)) {
         const Schema& from = in_->schema();
-        for (Slot slot : compiler.slot_list(spec.at("slots"))) {
+        for (Slot slot : slots) {
             if (schema_.index_of(slot) >= 0) throw Error("plan: 'project' names a slot twice");
             int column = from.index_of(slot);
             columns_.push_back(column);
@@ -95,6 +96,15 @@ private:
 
 OperatorPtr make_filter(const Spec& spec, Compiler& compiler) { return std::make_unique<Filter>(spec, compiler); }
 OperatorPtr make_extend(const Spec& spec, Compiler& compiler) { return std::make_unique<Extend>(spec, compiler); }
-OperatorPtr make_project(const Spec& spec, Compiler& compiler) { return std::make_unique<Project>(spec, compiler); }
+OperatorPtr make_project(const Spec& spec, Compiler& compiler) {
+    OperatorPtr in = compiler.child(spec, "in");
+    const Spec* without = spec.find("without");
+    if (without == nullptr) return std::make_unique<Project>(std::move(in), compiler.slot_list(spec.at("slots")));
+    const std::vector<Slot> removed = compiler.slot_list(*without);
+    std::vector<Slot> slots;
+    for (const Slot slot : in->schema().slots)
+        if (std::find(removed.begin(), removed.end(), slot) == removed.end()) slots.push_back(slot);
+    return std::make_unique<Project>(std::move(in), slots);
+}
 
 }  // namespace penstock::exec

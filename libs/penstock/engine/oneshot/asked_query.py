@@ -54,6 +54,7 @@ class AskedQuery:
                 if core.term_id(term) != term_id:
                     return False
             self.permanent = core.dictionary.touch(self.planned.constant_ids)
-        if self.uses % _REPLAN_EVERY:
-            return True
-        return not self.planned.physical.replan_needed(EngineCatalogue(core, streams, stored=view))
+        catalogue = EngineCatalogue(core, streams, stored=view)
+        if not self.planned.physical.entails(catalogue):
+            return False
+        return self.uses % _REPLAN_EVERY != 0 or not self.planned.physical.replan_needed(catalogue)

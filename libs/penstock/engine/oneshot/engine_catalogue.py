@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import numpy as np
 
 from penstock.core import _native as native
+from penstock.engine.oneshot.stored_schema import read_schema
 from penstock.errors import DataPlaneError, LimitError, UnavailableError
 from penstock.query.budget import planning
 from penstock.query.catalogue import ALL_NAMED_GRAPHS, ANY_PREDICATE
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.query.budget import PlanningLimits
     from penstock.query.ir import ContinuousQuery
     from penstock.query.planning.cost.placement import Placement
+    from penstock.query.planning.entailment.schema import Schema
     from penstock.query.templates import Constant
 
 _COUNTED_LABELS = 64  # maximum number of labels whose counts are read for a pattern with a variable predicate
@@ -55,6 +57,7 @@ class EngineCatalogue:
         self._stored = stored
         self.constants: dict[Iri | Literal, int] = {}
         self.blind = False
+        self._schema: Schema | None = None
 
     @property
     def limits(self) -> PlanningLimits:
@@ -126,6 +129,16 @@ class EngineCatalogue:
             self._count(source, lambda found: native.source_degree(found, vertex, label, direction), 0) if label else 0
         )
 
+    def schema(self) -> Schema | None:
+        """Return the schema triples of the stored default graph, for entailment. None if the graph is in the stores of
+        a cluster, where entailment is not available.
+        """
+        if self._core.dictionary.partial:
+            return None
+        if self._schema is None:
+            self._schema = read_schema(self._core, self._stored_graph())
+        return self._schema
+
     def _count(self, source: int, count: Callable[[native.Source], T], absent: T) -> T:
         """Return the result of `count` for source number `source` (0: the stored graph), or `absent` if the source does
         not exist or is unavailable. After the failure of a store, it retries once with a new view.
@@ -155,8 +168,8 @@ class EngineCatalogue:
 class Planned:
     """A compiled physical plan, with the constants whose ids it contains. `factors`: the plans of its factors.
 
-    `reads_stored`: whether the plan reads the stored graph. `blind`: whether it was chosen without statistics of the
-    stored graph.
+    `reads_stored`: whether an execution reads the stored graph, perhaps only its schema. `blind`: whether it was chosen
+    without statistics of the stored graph.
     """
 
     physical: PhysicalPlan
@@ -188,7 +201,7 @@ def make_plan(
     asked = query.query if isinstance(query, Template) else query
     with planning(catalogue.limits, asked.text, accepted=accepted) as budget:
         physical = plan(query, catalogue, grouped=grouped, sample=sample)
-        reads_stored = any(map(_reads_stored, (physical.spec, *physical.factors)))
+        reads_stored = physical.schema is not None or any(map(_reads_stored, (physical.spec, *physical.factors)))
         try:
             factors = tuple(native.Plan(spec) for spec in physical.factors)
             compiled = native.Plan(physical.spec)

@@ -13,7 +13,7 @@ from penstock.engine.answers.rows import Changes, Rows, joined
 from penstock.engine.standing.execution import Execution
 from penstock.engine.standing.last_run import LastRun
 from penstock.engine.standing.stream_operator import as_stream, reported
-from penstock.errors import DataPlaneError
+from penstock.errors import DataPlaneError, QueryError
 from penstock.event_time.grid import batch_of
 from penstock.query.ir import Form
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.history.past_queries import History
     from penstock.engine.intake.streams import Streams
+    from penstock.engine.oneshot.engine_catalogue import Planned
     from penstock.engine.standing.groups import Cohort, Group
     from penstock.errors import PenstockError
 
@@ -60,7 +61,7 @@ class Evaluator:
         bounds = [window.move(time) for window in cohort.windows]
         reading = self._reading(cohort, time, dict(zip(group.window_names, bounds, strict=True)))
         sources = self._sources(cohort, time)
-        plan = group.current_plan(cohort, self._core, self._streams, sources[0])
+        plan, failure = self._plan(cohort, sources[0])
         if plan.blind:
             self._core.store.give_up(
                 DataPlaneError("the stored graph became unavailable during a count", "disconnected")
@@ -73,7 +74,7 @@ class Evaluator:
         last.begin(time)
         since = self._known_answer(cohort)
         run = Execution(self._core, plan, sources, lambda: self._sources(cohort, time), time, bounds, last, since)
-        rows, errors = run.members(cohort.members.seed, cohort.members.parameters)
+        rows, errors = run.members(cohort.members.seed, cohort.members.parameters, failure)
         if query.changes and query.form is Form.ASK and isinstance(rows, Rows):
             rows = Rows(np.unique(rows.member), (), rows.decoder)
         cohort.executions += 1
@@ -101,6 +102,17 @@ class Evaluator:
             block = self._block_of_changes(cohort, reading, changed, rows.decoder, errors)
         cohort.predecessor = predecessor  # last, so that an interrupted evaluation (Ctrl-C) can be repeated
         return block
+
+    def _plan(self, cohort: Cohort, stored: native.Source) -> tuple[Planned, QueryError | None]:
+        """Return the plan of an execution. If the schema has changed, and its entailment exceeds a limit, return an
+        earlier plan and the error with which the execution fails.
+        """
+        plan = cohort.group.plan
+        assert plan is not None
+        try:
+            return cohort.group.current_plan(cohort, self._core, self._streams, stored), None
+        except QueryError as error:
+            return plan, error
 
     def _known_answer(self, cohort: Cohort) -> int:
         """Return the `answer_id` of the cohort's predecessor, so that the execution may return the changes since that

@@ -62,14 +62,19 @@ class Execution:
         self.answer_id = 0  # identifies the answer of this execution; 0: its changes cannot be found later
 
     def members(
-        self, seed: tuple[Ids, ...], parameters: native.Seed | tuple[Ids, ...] | None = None
+        self,
+        seed: tuple[Ids, ...],
+        parameters: native.Seed | tuple[Ids, ...] | None = None,
+        failure: PenstockError | None = None,
     ) -> tuple[Rows | Changes | Product, dict[int, PenstockError]]:
         """Execute the plan for the members of a seed. `parameters`: the seed in another form (see `Membership`), or
-        None. Returns the rows of the members that succeed, and the errors of
-        the others by member number.
+        None. `failure`: an error with which all members fail, because they have no plan. Returns the rows of the
+        members that succeed, and the errors of the others by member number.
 
         UnavailableError if the dictionary or the stored graph cannot be read now; retry the evaluation.
         """
+        if failure is not None:
+            return self._failed(seed, failure)
         given = seed if parameters is None else parameters
         try:
             return self._product(seed, given) if self._plan.factors else self._execute(seed, given), {}

@@ -290,13 +290,18 @@ class Group:
     def current_plan(self, cohort: Cohort, core: EngineCore, streams: Streams, stored: native.Source) -> Planned:
         """Return the group's plan for an execution of `cohort`. First replaces a plan that was made without statistics.
         Some executions also check the statistics; if these have left the range for which the plan was chosen, the plan
-        is replaced, too (ADR 6). `stored`: the view that the execution reads.
+        is replaced, too (ADR 6). A plan with entailment is also replaced if the schema has changed (ADR 93); QueryError
+        if there is no plan for the new schema. `stored`: the view that the execution reads.
         """
         assert self.plan is not None
         executions = cohort.executions
-        if self.plan.blind or executions % _REPLAN_EVERY == 0 or executions & (executions - 1) == 0:
+        due = self.plan.blind or executions % _REPLAN_EVERY == 0 or executions & (executions - 1) == 0
+        if due or self.query.entailed:
             catalogue = EngineCatalogue(core, streams, [window.made for window in cohort.windows], stored)
-            if self.plan.blind or self.plan.physical.replan_needed(catalogue):
+            if not self.plan.physical.entails(catalogue):
+                sample = cohort.first.constants
+                self.plan = make_plan(self.template, catalogue, grouped=True, sample=sample, accepted=True)
+            elif due and (self.plan.blind or self.plan.physical.replan_needed(catalogue)):
                 self._replan(catalogue, cohort.first.constants)
         return self.plan
 

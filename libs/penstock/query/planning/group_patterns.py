@@ -9,11 +9,11 @@ from penstock.query.algebra.tree import Bgp, Expr, Filter, Node, PathTriple, Tri
 from penstock.query.planning.conditions import filtered
 from penstock.query.planning.cost.estimates import fanout
 from penstock.query.planning.cost.join_order import best_order
+from penstock.query.planning.entailment.matching import match
 from penstock.query.planning.flatten import Element, components, conjuncts, flatten
 from penstock.query.planning.joins import base, hash_join, join
 from penstock.query.planning.pending import Later, Pending
 from penstock.query.planning.relations import Relation, Scope
-from penstock.query.planning.scans import scan
 
 if TYPE_CHECKING:
     from penstock.query.algebra.scope import Names
@@ -101,5 +101,5 @@ def _extend_with(context: PlanContext, element: Element, left: Relation) -> Rela
     if not isinstance(pattern, (Triple, PathTriple)):
         return join(context, pattern, left, scope)
     if element.binds & left.maybe:  # a scan cannot look up a cell that may be unbound
-        return hash_join(context, left, scan(context, pattern, base(context, Bgp((pattern,))), scope))
-    return scan(context, pattern, left, scope)
+        return hash_join(context, left, match(context, pattern, base(context, Bgp((pattern,))), scope))
+    return match(context, pattern, left, scope)

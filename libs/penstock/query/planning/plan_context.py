@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.query.datasets import QueryDataset
     from penstock.query.ir import ContinuousQuery
     from penstock.query.planning.cost.cardinality import Estimator
+    from penstock.query.planning.entailment.rewriting import Rewriter
     from penstock.query.planning.flatten import Element
     from penstock.query.planning.relations import Chain, Scope, Spec
     from penstock.query.planning.substitution import Substitution
@@ -53,6 +54,7 @@ class PlanContext:
     member: str | None
     budget: Budget
     compile: PatternCompiler
+    rewriter: Rewriter | None = None  # of a query with entailment
     substitution: Substitution | None = None  # of the EXISTS being planned
     numbers: Iterator[int] = field(default_factory=count)  # for names that renaming creates
     subplans: list[Spec] = field(default_factory=list)

@@ -299,11 +299,19 @@ class DatasetClause:
 
 
 @dataclass(frozen=True, slots=True)
+class EntailmentClause:
+    """WITH ENTAILMENT regime."""
+
+    regime: Token
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
 class SelectQuery:
     """A SELECT query or sub-query. A sub-query has no dataset clauses."""
 
     select: SelectClause
-    dataset: tuple[DatasetClause, ...]
+    dataset: tuple[DatasetClause | EntailmentClause, ...]
     where: GroupPattern
     modifiers: Modifiers
     values: InlineData | None = None
@@ -315,7 +323,7 @@ class ConstructQuery:
     """A CONSTRUCT query. `short`: CONSTRUCT WHERE {…}, where the template is also the pattern."""
 
     template: TriplesBlock
-    dataset: tuple[DatasetClause, ...]
+    dataset: tuple[DatasetClause | EntailmentClause, ...]
     where: GroupPattern
     modifiers: Modifiers
     values: InlineData | None = None
@@ -328,7 +336,7 @@ class DescribeQuery:
     """A DESCRIBE query. `terms` is empty for `DESCRIBE *`."""
 
     terms: tuple[Token, ...]
-    dataset: tuple[DatasetClause, ...]
+    dataset: tuple[DatasetClause | EntailmentClause, ...]
     where: GroupPattern | None
     modifiers: Modifiers
     values: InlineData | None = None
@@ -339,7 +347,7 @@ class DescribeQuery:
 class AskQuery:
     """ASK {…}."""
 
-    dataset: tuple[DatasetClause, ...]
+    dataset: tuple[DatasetClause | EntailmentClause, ...]
     where: GroupPattern
     modifiers: Modifiers
     values: InlineData | None = None

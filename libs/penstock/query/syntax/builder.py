@@ -25,6 +25,7 @@ from penstock.query.syntax.ast_nodes import (
     DatasetClause,
     DescribeQuery,
     DurationSyntax,
+    EntailmentClause,
     ExistsSyntax,
     FilterPattern,
     FunctionCall,
@@ -149,7 +150,7 @@ class TreeBuilder(UpdateBuilder):
         return AskQuery(dataset, where, modifiers, values, position(start))
 
     # ---- dataset
-    def dataset(self, c: Children) -> tuple[DatasetClause, ...]:
+    def dataset(self, c: Children) -> tuple[DatasetClause | EntailmentClause, ...]:
         return tuple(c)
 
     def from_default(self, c: Children) -> DatasetClause:
@@ -174,6 +175,9 @@ class TreeBuilder(UpdateBuilder):
     def removed(self, c: Children) -> DatasetClause:
         clause: DatasetClause = c[1]
         return replace(clause, removed=True, at=position(c[0]))
+
+    def entailment(self, c: Children) -> EntailmentClause:
+        return EntailmentClause(c[2], position(c[0]))
 
     def time_window(self, c: Children) -> WindowSyntax:
         step = None if isinstance(c[-1], Token) else c[-1]  # TUMBLING is a token

@@ -10,7 +10,9 @@ from penstock.query.ir import ContinuousQuery, Form, RelationToStream
 from penstock.query.syntax.ast_nodes import (
     AskQuery,
     ConstructQuery,
+    DatasetClause,
     DescribeQuery,
+    EntailmentClause,
     QuerySyntax,
     QueryText,
     SelectQuery,
@@ -18,6 +20,7 @@ from penstock.query.syntax.ast_nodes import (
 )
 from penstock.query.text_faults import Fault
 from penstock.query.translation.context import Context, Pattern, labels_in
+from penstock.query.translation.entailment import check_entailed, read_entailment
 from penstock.query.translation.names import Names
 from penstock.query.translation.query_checks import check_depth, check_operator, check_windows, template_warnings
 from penstock.query.translation.solutions import SolutionTranslator
@@ -80,12 +83,15 @@ class Translation:
         header = _header(syntax.registration, registered_as, syntax.query, context)
         context.computed_every_ms = header.computed_every_ms
         context.parameters = frozenset(variable.name for variable in header.parameters)
-        dataset = read_dataset(syntax.query.dataset, context)
+        clauses = syntax.query.dataset
+        dataset = read_dataset([clause for clause in clauses if isinstance(clause, DatasetClause)], context)
+        entailment_at = read_entailment([clause for clause in clauses if isinstance(clause, EntailmentClause)], context)
         body = _body(syntax.query, context)
         check_depth(body.algebra, context.budget)
         check_kinds(context)
-        query = self._put_together(header, body, dataset, syntax)
+        query = self._put_together(header, body, dataset, entailment_at, syntax)
         check_windows(query)
+        check_entailed(query)
         if syntax.registration is not None:
             check_operator(syntax.query, syntax.registration.operator)
         return query
@@ -103,6 +109,7 @@ class Translation:
         header: _Header,
         body: _Body,
         dataset: Dataset,
+        entailment_at: int | None,
         syntax: QueryText,
     ) -> ContinuousQuery:
         start = syntax.query if syntax.registration is None else syntax.registration
@@ -114,6 +121,8 @@ class Translation:
             template=body.template,
             describe=body.describe,
             dataset=dataset,
+            entailed=entailment_at is not None,
+            entailment_at=entailment_at or 0,
             windows=tuple(self._context.windows.values()),
             parameters=header.parameters,
             registered=header.registered,

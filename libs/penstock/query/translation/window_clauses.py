@@ -13,6 +13,8 @@ from penstock.query.text_faults import Fault
 from penstock.query.translation.durations import duration_ms, instant_ms
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.query.algebra.tree import Iri
     from penstock.query.syntax.ast_nodes import DatasetClause, StreamPattern, WindowSyntax
     from penstock.query.translation.context import Context
@@ -47,7 +49,7 @@ def starting_instant(syntax: Token | LiteralSyntax) -> int:
         raise Fault(str(error), position(token), str(token)) from None
 
 
-def read_dataset(clauses: tuple[DatasetClause, ...], context: Context) -> Dataset:
+def read_dataset(clauses: Iterable[DatasetClause], context: Context) -> Dataset:
     """Return the stored graphs in dataset clauses, in order, and add the windows in the clauses to the context. Fault
     if a window is invalid.
     """

@@ -23,6 +23,7 @@ from penstock.query.algebra.tree import (
     Values,
     WindowGraph,
 )
+from penstock.query.planning.entailment.entailed_estimates import matches
 from penstock.query.planning.flatten import Element, flatten, graph_scope
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def fanout(context: PlanContext, element: Element, bound: Names) -> tuple[float,
     pattern = element.pattern
     if isinstance(pattern, (Triple, PathTriple)):
         context.budget.spend(pattern.at, len(element.scope.parts) // 4)
-        return context.estimator.fanout(pattern, element.scope.parts, bound), 0.0
+        return matches(context, pattern, element.scope.parts, bound), 0.0
     return estimate(context, pattern, bound, element.scope)
 
 

@@ -1,0 +1,81 @@
+"""Plans of triple patterns and paths over the entailed graph: unions of scans of the asserted triples (ADR 93)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.query.algebra.scope import pattern_variables
+from penstock.query.algebra.tree import Bgp, Call, PathTriple, Triple, Variable
+from penstock.query.planning.entailment.entailed_estimates import divided, rewritten_pattern, table_names
+from penstock.query.planning.joins import base, concatenate, hash_join, tested
+from penstock.query.planning.relations import Relation, Scope
+from penstock.query.planning.scans import scan
+
+if TYPE_CHECKING:
+    from penstock.query.algebra.scope import Names
+    from penstock.query.planning.entailment.rewriting import Rewritten, Table
+    from penstock.query.planning.plan_context import PlanContext
+
+
+def match(context: PlanContext, pattern: Triple | PathTriple, left: Relation, scope: Scope) -> Relation:
+    """Join `left` with one triple pattern or path, over the entailed graph if the query has an entailment.
+
+    Each solution of the pattern occurs once for each row of `left`, although several triples may entail it.
+    """
+    parts = rewritten_pattern(context, pattern)
+    if len(parts) == 1 and not parts[0].tables:
+        return scan(context, parts[0].pattern, left, scope)
+    if not parts:
+        return scan(context, pattern, left, scope)
+    own = frozenset((scope.variable,)) if scope.variable is not None else frozenset()
+    names = pattern_variables(pattern) | own
+    if left.pure_seed:
+        return _distinct(context, [_part(context, part, None, scope, names) for part in parts])
+    row = context.fresh("row")
+    branches = [_part(context, part, left, scope, names) for part in parts]
+    if names <= left.certain:  # a test
+        inner = concatenate(context, branches)
+        rows = min(left.rows, inner.rows)
+        label = f"entailed, {len(parts)} patterns"
+        spec = context.node("semijoin", label, rows, **{"in": left.node}, inner=inner.node, row=row, anti=False)
+        return Relation(spec, left.certain, left.maybe, rows)
+    inner = _distinct(context, branches)
+    spec = context.node("lateral", "entailed", inner.rows, **{"in": left.node}, inner=inner.node, row=row)
+    return Relation(spec, inner.certain, left.maybe, inner.rows)
+
+
+def _part(context: PlanContext, part: Rewritten, outer: Relation | None, scope: Scope, names: Names) -> Relation:
+    """Plan one pattern of a rewriting, from the rows of `outer` or, if it is None, from the seed. The result has the
+    names of its rows, and of `names`.
+    """
+    start = base(context, Bgp((part.pattern,))) if outer is None else context.outer(outer)
+    current = start
+    first, later = divided(part, start.certain)
+    for table in first:
+        current = hash_join(context, current, _values(context, table))
+    current = scan(context, part.pattern, current, scope)
+    for table in later:
+        current = hash_join(context, current, _values(context, table))
+    if isinstance(part.subject, Variable):
+        literal = Call("isliteral", (part.subject,))
+        current = tested(context, Call("not", (literal,)), current)
+    removed = sorted(current.names - start.names - names)
+    if not removed:
+        return current
+    slots = [context.slot(name) for name in removed]
+    node = context.node("project", "", current.rows, **{"in": current.node}, without=slots)
+    return Relation(node, current.certain - set(removed), current.maybe, current.rows)
+
+
+def _distinct(context: PlanContext, parts: list[Relation]) -> Relation:
+    union = concatenate(context, parts) if len(parts) > 1 else parts[0]
+    node = context.node("distinct", f"entailed, {len(parts)} patterns", union.rows, **{"in": union.node})
+    return Relation(node, union.certain, union.maybe, union.rows)
+
+
+def _values(context: PlanContext, table: Table) -> Relation:
+    context.budget.spend(work=1 + len(table.rows) // 16)
+    rows = float(len(table.rows))
+    slots = [context.slot(variable.name) for variable in table.variables]
+    node = context.node("values", f"{len(table.rows)} rows", rows, slots=slots, rows=[list(row) for row in table.rows])
+    return Relation(node, table_names(table), frozenset(), rows)

@@ -1,0 +1,224 @@
+"""The rewriting of one triple pattern over the entailed graph to patterns over the asserted triples (ADR 93).
+
+Each rule has one triple of the data as premise; its other premises are schema triples. The closure of the schema is
+known, so that each entailed triple follows from one asserted triple in one step, apart from owl:sameAs at its ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.query.algebra.tree import Iri, Literal, Triple, Variable
+from penstock.query.algebra.vocabulary import HIERARCHICAL, SUBPROPERTY, TYPE
+from penstock.query.planning.entailment.schema import ClosedSchema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from penstock.query.algebra.tree import Term
+    from penstock.query.budget import Budget
+    from penstock.query.planning.entailment.schema import Schema
+
+_FRESH = "#e"
+_MOST_PATTERNS = 16  # maximum number of predicates that get patterns of their own; more are rows of a table
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of ids that is joined with a pattern."""
+
+    variables: tuple[Variable, ...]
+    rows: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A pattern over asserted triples, joined with tables. Its solutions, without the variables that are not in the
+    original pattern, are entailed. `subject`: a term that must be no literal, because it was an object.
+    """
+
+    pattern: Triple
+    tables: tuple[Table, ...] = ()
+    subject: Term | None = None
+
+
+class Rewriter:
+    """Rewrites the patterns of one query. `term_id` returns the id of a constant."""
+
+    def __init__(self, schema: Schema, term_id: Callable[[Iri | Literal], int], budget: Budget) -> None:
+        self.schema = schema
+        self._closed = ClosedSchema(schema, budget)
+        self._term_id = term_id
+        self._budget = budget
+        self._found: dict[Triple, tuple[Rewritten, ...]] = {}
+        self._names = 0
+
+    def rewritten(self, pattern: Triple) -> tuple[Rewritten, ...]:
+        """Return the patterns that together have the solutions of `pattern` over the entailed graph. Several of them
+        may have the same solution, and one of them may have it several times. A single one without a table has each
+        solution once.
+        """
+        found = self._found.get(pattern)
+        if found is None:
+            found = self._found[pattern] = tuple(self._all(pattern))
+            self._budget.spend(pattern.at, len(found))
+        return found
+
+    def predicates(self, property_: Iri) -> list[tuple[Iri, bool]]:
+        """Return the predicates whose triples entail those of a property, and whether they are its inverses."""
+        below = self._closed.properties_below(self._term_id(property_))
+        return [(property_, False), *((Iri(self.schema.iri(name)), inverse) for name, inverse in below)]
+
+    # ---- parts
+    def _all(self, pattern: Triple) -> Iterator[Rewritten]:
+        parts = self._of_predicate if isinstance(pattern.predicate, Iri) else self._of_any
+        for part in parts(pattern):
+            yield part
+            yield from self._replaced(part, pattern)
+
+    def _of_predicate(self, pattern: Triple) -> Iterator[Rewritten]:
+        property_ = pattern.predicate
+        assert isinstance(property_, Iri)
+        for name, inverse in self.predicates(property_):
+            yield from self._below(pattern, property_, name, inverse=inverse)
+        if property_.value == TYPE:
+            yield from self._typed(pattern)
+
+    def _below(self, pattern: Triple, property_: Iri, name: Iri, *, inverse: bool) -> Iterator[Rewritten]:
+        """Yield the patterns in which `name` stands for the predicate `property_`. If the objects of the property have
+        superclasses or superproperties, they also match the triples about what is below these.
+        """
+        closed, object_ = self._closed, pattern.object
+        part = _read(pattern, name, inverse=inverse)
+        if property_.value not in HIERARCHICAL:
+            yield part
+            return
+        properties = property_.value == SUBPROPERTY
+        between = self._fresh()
+        read = _with_end(part, between, subject=inverse)
+        if isinstance(object_, Iri | Literal):
+            number = self._term_id(object_)
+            if properties:
+                below = [name for name, inverse in closed.properties_below(number) if not inverse]
+            else:
+                below = closed.classes_below(number)
+            if below:
+                yield _joined(read, self._table((between,), [(number,), *((name,) for name in below)]))
+            else:
+                yield part
+            return
+        yield part
+        assert isinstance(object_, Variable)
+        if properties:
+            pairs = [(below, up) for below, (up, inverse) in closed.property_pairs if not inverse]
+        else:
+            pairs = list(closed.class_pairs)
+        if pairs:
+            yield _joined(read, self._table((between, object_), pairs))
+
+    def _typed(self, pattern: Triple) -> Iterator[Rewritten]:
+        """Yield the patterns from which the domain or range of a property entails a type."""
+        for end, pairs in enumerate(self._closed.domain_pairs):
+            if isinstance(pattern.object, Iri | Literal):
+                number = self._term_id(pattern.object)
+                names = [name for name, class_ in pairs if class_ == number]
+                if len(names) <= _MOST_PATTERNS:
+                    for name in names:
+                        yield self._with_edge(pattern, Iri(self.schema.iri(name)), end)
+                    continue
+                predicate = self._fresh()
+                table = self._table((predicate,), [(name,) for name in names])
+            elif pairs:
+                assert isinstance(pattern.object, Variable)
+                predicate = self._fresh()
+                table = self._table((predicate, pattern.object), pairs)
+            else:
+                continue
+            yield _joined(self._with_edge(pattern, predicate, end), table)
+
+    def _with_edge(self, pattern: Triple, predicate: Term, end: int) -> Rewritten:
+        """Return the pattern for an edge with `predicate` at the subject (`end` is 0: from it, 1: to it)."""
+        subject, other = pattern.subject, self._fresh()
+        if end:
+            return Rewritten(Triple(other, predicate, subject, pattern.at), (), _no_literal(subject))
+        return Rewritten(Triple(subject, predicate, other, pattern.at))
+
+    def _of_any(self, pattern: Triple) -> Iterator[Rewritten]:
+        """Yield the patterns for a variable as predicate."""
+        yield Rewritten(pattern)
+        predicate = pattern.predicate
+        assert isinstance(predicate, Variable)
+        for inverse in (False, True):
+            pairs = [(below, up) for below, (up, inverted) in self._closed.property_pairs if inverted == inverse]
+            if pairs:
+                between = self._fresh()
+                yield _joined(_read(pattern, between, inverse=inverse), self._table((between, predicate), pairs))
+        for name in HIERARCHICAL:
+            property_ = Iri(name, pattern.at)
+            is_it = self._table((predicate,), [(self._term_id(property_),)])
+            for part in self._of_predicate(replace(pattern, predicate=property_)):
+                if part.tables or _is_edge(part, pattern):
+                    yield _joined(part, is_it)
+
+    def _replaced(self, part: Rewritten, pattern: Triple) -> Iterator[Rewritten]:
+        """Yield a pattern with its ends replaced by terms that are owl:sameAs them: one end, the other, and both."""
+        if not self._closed.same:
+            return
+        variants = [part]
+        for at_subject in (True, False):
+            end = part.pattern.subject if at_subject else part.pattern.object
+            if end not in (pattern.subject, pattern.object):
+                continue  # a table has the values of the end, with those that are owl:sameAs them
+            for variant in list(variants):
+                between = self._fresh()
+                if isinstance(end, Iri | Literal):
+                    same = self._closed.same.get(self._term_id(end), frozenset())
+                    table = self._table((between,), [(term,) for term in sorted(same)])
+                else:
+                    assert isinstance(end, Variable)
+                    alike = self._closed.same.items()
+                    table = self._table((between, end), [(one, term) for term, all_ in alike for one in sorted(all_)])
+                if table.rows:
+                    variants.append(_joined(_with_end(variant, between, subject=at_subject), table))
+        yield from variants[1:]
+
+    # ---- terms and tables
+    def _fresh(self) -> Variable:
+        self._names += 1
+        return Variable(f"{_FRESH}{self._names}")
+
+    def _table(self, variables: Sequence[Variable], rows: Iterable[Sequence[int]]) -> Table:
+        table = Table(tuple(variables), tuple(tuple(row) for row in rows))
+        most = self._budget.limits.max_entailment_pairs
+        if len(table.rows) > most:
+            message = f"the rewriting of a pattern has more than {most:,} pairs of terms"
+            self._budget.exceeded("max_entailment_pairs", message)
+        return table
+
+
+def _read(pattern: Triple, predicate: Term, *, inverse: bool) -> Rewritten:
+    """Return a pattern with another predicate, read from object to subject if it is an inverse."""
+    if not inverse:
+        return Rewritten(replace(pattern, predicate=predicate))
+    read = Triple(pattern.object, predicate, pattern.subject, pattern.at)
+    return Rewritten(read, (), _no_literal(pattern.subject))
+
+
+def _no_literal(term: Term) -> Term | None:
+    return None if isinstance(term, Iri) else term
+
+
+def _with_end(part: Rewritten, end: Variable, *, subject: bool) -> Rewritten:
+    """Return a pattern with another subject (`subject`) or object."""
+    pattern = replace(part.pattern, subject=end) if subject else replace(part.pattern, object=end)
+    return replace(part, pattern=pattern)
+
+
+def _joined(part: Rewritten, table: Table) -> Rewritten:
+    return replace(part, tables=(*part.tables, table))
+
+
+def _is_edge(part: Rewritten, pattern: Triple) -> bool:
+    """Return whether a pattern ignores the object of the original one."""
+    return pattern.object not in (part.pattern.subject, part.pattern.object)
