@@ -55,6 +55,9 @@ class MadeUpCatalogue:
     def _name(self, number):
         return next(term.value.removeprefix(EX) for term, known in self.ids.items() if known == number)
 
+    def schema(self):
+        return None
+
     def label_stats(self, source, graph, predicate):
         if predicate == ANY_PREDICATE:
             return 10**6, 10**5, 10**5

@@ -144,6 +144,9 @@ class Registry:
             where = "a query set" if declares else "a cluster"
             message = f"FROM BEGINNING is not available in {where}: the query begins when it is registered"
             raise error_at(query, query.at, message, "FROM BEGINNING")
+        if query.entailed and self._history is None:
+            message = "ENTAILMENT is not available in a cluster"
+            raise error_at(query, query.entailment_at, message, "WITH ENTAILMENT")
         if query.parameters and not declares:
             message = "a text with parameters is a query set: use Engine.register_set"
             raise error_at(query, query.parameters[0].at, message)

@@ -68,7 +68,7 @@ def _check_path(path: Path, at: int, *, repeats: bool) -> None:
             raise Fault("a negated property set cannot be used with ENTAILMENT: use a variable and FILTER", at)
         case Link() if repeats and path.iri.value == TYPE:
             raise Fault(
-                "rdf:type cannot stand below *, + or ? with ENTAILMENT", path.iri.at if path.iri.at >= 0 else at
+                "rdf:type cannot be repeated by *, + or ? with ENTAILMENT", path.iri.at if path.iri.at >= 0 else at
             )
         case Inverse():
             _check_path(path.path, at, repeats=repeats)

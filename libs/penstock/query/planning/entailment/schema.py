@@ -59,8 +59,8 @@ class Schema:
 
     def pairs(self, predicate: str) -> list[Pair]:
         """Return the (subject, object) of the triples with a predicate, given by its IRI."""
-        wanted = self._predicates.get(predicate, 0)
-        found = self._rows[self._rows[:, 0] == wanted, 1:].tolist()
+        number = self._predicates.get(predicate, 0)
+        found = self._rows[self._rows[:, 0] == number, 1:].tolist()
         return [(subject, object_) for subject, object_ in found]
 
 

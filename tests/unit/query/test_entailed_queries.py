@@ -1,0 +1,101 @@
+"""WITH ENTAILMENT: its syntax, the refused forms, and the limit (docs/language.md)."""
+
+from __future__ import annotations
+
+import pytest
+
+import penstock
+from penstock import QueryError, QueryLimitError, parse
+from penstock.engine import Limits
+from penstock.query.resolve import as_query
+
+RDFS = "PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> "
+
+
+@pytest.mark.parametrize("regime", ["RDFS", "rdfs", "<http://www.w3.org/ns/entailment/RDFS>"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * {} WHERE {{ ?s ?p ?o }}",
+        "SELECT * FROM <urn:g> {} {{ ?s ?p ?o }}",
+        "ASK {} {{ ?s ?p ?o }}",
+        "CONSTRUCT {{ ?s ?p ?o }} {} WHERE {{ ?s ?p ?o }}",
+        "REGISTER QUERY q AS SELECT * FROM STREAM <urn:s> [RANGE 1s STEP 1s] {} {{ ?s ?p ?o }}",
+    ],
+)
+def test_the_clause_stands_beside_dataset_clauses(text: str, regime: str) -> None:
+    assert as_query(parse(text.format(f"WITH ENTAILMENT {regime}"))).entailed
+    assert not as_query(parse(text.format(""))).entailed
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "column"),
+    [
+        ("SELECT * WITH ENTAILMENT OWL { ?s ?p ?o }", "unknown entailment regime OWL", 26),
+        ("SELECT * WITH ENTAILMENT RDFS WITH ENTAILMENT RDFS { ?s ?p ?o }", "one WITH ENTAILMENT clause", 31),
+        ("DESCRIBE ?s WITH ENTAILMENT RDFS { ?s ?p ?o }", "DESCRIBE cannot be used with ENTAILMENT", 1),
+        ("SELECT * WITH ENTAILMENT RDFS { ?s !<urn:p> ?o }", "negated property set", 33),
+        ("SELECT * WITH ENTAILMENT RDFS { ?s (a|<urn:p>)* ?o }", "rdf:type cannot be repeated", 37),
+    ],
+)
+def test_refused_forms_have_a_position(text: str, message: str, column: int) -> None:
+    with pytest.raises(QueryError, match=message) as caught:
+        parse(text)
+    assert (caught.value.line, caught.value.column) == (1, column)
+
+
+def test_the_closure_of_the_schema_has_a_limit() -> None:
+    with penstock.Engine(limits=Limits(max_entailment_pairs=50)) as engine:
+        chain = " . ".join(f"<urn:c{i}> rdfs:subClassOf <urn:c{i + 1}>" for i in range(9))
+        engine.update(f"{RDFS} INSERT DATA {{ {chain} . <urn:x> a <urn:c0> }}")
+        text = "SELECT ?c WITH ENTAILMENT RDFS { <urn:x> a ?c }"
+        with pytest.raises(QueryLimitError, match="max_entailment_pairs") as caught:
+            engine.query(text)
+        assert caught.value.column == text.index("WITH") + 1
+        engine.update(f"{RDFS} DELETE DATA {{ <urn:c4> rdfs:subClassOf <urn:c5> }}")
+        assert len(engine.query(text)) == 5
+
+
+def test_a_standing_query_fails_while_its_schema_exceeds_the_limit_and_then_goes_on() -> None:
+    with penstock.Engine(limits=Limits(max_entailment_pairs=50)) as engine:
+        engine.declare_stream("urn:s", timing="all")
+        query = engine.register(
+            "SELECT ?x FROM STREAM <urn:s> [RANGE 1s STEP 1s] WITH ENTAILMENT RDFS { ?x a <urn:c9> }"
+        )
+        chain = " . ".join(f"<urn:c{i}> rdfs:subClassOf <urn:c{i + 1}>" for i in range(9))
+        found = []
+        for second, change in enumerate(
+            (
+                f"{RDFS} INSERT DATA {{ <urn:c0> rdfs:subClassOf <urn:c9> }}",
+                f"{RDFS} INSERT DATA {{ {chain} }}",
+                f"{RDFS} DELETE DATA {{ {chain} }}",
+                f"{RDFS} DELETE DATA {{ <urn:c0> rdfs:subClassOf <urn:c9> }}",
+            )
+        ):
+            engine.update(change)
+            engine.push("urn:s", "<urn:x> a <urn:c0> .", second * 1000 + 500, "turtle")
+            engine.advance("urn:s", (second + 1) * 1000)
+            (evaluation,) = query.poll()
+            found.append(str(evaluation.error) if evaluation.error else len(evaluation.answer))
+    assert found[0] == 1
+    assert "max_entailment_pairs" in found[1]
+    assert found[2:] == [1, 0]
+
+
+def test_a_class_is_no_parameter_of_a_group_and_other_constants_are() -> None:
+    with penstock.Engine() as engine:
+        engine.declare_stream("urn:s", timing="all")
+        engine.update(f"{RDFS} INSERT DATA {{ <urn:A> rdfs:subClassOf <urn:B> }}")
+        stream = "FROM STREAM <urn:s> [RANGE 1s STEP 1s] WITH ENTAILMENT RDFS"
+        for name, where in {
+            "q1": "?x a <urn:A>",
+            "q2": "?x a <urn:B>",
+            "q3": "?x <urn:p> 1",
+            "q4": "?x <urn:p> 2",
+        }.items():
+            engine.register(f"REGISTER QUERY {name} AS SELECT * {stream} {{ {where} }}")
+        engine.push("urn:s", "<urn:x> a <urn:A> ; <urn:p> 2 .", 500, "turtle")
+        engine.advance("urn:s", 1000)
+        answers = {name: len(query.poll()[0].answer) for name, query in engine.queries.items()}
+        assert answers == {"q1": 1, "q2": 1, "q3": 0, "q4": 1}
+        assert "queries in its group: 2" in engine.explain(engine.queries["q3"])
