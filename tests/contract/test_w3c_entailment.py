@@ -28,7 +28,9 @@ def name(test: Any) -> str:
 
 def names_of_rdfs() -> set[str]:
     """Return the names of the tests for the RDFS regime."""
-    manifest = rdflib.Graph().parse(shared.need("suites/w3c/sparql11/entailment/manifest.ttl"), publicID="http://w3c.invalid/manifest")
+    manifest = rdflib.Graph().parse(
+        shared.need("suites/w3c/sparql11/entailment/manifest.ttl"), publicID="http://w3c.invalid/manifest"
+    )
     found = set()
     for test, action in manifest.subject_objects(ACTION):
         regimes = manifest.value(action, REGIME)
