@@ -30,9 +30,11 @@ from penstock.errors import (
     QueryError,
     QueryLimitError,
     StorageError,
+    UnavailableError,
     UnboundedStorageWarning,
     UnknownStreamError,
 )
+from penstock.mapping.encodings.registry_access import RegistryAccess
 from penstock.query.parser import parse
 
 __all__ = [
@@ -56,10 +58,12 @@ __all__ = [
     "QueryLimitError",
     "QuerySet",
     "QueryStatus",
+    "RegistryAccess",
     "Solutions",
     "Step",
     "StorageError",
     "StreamWait",
+    "UnavailableError",
     "UnboundedStorageWarning",
     "UnknownStreamError",
     "UpdateReport",

@@ -2,14 +2,18 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "answers/text_buffer.hpp"
 #include "arrays.hpp"
+#include "errors.hpp"
+#include "mapping/avro_decoder.hpp"
 #include "mapping/mapper.hpp"
 #include "spec.hpp"
 #include "unlocked.hpp"
@@ -20,6 +24,7 @@ using namespace nb::literals;
 namespace penstock {
 namespace {
 
+using mapping::AvroSchema;
 using mapping::MappedBatch;
 using mapping::Mapper;
 using mapping::Program;
@@ -74,6 +79,49 @@ MappedBatch* map(const std::shared_ptr<Program>& program, const nb::list& pairs,
     return batch.release();
 }
 
+/// For each message its JSON text, or as `str` the reason why it cannot be decoded. The first `skip` bytes of a message
+/// are not part of the datum.
+nb::list decode(const AvroSchema& schema, const nb::list& messages, std::size_t skip, std::size_t max_depth,
+                std::size_t max_bytes, std::size_t max_factor) {
+    const nb::list snapshot = nb::list(nb::steal(PyList_GetSlice(messages.ptr(), 0, PyList_GET_SIZE(messages.ptr()))));
+    std::vector<std::string_view> data;
+    for (const nb::handle message : snapshot) {
+        if (!PyBytes_CheckExact(message.ptr())) throw nb::type_error("bytes are expected");
+        const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(message.ptr()));
+        data.emplace_back(PyBytes_AS_STRING(message.ptr()), size);
+        data.back().remove_prefix(std::min(skip, size));
+    }
+    TextBuffer texts;
+    std::vector<std::size_t> ends;
+    std::vector<std::pair<std::size_t, std::string>> reasons;
+    {
+        const Unlocked released;
+        for (std::size_t i = 0; i < data.size(); ++i) {
+            const std::size_t begin = texts.size();
+            try {
+                schema.decode(data[i], max_depth, max_bytes + max_factor * data[i].size(), texts);
+            } catch (const DataError& error) {
+                texts.shorten(begin);
+                reasons.emplace_back(i, error.what());
+            }
+            ends.push_back(texts.size());
+        }
+    }
+    nb::list made;
+    std::size_t begin = 0;
+    auto reason = reasons.begin();
+    for (std::size_t i = 0; i < ends.size(); begin = ends[i++]) {
+        if (reason != reasons.end() && reason->first == i) {
+            made.append(nb::steal(PyUnicode_DecodeUTF8(reason->second.data(),
+                                                       static_cast<Py_ssize_t>(reason->second.size()), "replace")));
+            ++reason;
+        } else {
+            made.append(nb::bytes(texts.text().data() + begin, ends[i] - begin));
+        }
+    }
+    return made;
+}
+
 nb::object column(const std::vector<std::int64_t>& values) { return to_numpy(std::vector<std::int64_t>(values)); }
 
 }  // namespace
@@ -120,4 +168,9 @@ void bind_mapping(nb::module_& m) {
         .def(
             "__init__", [](Program* place, const nb::handle& spec) { new (place) Program(to_spec(spec)); }, "spec"_a)
         .def("map", &map, "messages"_a, "max_bytes"_a);
+    nb::class_<AvroSchema>(m, "AvroSchema")
+        .def(
+            "__init__", [](AvroSchema* place, const nb::handle& spec) { new (place) AvroSchema(to_spec(spec)); },
+            "spec"_a)
+        .def("decode", &decode, "messages"_a, "skip"_a, "max_depth"_a, "max_bytes"_a, "max_factor"_a);
 }

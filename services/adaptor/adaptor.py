@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from penstock.log import Log, Message
     from penstock.log.topics import TopicNames
+    from penstock.mapping.encodings.schema_registry import SchemaRegistry
     from penstock.term_ids.outgoing_terms import TermEncoder
 
 POLL_RECORDS = 2_000
@@ -50,9 +51,10 @@ class Adaptor:
         group: str,
         opening_s: float = OPENING_S,
         now: Callable[[], float] = time.monotonic,
+        registry: SchemaRegistry | None = None,
     ) -> None:
         self._log, self._names, self._now = log, names, now
-        self.adapting = EventAdapter(names, terms)
+        self.adapting = EventAdapter(names, terms, registry)
         self._declared = DeclaredStreams(log, names, opening_s)
         self._writer = log.writer()
         self._reader = log.join(group, [])
@@ -69,7 +71,7 @@ class Adaptor:
     def step(self, timeout_s: float = 0.0) -> bool:
         """Read events and write their tuples. Waits up to `timeout_s` for events. Returns whether there were any.
 
-        TransientError if the log or the dictionary is unavailable. No event is lost; call again.
+        TransientError if the log, the dictionary or the schema registry is unavailable. No event is lost; call again.
         """
         self._declared.refresh()
         self._follow()

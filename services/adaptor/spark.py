@@ -62,6 +62,7 @@ class SparkAdaptor:
             give_up_s=settings.give_up_s,
             kafka=java_properties(settings.kafka_properties()) | java_kafka_properties(),
             certificates=settings.peer_certificates(serves=False),
+            registry=settings.registry_access(),
         )
         self._adaptor = StreamAdaptor(self._spark, context.log, context.names, given)
         context.observers.append(gauges(self._adaptor, self._adaptor.lag, context.metrics))

@@ -122,6 +122,14 @@ class MappedBatch:
     def intern(self, dictionary: Dictionary) -> tuple[Ids, Ids, Ids]: ...
     def ntriples(self, event: int) -> bytes: ...
 
+class AvroSchema:
+    def __init__(self, spec: list[dict[str, Any]]) -> None: ...  # see mapping/encodings/avro_schema.py
+    # The JSON text of each message, without its first `skip` bytes; as `str` the reason why it
+    # cannot be decoded. A text has at most `max_bytes` plus `max_factor` bytes for each byte.
+    def decode(
+        self, messages: Sequence[bytes], skip: int, max_depth: int, max_bytes: int, max_factor: int
+    ) -> list[bytes | str]: ...
+
 class ParsedQuads:
     @property
     def subjects(self) -> Ids: ...

@@ -56,6 +56,7 @@ from penstock.errors import (
     UnboundedStorageWarning,
     UnknownStreamError,
 )
+from penstock.mapping.encodings.registry_access import RegistryAccess
 from penstock.query.budget import planning
 from penstock.query.functions import text_functions
 from penstock.query.protocol_dataset import dataset_of, update_with
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from penstock.engine.intake.streams import LiveStream
     from penstock.engine.runtime import Runtime, Skip
     from penstock.engine.standing.groups import Member
+    from penstock.mapping.encodings.schema_registry import SchemaRegistry
     from penstock.query.ir import Update
     from penstock.rdf.terms import RdflibTerm
 
@@ -100,7 +102,8 @@ class Engine:
     clock: returns the wall-clock time in ms. seed: seed of RAND, UUID and similar functions; None: random. durability:
     with "checkpoint", a crash loses the changes after the last checkpoint. With "commit", a write-ahead log makes each
     change durable before its call returns. "none" has the same effect as "checkpoint"; it is for callers that write no
-    checkpoints. load_directory: directory of the files that LOAD may read; None: LOAD is an error.
+    checkpoints. load_directory: directory of the files that LOAD may read; None: LOAD is an error. schema_registry: the
+    registry with the schemas of messages in Avro, as its URL or as `RegistryAccess`.
 
     Methods may be called from any thread. Changes are applied one at a time; one-shot queries run concurrently, on
     snapshots. All errors are subclasses of `penstock.PenstockError`.
@@ -117,7 +120,9 @@ class Engine:
         seed: int | None = None,
         durability: str = "checkpoint",
         load_directory: str | PathLike[str] | None = None,
+        schema_registry: str | RegistryAccess | None = None,
     ) -> None:
+        self._registry = None if schema_registry is None else _registry(schema_registry)
         self._load_directory = checked_directory(load_directory)
         commit = checked_durability(durability, writable=data_dir is not None and not read_only) == "commit"
         self._lock = threading.RLock()
@@ -320,16 +325,17 @@ class Engine:
         """Push one event: RDF text in `format`, or rdflib triples. All its triples have the time `timestamp`, in ms. An
         event in "rdf-patch" may also remove triples from the stored graph.
 
-        If the stream has a mapping, `format` None, "json", "ndjson" or "csv" means a message for the mapping, which may
-        be several events. `timestamp` is then the time of the message; it may be None if the mapping has a rule for
+        If the stream has a mapping, `format` None, "json", "ndjson", "csv" or "avro" means a message for the mapping,
+        which may be several events. `timestamp` is then the time of the message; it may be None if the mapping has a rule for
         event times. Without a mapping, `format` None is N-Triples.
 
         A late event is not an error: the report counts it, and the method `late` returns it. An event that is invalid
-        or too far ahead becomes a dead letter, and `push` raises DataError.
+        or too far ahead becomes a dead letter, and `push` raises DataError. UnavailableError if the event needs a schema
+        and the registry is unavailable: push it again later.
         """
         event = [(timestamp, data if isinstance(data, (str, bytes)) else list(data))]
         ready = self._read(iri, event, format)  # without the lock, so that other threads may push
-        with self._change(lambda: pushed(self._wall(), iri, event, ready.syntax)) as runtime:
+        with self._change(lambda: self._pushed(iri, event, ready)) as runtime:
             stream = self._stream(iri, event)
             ready.check(stream.mapping)
             taken = runtime.take(stream, *ready.parse())
@@ -354,7 +360,7 @@ class Engine:
             if self._changes.logs:
                 chunk[:] = [(t, d if isinstance(d, (str, bytes)) else list(d)) for t, d in chunk]
             ready = self._read(iri, chunk, format)
-            with self._change(partial(self._pushed, iri, chunk, ready.syntax)) as runtime:
+            with self._change(partial(self._pushed, iri, chunk, ready)) as runtime:
                 stream = self._stream(iri, chunk)
                 ready.check(stream.mapping)
                 taken = runtime.take(stream, *ready.parse())
@@ -714,13 +720,14 @@ class Engine:
         run.logged = data is not None
         return None if data is None else changed(self._wall(), *data)
 
-    def _pushed(self, iri: str, chunk: Sequence[tuple[object, EventData]], syntax: str) -> LogEntry:
-        return pushed(self._wall(), iri, chunk, syntax)
+    def _pushed(self, iri: str, chunk: Sequence[tuple[object, EventData]], ready: PushedEvents) -> LogEntry:
+        return pushed(self._wall(), iri, ready.logged(chunk), ready.syntax)
 
     def _read(self, iri: str, events: Sequence[tuple[object, EventData]], syntax: str | None) -> PushedEvents:
         with self._lock:
             stream = self._opened().streams.find(iri)
-        return PushedEvents(self._parser, None if stream is None else stream.mapping, events, syntax)
+        mapping = None if stream is None else stream.mapping
+        return PushedEvents(self._parser, mapping, events, syntax, self._registry)
 
     def _wall(self) -> int:
         return self._runtime.core.clock()
@@ -812,8 +819,16 @@ class Engine:
 
     def _release(self, *, clean: bool) -> None:
         self._changes.close()
+        if self._registry is not None:
+            self._registry.close()
         if self._directory is not None:
             self._directory.close(clean=clean)
+
+
+def _registry(given: str | RegistryAccess) -> SchemaRegistry:
+    from penstock.mapping.encodings.schema_registry import SchemaRegistry  # noqa: PLC0415 - its libraries take 0.3 s
+
+    return SchemaRegistry(RegistryAccess.of(given))
 
 
 def _core(

@@ -15,11 +15,11 @@ import numpy as np
 from penstock.engine.intake.events import EventParser, Events
 from penstock.engine.intake.removals import checked_removals
 from penstock.engine.limits import Limits
-from penstock.errors import DataError, LimitError, PenstockError
+from penstock.errors import DataError, LimitError, PenstockError, UnavailableError
 from penstock.ingest.event_message import Event, read_event
 from penstock.ingest.predicate_filter import PredicateFilter
 from penstock.ingest.refused_records import DeadLetter, dead_letter_record
-from penstock.log import Partition, Record
+from penstock.log import Partition, Record, TransientError
 from penstock.mapping.stream_mapping import compiled_text
 from penstock.quarantine.place import Place
 from penstock.rdf.terms import MAX_TERM_BYTES
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from penstock.log import Message
     from penstock.log.topics import TopicNames
+    from penstock.mapping.encodings.schema_registry import SchemaRegistry
     from penstock.term_ids.outgoing_terms import TermEncoder
     from penstock.wire import StreamDeclaration, StreamPredicates
 
@@ -47,8 +48,9 @@ class EventAdapter:
     `discarded` tuples (which `tuples` does not include).
     """
 
-    def __init__(self, names: TopicNames, terms: TermEncoder) -> None:
+    def __init__(self, names: TopicNames, terms: TermEncoder, registry: SchemaRegistry | None = None) -> None:
         self._names = names
+        self._registry = registry
         self._max_bytes = Limits().max_event_bytes
         self._terms = OutgoingTerms(terms)
         self._by_topic: Mapping[str, StreamDeclaration] = {}
@@ -70,7 +72,8 @@ class EventAdapter:
         separately, and requests the ids of all terms together.
 
         An invalid event becomes a dead letter. If an error does not identify the invalid event, the batch is bisected
-        until the event is found. TransientError if the dictionary is unavailable; the call then had no effect, retry.
+        until the event is found. TransientError if the dictionary or the schema registry is unavailable; the call then
+        had no effect, retry.
         """
         discarded = self.discarded
         try:
@@ -123,9 +126,11 @@ class EventAdapter:
         mapping = None if stream.mapping is None else compiled_text(stream.mapping)
         for message in messages:
             try:
-                events.append(read_event(message, mapping, self._max_bytes))
+                events.append(read_event(message, mapping, self._max_bytes, self._registry))
             except DataError as error:
                 dead.append(self._copy(stream, message, str(error)))
+            except UnavailableError as error:
+                raise TransientError(str(error)) from error
         return events, dead
 
     def _parse(

@@ -14,6 +14,7 @@ from penstock.rdf.patches import event_format
 if TYPE_CHECKING:
     from penstock.log import Message
     from penstock.log.port import Headers
+    from penstock.mapping.encodings.schema_registry import SchemaRegistry
     from penstock.mapping.stream_mapping import StreamMapping
 
 CONTENT_TYPE = "content-type"
@@ -53,10 +54,17 @@ class Event(NamedTuple):  # a NamedTuple, because there is one per event: creati
         return size
 
 
-def read_event(message: Message, mapping: StreamMapping | None = None, max_bytes: int = 64 << 20) -> Event:
+def read_event(
+    message: Message,
+    mapping: StreamMapping | None = None,
+    max_bytes: int = 64 << 20,
+    registry: SchemaRegistry | None = None,
+) -> Event:
     """Return the event or heartbeat in a message. `mapping`: the stream's mapping. `max_bytes`: maximum size of a
-    message that is mapped. DataError if the message could not be read, if a header is invalid, if an event has no value
-    or a heartbeat has one, or if a message is too large or cannot be mapped.
+    message that is mapped. `registry`: the schemas of messages in a binary format.
+
+    DataError if the message could not be read, if a header is invalid, if an event has no value or a heartbeat has one,
+    or if a message is too large or cannot be mapped. UnavailableError if the registry is unavailable.
     """
     if message.error:
         raise DataError(message.error)
@@ -77,7 +85,8 @@ def read_event(message: Message, mapping: StreamMapping | None = None, max_bytes
         if mapped_format(mapping, named) is not None:
             if len(message.value) > max_bytes:
                 raise DataError(f"an event of {len(message.value)} bytes (max_event_bytes is {max_bytes})")
-            made = mapping.event(SourceMessage(message.value, time_ms, message.key, headers))
+            source = SourceMessage(message.value, time_ms, message.key, headers)
+            made = mapping.event(mapping.decoded(source, registry))
             return Event(message.offset, made.time_ms, "nt", message.value, None, message.headers, made.triples)
     syntax = _N_TRIPLES if content_type is None else event_format(content_type.decode("utf-8", "replace"))
     return Event(message.offset, time_ms, syntax, message.value, None, message.headers)

@@ -1,9 +1,10 @@
-"""Mappings from JSON and CSV messages to triples (ADR 83).
+"""Mappings from JSON, CSV and Avro messages to triples (ADR 83).
 
 - `rml`, `term_maps`, `mapping_graph`: compile RML to a program
 - `program`: the compiled form
 - `native_program`: passes a program to the native executor (ADR 84)
 - `executor`, `term_makers`, `json_path`: run a program on records that the native executor does not map
 - `message_records`: messages, JSON values and CSV rows; `source_files`: files
+- `encodings`: messages in binary formats, which become JSON texts (ADR 94)
 - `mapping_limits`: limits on all of this
 """

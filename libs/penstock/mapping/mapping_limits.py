@@ -14,6 +14,10 @@ class MappingLimits:
     joins find. expansion_mib, expansion_factor: maximum size of the triples of a message as N-Triples: a constant in
     MiB plus a multiple of the size of the message. max_mapping_bytes: maximum size of the text of a mapping. max_terms:
     maximum number of term maps in a mapping.
+
+    Messages in a binary format: decoded_kib, decoded_factor: maximum size of a message as JSON: a constant in KiB plus a
+    multiple of its size. max_schema_bytes, max_schema_types: maximum size of a schema as text, and number of its types.
+    max_schemas: maximum number of schemas of a registry that a process keeps.
     """
 
     max_json_depth: int = 128
@@ -23,6 +27,11 @@ class MappingLimits:
     expansion_factor: int = 64
     max_mapping_bytes: int = 1 << 20
     max_terms: int = 10_000
+    decoded_kib: int = 64
+    decoded_factor: int = 256
+    max_schema_bytes: int = 1 << 20
+    max_schema_types: int = 10_000
+    max_schemas: int = 1_000
 
     def expanded_bytes(self, size: int) -> int:
         """Return the maximum size of the triples of a message of `size` bytes."""

@@ -21,17 +21,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.core._native import MappedBatch, MappingProgram
+    from penstock.mapping.encodings.avro_messages import AvroMessages
+    from penstock.mapping.encodings.schema_registry import SchemaRegistry
     from penstock.mapping.message_records import SourceMessage
 
-FORMATS: Final = ("json", "ndjson", "csv")
+FORMATS: Final = ("json", "ndjson", "csv", "avro")
 MEDIA_TYPES: Final = {
     "application/json": "json",
     "text/json": "json",
     "application/x-ndjson": "ndjson",
     "application/jsonl": "ndjson",
     "text/csv": "csv",
+    "application/avro": "avro",
+    "application/vnd.apache.avro": "avro",
+    "avro/binary": "avro",
 }
-_SETTINGS: Final = frozenset({"rml", "context", "format", "base", "events", "time"})
+_SETTINGS: Final = frozenset({"rml", "context", "format", "schema", "base", "events", "time"})
 
 
 class MappedEvent(NamedTuple):
@@ -45,9 +50,10 @@ class StreamMapping:
     """A compiled mapping. `settings`: as in the declaration of a stream.
 
     rml: an RML mapping in Turtle; or context: a JSON-LD context for JSON messages without one. format: the format of
-    the messages, "json" (default), "ndjson" or "csv". base: the IRI for relative IRIs. events: JSONPath of the events
-    of a message; by default, a JSON message is one event. Each line of NDJSON and each row of CSV is an event. time:
-    the rule for event times, see `EventTimes`.
+    the messages, "json" (default), "ndjson", "csv" or "avro". schema: the schema of messages in Avro, as JSON or as its
+    text; without it, each message has the id of its schema in a registry. base: the IRI for relative IRIs. events:
+    JSONPath of the events of a message; by default, a JSON message is one event. Each line of NDJSON and each row of
+    CSV is an event. A message in Avro is read as JSON. time: the rule for event times, see `EventTimes`.
 
     DataError, with the name of the setting, if a setting is invalid.
     """
@@ -65,9 +71,12 @@ class StreamMapping:
         for name in ("base", "events", "rml"):
             if name in settings and not isinstance(settings[name], str):
                 raise DataError(f"mapping: `{name}` is a text, not {settings[name]!r:.60}")
-        if self.format != "json" and "events" in settings:
+        if self.format not in ("json", "avro") and "events" in settings:
             raise DataError(f"mapping: `events` is for JSON messages; `format` is {self.format!r}")
+        if self.format != "avro" and "schema" in settings:
+            raise DataError(f"mapping: `schema` is for messages in Avro; `format` is {self.format!r}")
         self._limits = limits
+        self._encoding = _encoding(settings.get("schema"), limits) if self.format == "avro" else None
         self._native: MappingProgram | None = None
         self._times = EventTimes(settings.get("time"), rows=self.format == "csv")
         self._events: Path = parse_path(settings["events"]) if "events" in settings else ()
@@ -86,6 +95,29 @@ class StreamMapping:
         """
         if self.format == "ndjson" or self._events:
             raise DataError("mapping: in a cluster a message is one event: `events` and NDJSON are not supported")
+
+    @property
+    def is_encoded(self) -> bool:
+        """Whether messages are in a binary format. `json_texts` decodes them; the other methods take its result."""
+        return self._encoding is not None
+
+    def json_texts(self, messages: Sequence[bytes], registry: SchemaRegistry | None) -> list[bytes | str]:
+        """Return for each message in a binary format its JSON text in UTF-8, or as `str` the reason why it cannot be
+        decoded. `registry`: where schemas are looked up; None: nowhere. UnavailableError if it is unavailable.
+        """
+        assert self._encoding is not None, "only messages in a binary format are decoded"
+        return self._encoding.json_texts(messages, registry)
+
+    def decoded(self, message: SourceMessage, registry: SchemaRegistry | None) -> SourceMessage:
+        """Return a message as JSON if it is in a binary format, otherwise the message itself. DataError if it cannot be
+        decoded. UnavailableError if the registry is unavailable.
+        """
+        if self._encoding is None:
+            return message
+        [text] = self._encoding.json_texts([message.value], registry)
+        if isinstance(text, str):
+            raise DataError(text)
+        return message._replace(value=text)
 
     def batch(self, messages: Sequence[tuple[object, object]], max_bytes: int) -> MappedBatch | None:
         """Return the events of messages, given as (time, text), by the native executor. None if the native executor
@@ -151,6 +183,7 @@ class StreamMapping:
         program = compile_rml(text, base, self._limits)
         if program.names_graphs:
             raise DataError("mapping: a graph map: an event is a set of triples and cannot name graphs")
+        native_format = "json" if self.format == "avro" else self.format
         formulation = "csv" if self.format == "csv" else "json"
         if any(rule.source.formulation != formulation for rule in program.rules):
             raise DataError(
@@ -164,7 +197,7 @@ class StreamMapping:
             raise DataError("mapping: its logical sources have different rml:null")
         (self._nulls,) = nulls
         self._native = native_program(
-            program, self.format, self._events, self._times.reference, self._nulls, self._limits
+            program, native_format, self._events, self._times.reference, self._nulls, self._limits
         )
         executor = Executor(program, self._limits)
         if formulation == "csv":
@@ -175,22 +208,31 @@ class StreamMapping:
         return lambda value, message, size: executor.text(dict.fromkeys(sources, value), message, size)
 
 
+def _encoding(schema: Any, limits: MappingLimits) -> AvroMessages:
+    from penstock.mapping.encodings.avro_messages import AvroMessages  # noqa: PLC0415 - the library takes 0.1 s
+
+    try:
+        return AvroMessages(schema, limits)
+    except DataError as error:
+        raise DataError(f"mapping: `schema`: {error}") from error
+
+
 def is_mapped_format(name: str) -> bool:
-    """Return whether a format or media type is one that mappings read: JSON, NDJSON or CSV."""
+    """Return whether a format or media type is one that mappings read: JSON, NDJSON, CSV or Avro."""
     name = name.partition(";")[0].strip().lower()
     return name in FORMATS or name in MEDIA_TYPES
 
 
 def mapped_media_type(name: str) -> str | None:
-    """Return the media type of JSON, NDJSON or CSV, given its format or media type; None for any other format."""
+    """Return the media type of JSON, NDJSON, CSV or Avro, given its format or media type; None for any other format."""
     name = name.partition(";")[0].strip().lower()
     return next((media for media, known in MEDIA_TYPES.items() if name in (media, known)), None)
 
 
 def mapped_format(mapping: StreamMapping | None, format: str | None) -> str | None:  # noqa: A002 - as in the API
     """Return the format in which a stream's mapping reads a message; None if the message is RDF, or if there is no
-    mapping. `format`: the format that the caller gives, or None. DataError if `format` is JSON, NDJSON or CSV, but not
-    the format that the mapping reads.
+    mapping. `format`: the format that the caller gives, or None. DataError if `format` is one that mappings read, but
+    not the one that this mapping reads.
     """
     if mapping is None or (format is not None and not is_mapped_format(format)):
         return None

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from penstock.log import Log
     from penstock.log.topics import TopicNames
+    from penstock.mapping.encodings.registry_access import RegistryAccess
     from penstock.term_ids.peer_certificates import PeerCertificates
     from penstock.wire import StreamDeclaration, StreamPredicates
 
@@ -60,7 +61,8 @@ class StreamSettings:
     the next micro-batch as soon as there is input. `max_events`: maximum number of events per micro-batch. `kafka`:
     properties of Kafka's Java clients. `checkpoint_ms`: interval at which offsets are written to the checkpoint; 0 = in
     each micro-batch, which then waits for the write. With a longer interval, more records are repeated after a crash.
-    `certificates`: for the dictionaries; the files must exist where Spark's tasks run.
+    `certificates`: for the dictionaries. `registry`: the schema registry. The files of both must exist where Spark's
+    tasks run.
     """
 
     bootstrap_servers: str
@@ -73,6 +75,7 @@ class StreamSettings:
     give_up_s: float = 300.0
     kafka: Mapping[str, str] = field(default_factory=dict)
     certificates: PeerCertificates | None = None
+    registry: RegistryAccess | None = None
 
 
 class StreamAdaptor:
@@ -205,6 +208,7 @@ class StreamAdaptor:
             self._settings.give_up_s,
             self._filters,
             self._settings.certificates,
+            self._settings.registry,
         )
         tasks = self._spark.sparkContext.defaultParallelism
         return messages.coalesce(tasks).mapInArrow(partial(adapt, settings), RECORDS_DDL)

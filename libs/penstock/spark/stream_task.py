@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from penstock.ingest.event_adapter import EventAdapter
 from penstock.log import Message, Partition
+from penstock.mapping.encodings.schema_registry import SchemaRegistry
 from penstock.spark.task import patiently
 from penstock.term_ids.flight_terms import FlightTerms
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from penstock.log import Record
     from penstock.log.topics import TopicNames
+    from penstock.mapping.encodings.registry_access import RegistryAccess
     from penstock.term_ids.peer_certificates import PeerCertificates
     from penstock.wire import StreamDeclaration, StreamPredicates
 
@@ -56,7 +58,8 @@ class TaskSettings:
     """Settings of the tasks.
 
     `declared`: streams by events topic; `filters`: their predicate filters, by IRI. `written`: per partition, the
-    offset up to which events are known to be written. `give_up_s`: how long to wait for an unavailable dictionary.
+    offset up to which events are known to be written. `give_up_s`: how long to wait for an unavailable dictionary or
+    schema registry.
     """
 
     names: TopicNames
@@ -66,6 +69,7 @@ class TaskSettings:
     give_up_s: float
     filters: Mapping[str, StreamPredicates] = field(default_factory=dict)
     certificates: PeerCertificates | None = None
+    registry: RegistryAccess | None = None
 
 
 _adapting: dict[tuple[TopicNames, tuple[str, ...]], EventAdapter] = {}
@@ -73,12 +77,14 @@ _adapting: dict[tuple[TopicNames, tuple[str, ...]], EventAdapter] = {}
 
 
 def adapt(settings: TaskSettings, batches: Iterable[Any]) -> Iterator[Any]:
-    """Convert rows of READ, in order within each partition, to rows of RECORDS. TransientError if the dictionary is
-    unavailable.
+    """Convert rows of READ, in order within each partition, to rows of RECORDS. TransientError if the dictionary or the
+    schema registry is unavailable.
     """
     key = settings.names, settings.dictionaries
     if key not in _adapting:
-        _adapting[key] = EventAdapter(settings.names, FlightTerms(settings.dictionaries, settings.certificates))
+        terms = FlightTerms(settings.dictionaries, settings.certificates)
+        registry = None if settings.registry is None else SchemaRegistry(settings.registry)
+        _adapting[key] = EventAdapter(settings.names, terms, registry)
     adapting = _adapting[key]
     adapting.follow(settings.declared, settings.filters)
     for batch in batches:

@@ -16,6 +16,8 @@ public:
     std::size_t size() const { return size_; }
     std::string_view text() const { return {data_.get(), size_}; }
     void clear() { size_ = 0; }
+    /// Removes the end of the text. `size` is at most size().
+    void shorten(std::size_t size) { size_ = size; }
 
     /// Returns the end of the text, with room for `bytes` more bytes; advance() then appends what was written there.
     char* room(std::size_t bytes) {

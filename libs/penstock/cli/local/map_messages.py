@@ -6,15 +6,20 @@ import json
 import sys
 from datetime import UTC, datetime
 from pathlib import Path  # noqa: TC003 - typer reads it
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.errors import DataError
+from penstock.mapping.encodings.registry_access import registry_access
 from penstock.mapping.message_records import SourceMessage
 from penstock.mapping.rml import compile_rml
 from penstock.mapping.source_files import mapped_files
 from penstock.mapping.stream_mapping import StreamMapping
+
+if TYPE_CHECKING:
+    from penstock.mapping.encodings.registry_access import RegistryAccess
+    from penstock.mapping.encodings.schema_registry import SchemaRegistry
 
 
 def map_messages(
@@ -27,7 +32,17 @@ def map_messages(
     message: Annotated[
         Path | None, typer.Argument(help="File with a message. Without it, the message is read from standard input.")
     ] = None,
-    input_format: Annotated[str | None, typer.Option(help="Format of the message: json, ndjson or csv.")] = None,
+    input_format: Annotated[str | None, typer.Option(help="Format of the message: json, ndjson, csv or avro.")] = None,
+    schema: Annotated[Path | None, typer.Option(help="File with the schema of a message in Avro.")] = None,
+    schema_registry: Annotated[
+        str | None, typer.Option(help="URL of the schema registry for a message in Avro with a schema id.")
+    ] = None,
+    schema_registry_credentials: Annotated[
+        Path | None, typer.Option(help="File with USER:PASSWORD, or with a bearer token, for the registry.")
+    ] = None,
+    schema_registry_ca: Annotated[
+        Path | None, typer.Option(help="CA (PEM) of the registry; default: the system's.")
+    ] = None,
     base: Annotated[str | None, typer.Option(help="Base IRI for relative IRIs of the data.")] = None,
     key: Annotated[str | None, typer.Option(help="Key of the message.")] = None,
     header: Annotated[list[str] | None, typer.Option(help="A header of the message, as NAME=VALUE.")] = None,
@@ -43,13 +58,24 @@ def map_messages(
         return
     settings = _settings(mapping, text)
     settings |= {name: value for name, value in (("format", input_format), ("base", base)) if value is not None}
+    if schema is not None:
+        settings |= {"format": "avro", "schema": schema.read_text(encoding="utf-8")}
     compiled = StreamMapping(settings)
+    access = registry_access(schema_registry, schema_registry_credentials, schema_registry_ca)
+    registry = None if access is None else _registry(access)
     data = sys.stdin.buffer.read() if message is None else message.read_bytes()
     time_ms = int(datetime.now(UTC).timestamp() * 1000) if timestamp is None else timestamp
     headers = dict(_header(each) for each in header or ())
-    for event in compiled.events(SourceMessage(data, time_ms, None if key is None else key.encode(), headers)):
+    given = SourceMessage(data, time_ms, None if key is None else key.encode(), headers)
+    for event in compiled.events(compiled.decoded(given, registry)):
         print(f"# event at {event.time_ms}")
         sys.stdout.write(event.triples.decode())
+
+
+def _registry(access: RegistryAccess) -> SchemaRegistry:
+    from penstock.mapping.encodings.schema_registry import SchemaRegistry  # noqa: PLC0415 - its libraries take 0.3 s
+
+    return SchemaRegistry(access)
 
 
 def _settings(path: Path, text: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import typer
 
 from penstock.engine import Engine
 from penstock.errors import PenstockError, StorageError
+from penstock.mapping.encodings.registry_access import registry_access
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,6 +48,15 @@ def serve(
         ),
     ] = Durability.commit,
     load_directory: Annotated[Path | None, typer.Option(help="Directory of the files that LOAD may read.")] = None,
+    schema_registry: Annotated[
+        str | None, typer.Option(help="URL of the schema registry for messages in Avro (Confluent's API).")
+    ] = None,
+    schema_registry_credentials: Annotated[
+        Path | None, typer.Option(help="File with USER:PASSWORD, or with a bearer token, for the registry.")
+    ] = None,
+    schema_registry_ca: Annotated[
+        Path | None, typer.Option(help="CA (PEM) of the registry; default: the system's.")
+    ] = None,
     allow_host: Annotated[list[str] | None, typer.Option(help="Additional host name of this service; * = any.")] = None,
     allow_origin: Annotated[
         list[str] | None, typer.Option(help="Origin (scheme://host[:port]) whose pages may call this service; * = any.")
@@ -129,7 +139,10 @@ def serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     durable = Durability.none if data_dir is None else durability
-    with Engine(data_dir, shards, durability=durable.value, load_directory=load_directory) as engine:
+    registry = registry_access(schema_registry, schema_registry_credentials, schema_registry_ca)
+    with Engine(
+        data_dir, shards, durability=durable.value, load_directory=load_directory, schema_registry=registry
+    ) as engine:
         access = Access.listening_on(host, allow_host or (), allow_origin or ())
         limits = WebLimits(max_connections, header_s, body_s, max_body_bytes=max_body_mb << 20)
         feeds = Feeds.of(engine)

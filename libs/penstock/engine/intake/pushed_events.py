@@ -10,6 +10,7 @@ import numpy as np
 
 from penstock.engine.intake.events import BadEvent, Events, checked_time, original_bytes
 from penstock.errors import DataError
+from penstock.mapping.encodings.decoded_messages import LOGGED, DecodedMessage, decode_messages
 from penstock.mapping.message_records import SourceMessage
 from penstock.mapping.stream_mapping import mapped_format
 
@@ -18,14 +19,16 @@ if TYPE_CHECKING:
 
     from penstock.core._native import MappedBatch
     from penstock.engine.intake.events import Conversions, EventData, EventParser
+    from penstock.mapping.encodings.schema_registry import SchemaRegistry
     from penstock.mapping.stream_mapping import StreamMapping
 
 
 class PushedEvents:
     """The events of a push to a stream. `mapping`: the stream's mapping; None if it has none. `format`: the format that
-    the caller gives; None means messages for the mapping, or N-Triples if there is no mapping.
+    the caller gives; None means messages for the mapping, or N-Triples if there is no mapping. `registry`: the schemas
+    of messages in a binary format.
 
-    `syntax` is the format of the events that are text.
+    `syntax` is the format of the events that are text. UnavailableError if the registry is unavailable.
     """
 
     def __init__(
@@ -34,10 +37,12 @@ class PushedEvents:
         mapping: StreamMapping | None,
         events: Sequence[tuple[object, EventData]],
         format: str | None,  # noqa: A002 - as in the public API
+        registry: SchemaRegistry | None = None,
     ) -> None:
-        chosen = mapped_format(mapping, format)
+        chosen = mapped_format(mapping, None if format == LOGGED else format)
         self.syntax = "nt" if format is None else format
         self._parser, self._events, self._mapping = parser, events, mapping
+        self._decoded: dict[int, DecodedMessage] = {}
         self._conversions: Conversions | None = None
         self._bad: list[BadEvent] = []
         self._places: list[int] | None = None
@@ -47,22 +52,66 @@ class PushedEvents:
         self.syntax = chosen
         self._flat: list[tuple[object, EventData]] = []
         self._places = []
-        self._batch = mapping.batch(events, parser.max_bytes)
+        if mapping.is_encoded:
+            self._decode(mapping, registry, logged=format == LOGGED)
+        messages = self._messages()
+        self._batch = mapping.batch(messages, parser.max_bytes)
         for place in range(len(events)) if self._batch is None else self._batch.declined:
-            time, data = events[place]
+            time, data = messages[place]
             try:
-                made = self._mapped(mapping, time, data)
+                made = self._mapped(mapping, time, data, place)
             except DataError as error:
-                self._bad.append(BadEvent(time if type(time) is int else None, original_bytes(data), str(error), place))
+                original = original_bytes(self._events[place][1])
+                self._bad.append(BadEvent(time if type(time) is int else None, original, str(error), place))
             else:
                 self._flat += made
                 self._places += [place] * len(made)
 
-    def _mapped(self, mapping: StreamMapping, time: object, data: EventData) -> list[tuple[object, EventData]]:
+    def _decode(self, mapping: StreamMapping, registry: SchemaRegistry | None, *, logged: bool) -> None:
+        """Decode the messages in a binary format, or take those of the write-ahead log."""
+        texts = {i: original_bytes(data) for i, (_, data) in enumerate(self._events) if isinstance(data, (str, bytes))}
+        if logged:
+            decoded = [DecodedMessage.of_logged(data) for data in texts.values()]
+            events = list(self._events)
+            for place, made in zip(texts, decoded, strict=True):
+                events[place] = events[place][0], made.data
+            self._events = events
+        else:
+            decoded = decode_messages(mapping, list(texts.values()), registry, self._parser.max_bytes)
+        self._decoded = dict(zip(texts, decoded, strict=True))
+        self.syntax = LOGGED
+
+    def _messages(self) -> Sequence[tuple[object, EventData]]:
+        """Return the events, with JSON texts in place of messages in a binary format. A message that cannot be decoded
+        is empty.
+        """
+        if not self._decoded:
+            return self._events
+        messages = list(self._events)
+        for place, made in self._decoded.items():
+            messages[place] = messages[place][0], made.text if isinstance(made.text, bytes) else b""
+        return messages
+
+    def _mapped(
+        self, mapping: StreamMapping, time: object, data: EventData, place: int
+    ) -> list[tuple[object, EventData]]:
         if not isinstance(data, (str, bytes)):
             return [(time, data)]  # triples
-        message = SourceMessage(self._parser.text(data), None if time is None else checked_time(time))
+        decoded = self._decoded.get(place)
+        if decoded is not None and isinstance(decoded.text, str):
+            raise DataError(decoded.text)
+        text = self._parser.text(data) if decoded is None else decoded.text
+        message = SourceMessage(text, None if time is None else checked_time(time))
         return [(checked_time(event.time_ms), event.triples) for event in mapping.interpreted(message)]
+
+    def logged(self, events: Sequence[tuple[object, EventData]]) -> Sequence[tuple[object, EventData]]:
+        """Return the events of the push for the write-ahead log, in the format `syntax`."""
+        if not self._decoded:
+            return events
+        return [
+            (time, data if place not in self._decoded else self._decoded[place].logged())
+            for place, (time, data) in enumerate(events)
+        ]
 
     def check(self, mapping: StreamMapping | None) -> None:
         """Raise DataError if the stream now has another mapping."""

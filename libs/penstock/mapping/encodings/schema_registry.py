@@ -1,0 +1,205 @@
+"""A client of a schema registry with Confluent's HTTP API: schemas by their ids."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+import httpx
+
+from penstock.errors import DataError, StorageError, UnavailableError
+from penstock.mapping.encodings.avro_schema import compile_avro
+from penstock.mapping.mapping_limits import MAPPING_LIMITS, MappingLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.core._native import AvroSchema
+    from penstock.mapping.encodings.registry_access import RegistryAccess
+
+_ACCEPT: Final = {"accept": "application/vnd.schemaregistry.v1+json, application/json"}
+_TIMEOUT_S: Final = 10.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 10.0
+_UNUSABLE_S: Final = 60.0
+"""Time in s for which an id without a usable schema is not requested again."""
+_MAX_REFERENCES: Final = 100
+_NOT_FOUND: Final = frozenset({40401, 40402, 40403})  # no such subject, version, schema
+
+
+class SchemaRegistry:
+    """Returns the decoders of schema ids, from a cache of at most `max_schemas`. Thread-safe.
+
+    StorageError if a file of `access` cannot be used. DataError if the URL is invalid.
+    """
+
+    def __init__(
+        self,
+        access: RegistryAccess,
+        limits: MappingLimits = MAPPING_LIMITS,
+        now: Callable[[], float] = time.monotonic,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        url = _checked_url(access.url)
+        self.name = f"the schema registry at {url.host}"
+        self._limits, self._now = limits, now
+        headers, user = _authorisation(access)
+        self._http = httpx.Client(
+            base_url=url,
+            auth=user,
+            headers=_ACCEPT | headers,
+            timeout=_TIMEOUT_S,
+            verify=_trusted(access),
+            transport=transport,
+        )
+        self._lock = threading.Lock()
+        self._schemas: OrderedDict[int, AvroSchema] = OrderedDict()
+        self._unusable: OrderedDict[int, tuple[float, str]] = OrderedDict()
+        self._pause_s = _FIRST_PAUSE_S
+        self._paused: tuple[float, str] | None = None
+
+    def schema(self, number: int) -> AvroSchema:
+        """Return the decoder of data with a schema id.
+
+        DataError if the registry has no such schema, or if the schema cannot be used. UnavailableError if the registry
+        gives no answer. After such a failure, the registry is not asked for an increasing time, at most 10 s; calls
+        raise the same error meanwhile.
+        """
+        with self._lock:
+            found = self._schemas.get(number)
+            if found is not None:
+                self._schemas.move_to_end(number)
+                return found
+            until, reason = self._unusable.get(number, (0.0, ""))
+            if reason and self._now() < until:
+                raise DataError(reason)
+            if self._paused is not None and self._now() < self._paused[0]:
+                raise UnavailableError(self._paused[1])
+            try:
+                made = self._fetched(number)
+            except DataError as error:
+                _put(self._unusable, number, (self._now() + _UNUSABLE_S, str(error)), self._limits.max_schemas)
+                raise
+            except UnavailableError as error:
+                self._paused = self._now() + self._pause_s, str(error)
+                self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+                raise
+            _put(self._schemas, number, made, self._limits.max_schemas)
+            return made
+
+    def _fetched(self, number: int) -> AvroSchema:
+        try:
+            document = self._get(f"/schemas/ids/{number}")
+            kind = document.get("schemaType", "AVRO")
+            if kind != "AVRO":
+                raise DataError(f"its type is {kind!r:.40}, not AVRO")
+            return compile_avro(_text(document), self._limits, self._references(document))
+        except DataError as error:
+            raise DataError(f"schema id {number} of {self.name}: {error}") from error
+
+    def _references(self, document: dict[str, Any]) -> list[str]:
+        """Return the schemas that a schema refers to, each after those that it refers to itself."""
+        texts: dict[tuple[str, int], str] = {}
+        self._collect(document, texts, set())
+        return list(texts.values())
+
+    def _collect(self, document: dict[str, Any], texts: dict[tuple[str, int], str], seen: set[tuple[str, int]]) -> None:
+        references = document.get("references") or []
+        if not isinstance(references, list):
+            raise DataError("its references are not a list")
+        for each in references:
+            if not isinstance(each, dict) or type(each.get("version")) is not int:
+                raise DataError("a reference does not consist of a subject and a version")
+            key = str(each.get("subject")), each["version"]
+            if key in seen:
+                continue
+            seen.add(key)
+            if len(seen) > _MAX_REFERENCES:
+                raise DataError(f"it refers to more than {_MAX_REFERENCES} schemas")
+            found = self._get(f"/subjects/{quote(key[0], safe='')}/versions/{key[1]}")
+            self._collect(found, texts, seen)
+            texts[key] = _text(found)
+
+    def _get(self, path: str) -> dict[str, Any]:
+        """Return the document at a path of the registry. DataError if there is none, or if it is not a document of a
+        registry. UnavailableError for every other failure, for example a refused user, which the operator can correct.
+        """
+        most = 2 * self._limits.max_schema_bytes + (1 << 16)  # quotes in the schema are escaped
+        body = bytearray()
+        try:
+            with self._http.stream("GET", path) as response:
+                for block in response.iter_bytes():
+                    body += block
+                    if len(body) > most:
+                        raise DataError(
+                            f"a schema of more than {self._limits.max_schema_bytes} bytes (max_schema_bytes)"
+                        )
+        except httpx.HTTPError as error:
+            raise UnavailableError(f"{self.name} is unavailable: {error}") from error
+        try:
+            document = json.loads(bytes(body))
+        except (ValueError, RecursionError):
+            document = None
+        if not isinstance(document, dict):  # perhaps a proxy, or another server
+            raise UnavailableError(f"{self.name} gives an answer that is no JSON object (status {response.status_code})")
+        if document.get("error_code") in _NOT_FOUND and response.status_code == httpx.codes.NOT_FOUND:
+            raise DataError("the registry has no such schema")
+        if response.status_code != httpx.codes.OK:
+            raise UnavailableError(f"{self.name} answers with status {response.status_code}")
+        self._paused, self._pause_s = None, _FIRST_PAUSE_S
+        return document
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+
+def _text(document: dict[str, Any]) -> str:
+    text = document.get("schema")
+    if not isinstance(text, str):
+        raise DataError("the registry's answer has no schema")
+    return text
+
+
+def _put(cache: OrderedDict[int, Any], key: int, value: Any, most: int) -> None:
+    cache[key] = value
+    cache.move_to_end(key)
+    if len(cache) > most:
+        cache.popitem(last=False)
+
+
+def _checked_url(text: str) -> httpx.URL:
+    try:
+        url = httpx.URL(text)
+    except (httpx.InvalidURL, TypeError) as error:
+        raise DataError(f"the URL of the schema registry is invalid: {error}") from error
+    if url.userinfo:
+        raise DataError("the URL of the schema registry has a user: credentials belong into their own file")
+    if url.scheme not in ("http", "https") or not url.host:
+        raise DataError("the URL of the schema registry begins with http:// or https://, and names a host")
+    return url
+
+
+def _authorisation(access: RegistryAccess) -> tuple[dict[str, str], tuple[str, str] | None]:
+    """Return the headers and the user of the credentials."""
+    if access.credentials is None:
+        return {}, None
+    try:
+        text = access.credentials.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise StorageError(f"the credentials of the schema registry cannot be read: {error}") from error
+    if not text or not text.isprintable():
+        raise StorageError("the file with the credentials of the schema registry is not one line of text")
+    user, colon, password = text.partition(":")
+    return ({}, (user, password)) if colon else ({"authorization": f"Bearer {text}"}, None)
+
+
+def _trusted(access: RegistryAccess) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=access.ca)
+    except (OSError, ssl.SSLError) as error:
+        raise StorageError(f"the CA certificates of the schema registry cannot be used: {error}") from error
