@@ -144,7 +144,9 @@ class RandomSchema:
         return self.random.randint(0, 3 if depth < 6 else 0)
 
     def real(self, kind):
-        made = self.random.choice([0.0, -0.0, 1.0, 1e300, 1e-7, math.inf, -math.inf, math.nan, self.random.gauss(0, 1e3)])
+        made = self.random.choice(
+            [0.0, -0.0, 1.0, 1e300, 1e-7, math.inf, -math.inf, math.nan, self.random.gauss(0, 1e3)]
+        )
         if kind == "float":
             made = 3.0 if abs(made) == 1e300 else struct.unpack("f", struct.pack("f", made))[0]
         if math.isnan(made):

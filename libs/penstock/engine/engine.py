@@ -326,12 +326,12 @@ class Engine:
         event in "rdf-patch" may also remove triples from the stored graph.
 
         If the stream has a mapping, `format` None, "json", "ndjson", "csv" or "avro" means a message for the mapping,
-        which may be several events. `timestamp` is then the time of the message; it may be None if the mapping has a rule for
-        event times. Without a mapping, `format` None is N-Triples.
+        which may be several events. `timestamp` is then the time of the message; it may be None if the mapping has a
+        rule for event times. Without a mapping, `format` None is N-Triples.
 
         A late event is not an error: the report counts it, and the method `late` returns it. An event that is invalid
-        or too far ahead becomes a dead letter, and `push` raises DataError. UnavailableError if the event needs a schema
-        and the registry is unavailable: push it again later.
+        or too far ahead becomes a dead letter, and `push` raises DataError. UnavailableError if the event needs a
+        schema and the registry is unavailable: push it again later.
         """
         event = [(timestamp, data if isinstance(data, (str, bytes)) else list(data))]
         ready = self._read(iri, event, format)  # without the lock, so that other threads may push

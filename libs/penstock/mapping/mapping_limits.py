@@ -15,9 +15,10 @@ class MappingLimits:
     MiB plus a multiple of the size of the message. max_mapping_bytes: maximum size of the text of a mapping. max_terms:
     maximum number of term maps in a mapping.
 
-    Messages in a binary format: decoded_kib, decoded_factor: maximum size of a message as JSON: a constant in KiB plus a
-    multiple of its size. max_schema_bytes, max_schema_types: maximum size of a schema as text, and number of its types.
-    max_schemas: maximum number of schemas of a registry that a process keeps.
+    Limits on messages in a binary format: decoded_kib, decoded_factor: maximum size of a message as JSON: a constant in
+    KiB plus a multiple of the size of the message. max_schema_bytes: maximum size of a schema as text.
+    max_schema_types: maximum number of its types. max_schemas: maximum number of schemas of a registry that a process
+    keeps.
     """
 
     max_json_depth: int = 128

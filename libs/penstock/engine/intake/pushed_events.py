@@ -98,9 +98,9 @@ class PushedEvents:
         if not isinstance(data, (str, bytes)):
             return [(time, data)]  # triples
         decoded = self._decoded.get(place)
-        if decoded is not None and isinstance(decoded.text, str):
-            raise DataError(decoded.text)
         text = self._parser.text(data) if decoded is None else decoded.text
+        if isinstance(text, str):
+            raise DataError(text)
         message = SourceMessage(text, None if time is None else checked_time(time))
         return [(checked_time(event.time_ms), event.triples) for event in mapping.interpreted(message)]
 

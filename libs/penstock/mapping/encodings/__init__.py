@@ -1,1 +1,1 @@
-"""Binary encodings of messages that mappings read (ADR 94): Avro, with the schema in the declaration or in a registry."""
+"""Messages in binary formats (ADR 94): Avro, with the schema in the declaration or in a registry."""

@@ -48,7 +48,7 @@ def compile_avro(schema: Any, limits: MappingLimits, references: Iterable[str] =
         compiler.number(_parsed(schema, named, limits))
     except DataError:
         raise
-    except Exception as error:  # noqa: BLE001 - the library raises errors of many kinds for invalid schemas
+    except Exception as error:
         reason = str(error) or type(error).__name__
         raise DataError(f"the Avro schema is invalid: {reason[:200]}") from error
     return AvroSchema(compiler.types)
@@ -131,9 +131,9 @@ class _Compiler:
             raise DataError(f"the Avro schema is invalid: the size of {name} is {size!r}")
         if logical == "decimal":
             return {"kind": "fixed-decimal", "size": size, "scale": _scale(schema)}
-        if logical == "uuid" and size == 16:  # noqa: PLR2004 - bytes of a UUID
+        if logical == "uuid" and size == 16:
             return {"kind": "fixed-uuid", "size": size}
-        if logical == "duration" and size == 12:  # noqa: PLR2004 - three numbers of 4 bytes
+        if logical == "duration" and size == 12:
             return {"kind": "duration", "size": size}
         return {"kind": "fixed", "size": size}
 

@@ -94,10 +94,7 @@ class SchemaRegistry:
     def _fetched(self, number: int) -> AvroSchema:
         try:
             document = self._get(f"/schemas/ids/{number}")
-            kind = document.get("schemaType", "AVRO")
-            if kind != "AVRO":
-                raise DataError(f"its type is {kind!r:.40}, not AVRO")
-            return compile_avro(_text(document), self._limits, self._references(document))
+            return compile_avro(_avro(document), self._limits, self._references(document))
         except DataError as error:
             raise DataError(f"schema id {number} of {self.name}: {error}") from error
 
@@ -145,7 +142,7 @@ class SchemaRegistry:
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict):  # perhaps a proxy, or another server
-            raise UnavailableError(f"{self.name} gives an answer that is no JSON object (status {response.status_code})")
+            raise UnavailableError(f"{self.name} does not answer with a JSON object (status {response.status_code})")
         if document.get("error_code") in _NOT_FOUND and response.status_code == httpx.codes.NOT_FOUND:
             raise DataError("the registry has no such schema")
         if response.status_code != httpx.codes.OK:
@@ -156,6 +153,13 @@ class SchemaRegistry:
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
+
+
+def _avro(document: dict[str, Any]) -> str:
+    kind = document.get("schemaType", "AVRO")
+    if kind != "AVRO":
+        raise DataError(f"its type is {kind!r:.40}, not AVRO")
+    return _text(document)
 
 
 def _text(document: dict[str, Any]) -> str:
