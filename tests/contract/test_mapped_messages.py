@@ -4,9 +4,11 @@ over HTTP.
 
 from __future__ import annotations
 
+import io
 import json
 from urllib.parse import quote
 
+import fastavro
 import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
@@ -14,13 +16,15 @@ from starlette.testclient import TestClient
 import penstock
 from penstock import DataError
 from penstock.http.embedded import application
-from penstock.log import MemoryLog, Partition, Record
+from penstock.log import MemoryLog, Partition, Record, TransientError
 from penstock.log.topics import TopicNames
+from penstock.mapping.encodings.schema_registry import SchemaRegistry
 from penstock.services.adaptor.adaptor import Adaptor
 from penstock.spark import stream_task
 from penstock.spark.stream_task import READ, TaskSettings, adapt
 from penstock.wire import StreamDeclaration, encode
 from support import adaptors
+from support.schema_registry import registry
 
 NAMES = TopicNames()
 IRI, NAME = "http://x/a", "a"
@@ -41,6 +45,7 @@ MAPPINGS = {
     "csv": {"rml": CSV, "format": "csv", "time": {"path": "at", "unit": "iso8601"}},
     "no rule for times": {"rml": JSON},
 }
+AVRO = {"rml": JSON, "time": {"path": "$.at"}, "format": "avro"}
 MESSAGES: list[tuple[bytes, str | None]] = [
     *[(json.dumps({"id": str(n), "v": ["a", n, n / 4, True], "at": 1000 + n}).encode(), None) for n in range(20)],
     (b'{"id": "x y", "v": ["a long text that is not inline"], "at": 1050}', "application/json"),
@@ -54,6 +59,55 @@ MESSAGES: list[tuple[bytes, str | None]] = [
     (adaptors.LINE, "application/n-triples"),
     (adaptors.TURTLE, "text/turtle"),
 ]
+
+
+READING = {
+    "type": "record",
+    "name": "Reading",
+    "fields": [
+        {"name": "id", "type": "string"},
+        {
+            "name": "v",
+            "type": {
+                "type": "array",
+                "items": ["string", "long", "double", "boolean", {"type": "map", "values": "int"}],
+            },
+        },
+        {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}]},
+    ],
+}
+
+
+def avro(prefix):
+    """The messages in Avro, and what is not Avro. `prefix`: the bytes before each datum."""
+    made = []
+    for number in range(20):
+        out = io.BytesIO()
+        value = {"id": str(number), "v": ["a", number, number / 4, True], "at": 1000 + number}
+        fastavro.schemaless_writer(out, READING, value)
+        made.append((prefix + out.getvalue(), None if number % 2 else "application/avro"))
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, READING, {"id": "object", "v": [{"a": 1}], "at": None})
+    whole = made[0][0]
+    return [
+        *made,
+        (prefix + out.getvalue(), None),
+        (whole[:-1], None),
+        (whole + b"\0", "avro/binary"),
+        (b"", None),
+        (b"\1\0\0\0\1" + whole[len(prefix) :], None),
+        (b"\0\0\0\0\x63" + whole[len(prefix) :], None),
+        (b'{"id": "1", "v": [1], "at": 7}', None),
+        (b'{"id": "1", "v": [1], "at": 7}', "application/json"),
+        (adaptors.TURTLE, "text/turtle"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def schemas():
+    with registry() as running:
+        assert running.register(READING) == 1
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -72,18 +126,19 @@ def record(number, value, content_type, **more):
     return Record(NAMES.events(NAME), value, headers=headers, partition=0, timestamp_ms=2000 + number, **more)
 
 
-def by_plain(dictionary, mapping, records):
+def by_plain(dictionary, mapping, records, access=None):
     log = MemoryLog()
     adaptors.create(log, NAMES)
     log.writer().append([Record(NAMES.control, encode(declaration(mapping)), b"stream:a")])
     log.writer().append(records)
-    adaptor = Adaptor(log, NAMES, dictionary.service, NAMES.adaptor_group)
+    registry = None if access is None else SchemaRegistry(access)
+    adaptor = Adaptor(log, NAMES, dictionary.service, NAMES.adaptor_group, registry=registry)
     while adaptor.step():
         pass
     return adaptors.read(log, NAMES, dictionary.terms)
 
 
-def by_spark(dictionary, mapping, records, monkeypatch):
+def by_spark(dictionary, mapping, records, monkeypatch, access=None):
     monkeypatch.setattr(stream_task, "_adapting", {})
     n = len(records)
     pairs = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -96,7 +151,8 @@ def by_spark(dictionary, mapping, records, monkeypatch):
         pa.array([each.value for each in records], pa.binary()),
         pa.array([[{"key": key, "value": value} for key, value in each.headers] for each in records], pairs),
     ]
-    given = TaskSettings(NAMES, (dictionary.address,), {NAMES.events(NAME): declaration(mapping)}, {}, 0.0)
+    declared = {NAMES.events(NAME): declaration(mapping)}
+    given = TaskSettings(NAMES, (dictionary.address,), declared, {}, 0.0, registry=access)
     found = []
     for batch in adapt(given, [pa.RecordBatch.from_arrays(columns, names=list(READ))]):
         for row in batch.to_pylist():
@@ -105,11 +161,11 @@ def by_spark(dictionary, mapping, records, monkeypatch):
     return adaptors.written(found, dictionary.terms)
 
 
-def by_engine(mapping, push):
+def by_engine(mapping, push, messages, access=None):
     """Times and numbers of triples of the accepted messages, and reasons of the others, by number of the message."""
     counts, dead = {}, {}
-    for number, (value, content_type) in enumerate(MESSAGES):
-        with penstock.Engine() as engine:
+    for number, (value, content_type) in enumerate(messages):
+        with penstock.Engine(schema_registry=access) as engine:
             engine.declare_stream(IRI, timing="all", mapping=mapping)
             reason = push(engine, value, 2000 + number, content_type)
             if reason is None:
@@ -118,6 +174,7 @@ def by_engine(mapping, push):
                 counts[number] = (stream["watermark"] + 1, stream["tuples"])
             else:
                 dead[number] = reason
+                assert [letter.data for letter in engine.dead_letters()] in ([value], [])  # a wrong format is none
     return counts, dead
 
 
@@ -138,19 +195,31 @@ def posted(engine, value, time_ms, content_type):
 
 @pytest.mark.parametrize("kind", MAPPINGS)
 def test_every_way_in_makes_the_same_events_and_the_same_refusals(dictionary, monkeypatch, kind):
-    mapping = MAPPINGS[kind]
-    records = [record(number, *message) for number, message in enumerate(MESSAGES)]
-    plain = by_plain(dictionary, mapping, records)
-    assert by_spark(dictionary, mapping, records, monkeypatch) == plain
+    check_all_ways(dictionary, monkeypatch, MAPPINGS[kind], MESSAGES, 3 if kind == "csv" else 21)
+
+
+@pytest.mark.parametrize("kind", ["schema of the declaration", "schema of the registry"])
+def test_every_way_in_decodes_avro_alike(dictionary, monkeypatch, schemas, kind):
+    if kind == "schema of the declaration":
+        check_all_ways(dictionary, monkeypatch, AVRO | {"schema": READING}, avro(b""), 20)
+    else:
+        access = penstock.RegistryAccess(schemas.url)
+        check_all_ways(dictionary, monkeypatch, AVRO, avro(b"\0\0\0\0\1"), 20, access)
+
+
+def check_all_ways(dictionary, monkeypatch, mapping, messages, least, access=None):
+    records = [record(number, *message) for number, message in enumerate(messages)]
+    plain = by_plain(dictionary, mapping, records, access)
+    assert by_spark(dictionary, mapping, records, monkeypatch, access) == plain
     events = {
         offset: (time, len(terms) // 3) for _, offset, time, terms in plain.events[Partition(NAMES.tuples(NAME), 0)]
     }
     reasons = {offset: letter[0] for (_, _, offset), letter in plain.dead.items()}
-    assert len(events) + len(reasons) == len(MESSAGES)
-    assert len(events) > (20 if kind != "csv" else 2)
-    assert [letter[1] for _, letter in sorted(plain.dead.items())] == [MESSAGES[n][0] for n in sorted(reasons)]
+    assert len(events) + len(reasons) == len(messages)
+    assert len(events) >= least
+    assert [letter[1] for _, letter in sorted(plain.dead.items())] == [messages[n][0] for n in sorted(reasons)]
     for push in (pushed, posted):
-        counts, dead = by_engine(mapping, push)
+        counts, dead = by_engine(mapping, push, messages, access)
         assert counts == events
         assert dead == reasons
 
@@ -179,3 +248,60 @@ def test_a_message_with_several_events_is_a_dead_letter_in_a_cluster(dictionary)
     ((reason, *_),) = plain.dead.values()
     assert reason == "the message has 2 events; in a cluster it must have exactly one"
     assert plain.events == {}
+
+
+def test_an_unavailable_registry_delays_messages_and_refuses_none(dictionary):
+    mapping, records = AVRO, [record(n, *message) for n, message in enumerate(avro(b"\0\0\0\0\1")[:20])]
+    with registry() as schemas:
+        assert schemas.register(READING) == 1
+        log = MemoryLog()
+        adaptors.create(log, NAMES)
+        log.writer().append([Record(NAMES.control, encode(declaration(mapping)), b"stream:a")])
+        log.writer().append(records)
+        now = [0.0]
+        client = SchemaRegistry(penstock.RegistryAccess(schemas.url), now=lambda: now[0])
+        adaptor = Adaptor(log, NAMES, dictionary.service, NAMES.adaptor_group, registry=client)
+        schemas.down = True
+        for _ in range(5):
+            with pytest.raises(TransientError, match="answers with status 503"):
+                adaptor.step()
+        assert len(schemas.requests) == 1  # the others came before the end of the pause
+        schemas.down, now[0] = False, 60.0
+        while adaptor.step():
+            pass
+        found = adaptors.read(log, NAMES, dictionary.terms)
+        assert len(found.events[Partition(NAMES.tuples(NAME), 0)]) == 20
+        assert found.dead == {}
+
+
+def test_a_push_that_needs_an_unavailable_registry_has_no_effect():
+    with registry() as schemas, penstock.Engine(schema_registry=schemas.url) as engine:
+        engine.declare_stream(IRI, timing="all", mapping=AVRO)
+        schemas.down = True
+        message = avro(b"\0\0\0\0\1")[0][0]
+        with pytest.raises(penstock.UnavailableError):
+            engine.push(IRI, message)
+        assert posted(engine, message, 1, None) == "the schema registry at 127.0.0.1 answers with status 503"
+        assert engine.dead_letters() == []
+        assert engine.stats()["streams"][IRI]["events"] == 0
+
+
+def test_a_replay_of_the_write_ahead_log_needs_no_registry(tmp_path):
+    good, *_ = avro(b"\0\0\0\0\1")
+    bad = b"\0\0\0\0\x63" + good[0][5:]
+    with registry() as schemas:
+        assert schemas.register(READING) == 1
+        with penstock.Engine(tmp_path, durability="commit", schema_registry=schemas.url) as engine:
+            engine.declare_stream(IRI, timing="all", mapping=AVRO)
+            report = engine.push_events(IRI, [(None, good[0]), (None, bad), (None, b'{"id": 1}')])
+            engine.push(IRI, adaptors.LINE, 1, "nt")
+            engine.advance(IRI, 1000)
+            engine.push_events(IRI, [(None, good[0])])
+            stream = engine.stats()["streams"][IRI]
+    assert (report.accepted, report.rejected) == (1, 2)
+    with penstock.Engine(tmp_path, durability="commit") as engine:
+        assert engine.stats()["streams"][IRI] == stream
+        assert [letter.data for letter in engine.dead_letters()] == [bad, b'{"id": 1}']
+        assert [event.data for event in engine.late(IRI)] == [adaptors.LINE, good[0]]
+        with pytest.raises(DataError, match="schema id 1, but no schema registry is set"):
+            engine.push(IRI, good[0])
