@@ -311,7 +311,8 @@ private:
     // ---- logical types
     void digits(std::uint64_t found, int width) {
         std::array<char, 20> made;
-        for (int i = width; i-- > 0; found /= 10) made[static_cast<std::size_t>(i)] = static_cast<char>('0' + found % 10);
+        for (int i = width; i-- > 0; found /= 10)
+            made[static_cast<std::size_t>(i)] = static_cast<char>('0' + found % 10);
         out_.append({made.data(), static_cast<std::size_t>(width)});
     }
 
@@ -375,13 +376,15 @@ private:
 
     /// `bytes`: the unscaled number in two's complement, from its highest byte.
     void decimal(std::string_view bytes, std::size_t scale, const Step* at) {
-        if (bytes.size() > kMaxDecimalBytes) fault(at, "a decimal of more than " + std::to_string(kMaxDecimalBytes) + " bytes");
+        if (bytes.size() > kMaxDecimalBytes)
+            fault(at, "a decimal of more than " + std::to_string(kMaxDecimalBytes) + " bytes");
         const bool negative = !bytes.empty() && static_cast<unsigned char>(bytes[0]) >= 0x80;
         std::vector<std::uint32_t> limbs((bytes.size() + 3) / 4, negative ? 0xFFFFFFFFU : 0);  // from the lowest
         for (std::size_t i = 0; i < bytes.size(); ++i) {
             const std::size_t place = bytes.size() - 1 - i, shift = 8 * (place % 4);
             std::uint32_t& limb = limbs[place / 4];
-            limb = (limb & ~(0xFFU << shift)) | static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[i])) << shift;
+            limb = (limb & ~(0xFFU << shift)) | static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[i]))
+                                                    << shift;
         }
         if (negative) {
             std::uint64_t carry = 1;
@@ -484,7 +487,8 @@ AvroSchema::AvroSchema(const Spec& spec) {
                 type.labels.push_back(quoted(name.as_string(), type.kind == Kind::Enum ? "" : ":"));
             }
         if (const Spec* types = each.find("types"))
-            for (const Spec& number : types->as_list()) type.types.push_back(static_cast<std::uint32_t>(number.as_int()));
+            for (const Spec& number : types->as_list())
+                type.types.push_back(static_cast<std::uint32_t>(number.as_int()));
     }
     if (types_.empty()) throw Error("avro: a schema has at least one type");
     for (const AvroType& type : types_) check(type, types_);
