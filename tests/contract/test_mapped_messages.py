@@ -274,7 +274,7 @@ def test_an_unavailable_registry_delays_messages_and_refuses_none(dictionary):
         assert found.dead == {}
 
 
-def test_a_push_that_needs_an_unavailable_registry_has_no_effect():
+def test_a_push_without_its_schema_has_no_effect():
     with registry() as schemas, penstock.Engine(schema_registry=schemas.url) as engine:
         engine.declare_stream(IRI, timing="all", mapping=AVRO)
         schemas.down = True
@@ -286,7 +286,7 @@ def test_a_push_that_needs_an_unavailable_registry_has_no_effect():
         assert engine.stats()["streams"][IRI]["events"] == 0
 
 
-def test_a_replay_of_the_write_ahead_log_needs_no_registry(tmp_path):
+def test_a_replay_of_the_write_ahead_log_requests_no_schema(tmp_path):
     good, *_ = avro(b"\0\0\0\0\1")
     bad = b"\0\0\0\0\x63" + good[0][5:]
     with registry() as schemas:
