@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock.engine.intake.events import BadEvent, Events, checked_time, original_bytes
 from penstock.errors import DataError
-from penstock.mapping.encodings.decoded_messages import LOGGED, DecodedMessage, decode_messages
+from penstock.mapping.encodings.decoded_messages import LOGGED, decoded_texts, logged, of_logged
 from penstock.mapping.message_records import SourceMessage
 from penstock.mapping.stream_mapping import mapped_format
 
@@ -42,7 +42,7 @@ class PushedEvents:
         chosen = mapped_format(mapping, None if format == LOGGED else format)
         self.syntax = "nt" if format is None else format
         self._parser, self._events, self._mapping = parser, events, mapping
-        self._decoded: dict[int, DecodedMessage] = {}
+        self._decoded: dict[int, bytes | str] = {}
         self._conversions: Conversions | None = None
         self._bad: list[BadEvent] = []
         self._places: list[int] | None = None
@@ -53,7 +53,7 @@ class PushedEvents:
         self._flat: list[tuple[object, EventData]] = []
         self._places = []
         if mapping.is_encoded:
-            self._decode(mapping, registry, logged=format == LOGGED)
+            self._decode(mapping, registry, is_logged=format == LOGGED)
         messages = self._messages()
         self._batch = mapping.batch(messages, parser.max_bytes)
         for place in range(len(events)) if self._batch is None else self._batch.declined:
@@ -67,18 +67,19 @@ class PushedEvents:
                 self._flat += made
                 self._places += [place] * len(made)
 
-    def _decode(self, mapping: StreamMapping, registry: SchemaRegistry | None, *, logged: bool) -> None:
+    def _decode(self, mapping: StreamMapping, registry: SchemaRegistry | None, *, is_logged: bool) -> None:
         """Decode the messages in a binary format, or take those of the write-ahead log."""
-        texts = {i: original_bytes(data) for i, (_, data) in enumerate(self._events) if isinstance(data, (str, bytes))}
-        if logged:
-            decoded = [DecodedMessage.of_logged(data) for data in texts.values()]
+        places = [i for i, (_, data) in enumerate(self._events) if isinstance(data, (str, bytes))]
+        messages = [original_bytes(self._events[place][1]) for place in places]
+        if is_logged:
+            pairs = [of_logged(data) for data in messages]
             events = list(self._events)
-            for place, made in zip(texts, decoded, strict=True):
-                events[place] = events[place][0], made.data
-            self._events = events
+            for place, (message, _) in zip(places, pairs, strict=True):
+                events[place] = events[place][0], message
+            self._events, texts = events, [text for _, text in pairs]
         else:
-            decoded = decode_messages(mapping, list(texts.values()), registry, self._parser.max_bytes)
-        self._decoded = dict(zip(texts, decoded, strict=True))
+            texts = decoded_texts(mapping, messages, registry, self._parser.max_bytes)
+        self._decoded = dict(zip(places, texts, strict=True))
         self.syntax = LOGGED
 
     def _messages(self) -> Sequence[tuple[object, EventData]]:
@@ -88,8 +89,8 @@ class PushedEvents:
         if not self._decoded:
             return self._events
         messages = list(self._events)
-        for place, made in self._decoded.items():
-            messages[place] = messages[place][0], made.text if isinstance(made.text, bytes) else b""
+        for place, text in self._decoded.items():
+            messages[place] = messages[place][0], text if isinstance(text, bytes) else b""
         return messages
 
     def _mapped(
@@ -98,7 +99,7 @@ class PushedEvents:
         if not isinstance(data, (str, bytes)):
             return [(time, data)]  # triples
         decoded = self._decoded.get(place)
-        text = self._parser.text(data) if decoded is None else decoded.text
+        text = self._parser.text(data) if decoded is None else decoded
         if isinstance(text, str):
             raise DataError(text)
         message = SourceMessage(text, None if time is None else checked_time(time))
@@ -109,7 +110,7 @@ class PushedEvents:
         if not self._decoded:
             return events
         return [
-            (time, data if place not in self._decoded else self._decoded[place].logged())
+            (time, logged(original_bytes(data), self._decoded[place]) if place in self._decoded else data)
             for place, (time, data) in enumerate(events)
         ]
 

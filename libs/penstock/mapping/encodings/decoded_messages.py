@@ -6,7 +6,7 @@ events and dead letters have it after a replay, too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import DataError
 
@@ -23,37 +23,31 @@ message and its size in eight bytes.
 _SIZE: Final = 8
 
 
-class DecodedMessage(NamedTuple):
-    """A message as it was pushed. `text`: as JSON; or as `str` the reason why it cannot be decoded."""
-
-    data: bytes
-    text: bytes | str
-
-    def logged(self) -> bytes:
-        """Return the message in the format LOGGED."""
-        is_json = isinstance(self.text, bytes)
-        text = self.text if isinstance(self.text, bytes) else self.text.encode("utf-8", "replace")
-        return b"".join((len(self.data).to_bytes(_SIZE, "big"), self.data, b"\1" if is_json else b"\0", text))
-
-    @classmethod
-    def of_logged(cls, logged: bytes) -> DecodedMessage:
-        """Return a message in the format LOGGED. DataError if it is not in this format."""
-        end = _SIZE + int.from_bytes(logged[:_SIZE], "big")
-        if len(logged) <= end or logged[end] > 1:
-            raise DataError(f"a message is not in the format {LOGGED}")
-        text = logged[end + 1 :]
-        return cls(logged[_SIZE:end], text if logged[end] == 1 else text.decode("utf-8", "replace"))
+def logged(data: bytes, text: bytes | str) -> bytes:
+    """Return a message in the format LOGGED. `text`: as JSON; or as `str` the reason why it cannot be decoded."""
+    mark, rest = (b"\1", text) if isinstance(text, bytes) else (b"\0", text.encode("utf-8", "replace"))
+    return b"".join((len(data).to_bytes(_SIZE, "big"), data, mark, rest))
 
 
-def decode_messages(
+def of_logged(data: bytes) -> tuple[bytes, bytes | str]:
+    """Return the message and the text that `logged` has joined. DataError if `data` are not in this format."""
+    end = _SIZE + int.from_bytes(data[:_SIZE], "big")
+    if len(data) <= end or data[end] > 1:
+        raise DataError(f"a message is not in the format {LOGGED}")
+    text = data[end + 1 :]
+    return data[_SIZE:end], text if data[end] == 1 else text.decode("utf-8", "replace")
+
+
+def decoded_texts(
     mapping: StreamMapping, messages: Sequence[bytes], registry: SchemaRegistry | None, max_bytes: int
-) -> list[DecodedMessage]:
-    """Decode messages. Those of more than `max_bytes` are refused. UnavailableError if the registry is unavailable."""
-    small = [data if len(data) <= max_bytes else b"" for data in messages]
-    texts = mapping.json_texts(small, registry)
-    return [
-        DecodedMessage(data, text)
-        if len(data) <= max_bytes
-        else DecodedMessage(data, f"an event of {len(data)} bytes (max_event_bytes is {max_bytes})")
-        for data, text in zip(messages, texts, strict=True)
-    ]
+) -> list[bytes | str]:
+    """Return for each message its JSON text, or as `str` the reason why it cannot be decoded. Messages of more than
+    `max_bytes` are refused. UnavailableError if the registry is unavailable.
+    """
+    large = {place: len(data) for place, data in enumerate(messages) if len(data) > max_bytes}
+    if large:
+        messages = [b"" if place in large else data for place, data in enumerate(messages)]
+    texts = mapping.json_texts(messages, registry)
+    for place, size in large.items():
+        texts[place] = f"an event of {size} bytes (max_event_bytes is {max_bytes})"
+    return texts
