@@ -55,7 +55,7 @@ def test_the_old_text_answers_until_the_replacement_and_the_new_one_from_the_nex
         assert not query.gaps
 
 
-def test_windows_are_complete_as_far_as_the_earlier_text_has_kept_them():
+def test_windows_are_complete_as_far_as_the_earlier_text_has_retained_them():
     with make() as engine:
         query = engine.register(text("RANGE 400ms STEP 100ms"), replace=True)
         assert query.registration_point == 800  # the earlier text has kept (800, 1000] for its next instant
@@ -64,7 +64,7 @@ def test_windows_are_complete_as_far_as_the_earlier_text_has_kept_them():
         assert found(query) == [(1100, 6), (1200, 8), (1300, 8)]
 
 
-def test_the_registration_point_stays_if_no_window_needs_released_tuples():
+def test_the_registration_point_stays_if_no_window_reads_released_tuples():
     with make() as engine:
         query = engine.register(text("RANGE 100ms STEP 100ms"), replace=True)
         assert query.registration_point == 0

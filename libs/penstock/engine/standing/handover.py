@@ -58,9 +58,9 @@ def hand_over(earlier: Group, point: int, last: int, later: Group) -> Handover:
     after = max([until, *(closed for closed in fresh if closed is not None)])
     moved = point if later.grid is not None else max(point, after)
     for stream, start in _starts(later, after):
-        kept = _kept(earlier, stream, until, point)
-        if start is None or start < kept:
-            moved = max(moved, kept)
+        available = _available_from(earlier, stream, until, point)
+        if start is None or start < available:
+            moved = max(moved, available)
     return Handover(moved, until, max(after, moved))
 
 
@@ -126,14 +126,14 @@ def _starts(group: Group, after: int) -> list[tuple[LiveStream, int | None]]:
     return starts
 
 
-def _kept(earlier: Group, stream: LiveStream, until: int, point: int) -> int:
+def _available_from(earlier: Group, stream: LiveStream, until: int, point: int) -> int:
     """Return the time after which all tuples of a stream are kept by its retention, or by the windows of a query with
     registration point `point` that has evaluated its instants up to `until`.
     """
     if stream.closed_ms is None:
         return NEVER
-    kept = min(stream.closed_ms, retained_from(stream))
+    released = min(stream.closed_ms, retained_from(stream))
     if earlier.grid is None:
-        return kept
+        return released
     starts = [start for read, start in _starts(earlier, until) if read is stream]
-    return min([kept, *(point if start is None else max(start, point) for start in starts)])
+    return min([released, *(point if start is None else max(start, point) for start in starts)])
