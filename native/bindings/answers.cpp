@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "answers/evaluation_lines.hpp"
 #include "answers/result_writer.hpp"
 #include "answers/term_arrays.hpp"
 #include "answers/text_terms.hpp"
@@ -121,6 +122,46 @@ nb::bytes line(std::string_view head, std::vector<std::string> variables, std::v
     return bytes_of(text);
 }
 
+AnswerForm form_named(std::string_view name) {
+    if (name == "SELECT") return AnswerForm::Solutions;
+    if (name == "ASK") return AnswerForm::Truth;
+    return AnswerForm::Triples;
+}
+
+/// Returns the keys and values of the records, and their numbers of evaluations. `bytes`: the maximum size of a record with several
+/// evaluations; 0: each evaluation has a record of its own.
+nb::tuple evaluation_records(const QueryNames& names, const IdsIn& members, std::int64_t time, std::string_view shared,
+                            std::string_view form, std::vector<std::string> variables, std::vector<IdsIn> columns,
+                            const IdsIn& present, const TimesIn& starts, const TermTexts& terms, std::size_t bytes) {
+    if (starts.size() != present.size() + 1) throw nb::value_error("each member has a range of rows");
+    for (const TermId member : view(members))
+        if (member == 0 || member > names.size()) throw nb::value_error("no query has this number");
+    const auto rows = static_cast<std::size_t>(view(starts).back());
+    const AnswerIn answer(std::move(variables), std::move(columns), {}, rows);
+    require_terms(answer.rows(), terms);
+    const MemberRows given{form_named(form), answer.rows(), view(present), view(starts)};
+    TextBuffer text;
+    std::vector<EvaluationRecord> records;
+    {
+        const Unlocked released;
+        records = bytes == 0 ? append_single_records(text, names, view(members), shared, given, terms)
+                             : append_batch_records(text, names, view(members), shared, given, terms, bytes);
+    }
+    const std::string instant = "@" + std::to_string(time);
+    nb::list keys, values, counts;
+    std::string key;
+    std::size_t at = 0;
+    for (const EvaluationRecord& record : records) {
+        key = names.name(record.first);
+        key += instant;
+        keys.append(nb::bytes(key.data(), key.size()));
+        values.append(nb::bytes(text.text().data() + at, record.end - at));
+        counts.append(record.evaluations);
+        at = record.end;
+    }
+    return nb::make_tuple(keys, values, counts);
+}
+
 nb::tuple arrays_of(const TermTexts& terms, const IdsIn& ids) {
     TermArrays made;
     {
@@ -148,6 +189,9 @@ void bind_answers(nb::module_& m) {
           "terms"_a);
     m.def("triples_line", &line<append_triples_line>, "head"_a, "variables"_a, "columns"_a, "repeats"_a, "rows"_a,
           "terms"_a);
+    nb::class_<QueryNames>(m, "QueryNames").def(nb::init<std::vector<std::string>>(), "names"_a);
+    m.def("evaluation_records", &evaluation_records, "names"_a, "members"_a, "time"_a, "shared"_a, "form"_a, "variables"_a,
+          "columns"_a, "present"_a, "starts"_a, "terms"_a, "bytes"_a);
     m.def("term_arrays", &arrays_of, "terms"_a, "ids"_a);
     nb::class_<TextTerms, TermTexts>(m, "TextTerms")
         .def(nb::init<>())

@@ -26,13 +26,14 @@ from penstock.services.coordinator.topic_requests import REFUSALS, Requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Unpack
 
     from penstock.log import Log
     from penstock.log.clock import Clock
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.replication.load_files import Manifest
     from penstock.replication.status_topic import Standing
-    from penstock.services.coordinator.registrar import Registrar, StreamRequest
+    from penstock.services.coordinator.registrar import Registrar, ResultOptions, StreamRequest
     from penstock.term_ids.cluster_terms import TermService
     from penstock.wire import QueryRegistration, StreamDeclaration
 
@@ -187,18 +188,17 @@ class Coordinator:
         base: str | None = None,
         topic: str | None = None,
         max_catch_up: int | None = None,
-        *,
-        changes: bool = False,
+        **options: Unpack[ResultOptions],
     ) -> QueryRegistration:
         """Register a standing query. An identical registration has no effect. QueryError, with line and column, if the
         text is invalid.
 
         NotYetError if adaptors still discard predicates that the query reads: the coordinator has extended the
         predicate filter; retry. `max_catch_up`: maximum number of instants that one advance of a stream may make due;
-        if there are more, the query skips them. None: the coordinator's default. `changes`: each evaluation
-        contains the added and removed rows in place of the answer.
+        if there are more, the query skips them. None: the coordinator's default. `options`: see
+        `ResultOptions`.
         """
-        return self._do(lambda active: active.queries.register(name, text, base, topic, max_catch_up, changes=changes))
+        return self._do(lambda active: active.queries.register(name, text, base, topic, max_catch_up, **options))
 
     def stop(self, name: str) -> bool:
         """Stop a query. Returns False if there is no query of that name."""

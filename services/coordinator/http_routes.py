@@ -2,8 +2,8 @@
 if it knows no active instance.
 
 - PUT, GET, DELETE /streams/NAME: JSON with `iri` and settings. POST /streams: several, by name
-- PUT, GET, DELETE /queries/NAME: the query's text; ?base=, ?topic=, ?max_catch_up=, ?changes=; ?wait= maximum seconds
-  to wait for an engine to enrol the query
+- PUT, GET, DELETE /queries/NAME: the query's text; ?base=, ?topic=, ?max_catch_up=, ?changes=, ?result_format=; ?wait=
+  maximum seconds to wait for an engine to enrol the query
 - GET /streams, /queries
 - GET /engines: addresses for one-shot queries; also on standby
 - POST /update: an update; ?base=, ?using-graph-uri=, ?using-named-graph-uri=. POST /data: an RDF document;
@@ -38,9 +38,9 @@ from penstock.replication.load_files import Manifest
 from penstock.services.coordinator.insertion import Insertion
 from penstock.services.coordinator.topic_requests import (
     catch_up_of,
-    changes_of,
     declaration_of_json,
     declarations_of_json,
+    options_of,
 )
 from penstock.updates.effect_requests import EffectRequests
 
@@ -168,10 +168,10 @@ class _Handler:
         name, asked = request.path_params["name"], request.query_params
         if request.method == "PUT":
             text, wait_s = (await body_of(request)).decode(), _seconds(asked.get("wait"))
-            changes = changes_of(asked.get("changes"))
+            options = options_of(asked)
             base, topic, most = asked.get("base"), asked.get("topic"), catch_up_of(asked.get("max_catch_up"))
             record = await self._registered(
-                lambda c: c.register(name, text, base, topic, most, changes=changes), max(wait_s, ADAPTORS_WAIT_S)
+                lambda c: c.register(name, text, base, topic, most, **options), max(wait_s, ADAPTORS_WAIT_S)
             )
             return JSONResponse(_query_document(record, await self._standing(name, wait_s)))
         if request.method == "DELETE":

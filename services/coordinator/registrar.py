@@ -10,7 +10,7 @@ import json
 import random
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
@@ -87,6 +87,15 @@ def empty_runtime(limits: Limits, clock: Callable[[], int], rng: Random) -> Runt
     """Return the `Runtime` of an embedded engine without streams and data."""
     store = native.Store("", 1)
     return Runtime(EngineCore(LocalGraph(store), native.Dictionary(), limits, clock, rng, text_functions.call))
+
+
+class ResultOptions(TypedDict, total=False):
+    """How the evaluations of a query are reported. `changes`: with added and removed rows in place of the answer.
+    `result_format`: the format of their records (docs/kafka.md), `json` by default.
+    """
+
+    changes: bool
+    result_format: str
 
 
 class Registrar:
@@ -177,21 +186,21 @@ class Registrar:
         not_before_ms: int | None = None,
         max_catch_up: int | None = None,
         *,
-        changes: bool = False,
         parsed: Parsed | None = None,
+        **options: Unpack[ResultOptions],
     ) -> Change:
         """Register a query. The change is empty if the query is already registered identically. QueryError if it is
         invalid.
 
         `parsed`: the result of `parse` for this text, if available. `not_before_ms`: a time that the registration point
-        must not precede. `changes`: each evaluation contains the added and removed rows in place of the answer.
+        must not precede.
         """
-        if self.stands(name, text, base, topic, max_catch_up, changes=changes):
+        if self.stands(name, text, base, topic, max_catch_up, **options):
             return Change()
         parsed = parsed or self.parse(text, base)
         with planning(self._runtime.core.limits, text, budget=parsed.budget):
             statement = parsed.statement
-            return self._register(name, statement, base, topic, not_before_ms, max_catch_up, changes=changes)
+            return self._register(name, statement, base, topic, not_before_ms, max_catch_up, options)
 
     def _register(
         self,
@@ -201,11 +210,11 @@ class Registrar:
         topic: str | None,
         not_before_ms: int | None,
         max_catch_up: int | None,
-        *,
-        changes: bool,
+        options: ResultOptions,
     ) -> Change:
         self._check_derived(statement)
         max_catch_up = self._max_catch_up if max_catch_up is None else max_catch_up
+        changes = options.get("changes", False)
         member = self._runtime.registry.register(statement, name, base, max_catch_up, changes=changes)
         change = self._publish(member)
         number = self._number()
@@ -227,6 +236,7 @@ class Registrar:
             starting_at_ms=grid.t0 if grid is not None and grid.bounded else None,
             max_catch_up=max_catch_up,
             changes=changes,
+            result_format=options.get("result_format", "json"),
         )
         self.queries[name], self.reads[name] = record, predicates_read(statement)
         change.add(Change([record], {f"query:{name}": record}))
@@ -259,17 +269,16 @@ class Registrar:
         not_before_ms: int | None = None,
         max_catch_up: int | None = None,
         *,
-        changes: bool = False,
         parsed: Parsed | None = None,
+        **options: Unpack[ResultOptions],
     ) -> Change:
         """Replace the query of that name, or register it if there is none. If the new query is invalid, the old one
         remains registered. QueryError also if the old query publishes a stream.
         """
         known, before = self.queries.get(name), self.commands
-        register = partial(
-            self.register, name, text, base, topic, not_before_ms, max_catch_up, changes=changes, parsed=parsed
-        )
-        if known is None or self.stands(name, text, base, topic, max_catch_up, changes=changes):
+        given = name, text, base, topic, not_before_ms, max_catch_up
+        register = partial(self.register, *given, parsed=parsed, **options)
+        if known is None or self.stands(name, text, base, topic, max_catch_up, **options):
             return register()
         if known.publishes is not None:
             message = f"query {name} publishes a stream and cannot be replaced: stop it first"
@@ -308,14 +317,14 @@ class Registrar:
         base: str | None,
         topic: str | None,
         max_catch_up: int | None = None,
-        *,
-        changes: bool = False,
+        **options: Unpack[ResultOptions],
     ) -> bool:
         """Return whether a query of that name is registered with the same text, base, topic, `max_catch_up` and
-        `changes`. `max_catch_up` None: its value does not matter.
+        options. `max_catch_up` None: its value does not matter.
         """
         known = self.queries.get(name)
-        if known is None or (known.text, known.base, known.topic, known.changes) != (text, base, topic, changes):
+        given = text, base, topic, options.get("changes", False), options.get("result_format", "json")
+        if known is None or (known.text, known.base, known.topic, known.changes, known.result_format) != given:
             return False
         return max_catch_up in (None, known.max_catch_up)
 

@@ -4,7 +4,7 @@ HTTP.
 | topic | key | value | headers |
 | --- | --- | --- | --- |
 | streams | the stream's name | JSON: `iri` and settings; none: drop the stream | |
-| queries | the query's name | the query's text; none: stop the query | `base`, `topic`, `max_catch_up`, `changes` |
+| queries | the query's name | the query's text; none: stop the query | `base`, `topic` and options |
 
 A record with another text replaces the registered query of the same name. Clients therefore need no record that stops
 the old query first; compaction could remove such a record.
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.engine.answers.evaluation_records import record_format
 from penstock.engine.intake.declaration import check_settings
 from penstock.errors import DataError, LimitError, NotYetError, QueryError, UnknownStreamError
 from penstock.json_text import parse_json
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.replication.status_topic import StatusView
     from penstock.services.coordinator.active_state import Active
-    from penstock.services.coordinator.registrar import StreamRequest
+    from penstock.services.coordinator.registrar import ResultOptions, StreamRequest
 
 REFUSALS = (DataError, QueryError, LimitError, UnknownStreamError)
 """Errors in the request itself. The coordinator does not retry such a request."""
@@ -187,18 +188,19 @@ def _register(active: Active, name: str, message: Message) -> None:
         return
     headers = {key.lower(): _text(f"header {key!r}", value) for key, value in message.headers}
     text = _text("the query", message.value)
-    most, changes = catch_up_of(headers.get("max_catch_up")), changes_of(headers.get("changes"))
+    most, options = catch_up_of(headers.get("max_catch_up")), options_of(headers)
     base, topic = headers.get("base"), headers.get("topic")
-    active.queries.register(name, text, base, topic, most, changes=changes, replace=True)
+    active.queries.register(name, text, base, topic, most, replace=True, **options)
 
 
-def changes_of(text: str | None) -> bool:
-    """Return the option `changes` of a registration from its text; None is false. DataError if it is another text than
-    `true` or `false`.
+def options_of(given: Mapping[str, str]) -> ResultOptions:
+    """Return the options of a registration from their texts. DataError if `changes` is neither `true` nor `false`, or
+    `result_format` is unknown.
     """
-    if text not in (None, "true", "false"):
-        raise DataError(f"changes must be true or false, not {text[:40]!r}")
-    return text == "true"
+    changes = given.get("changes", "false")
+    if changes not in ("true", "false"):
+        raise DataError(f"changes must be true or false, not {changes[:40]!r}")
+    return {"changes": changes == "true", "result_format": record_format(given.get("result_format"))}
 
 
 def catch_up_of(text: str | None) -> int | None:

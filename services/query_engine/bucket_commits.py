@@ -68,11 +68,11 @@ class BucketCommits:
             except FencedError:
                 self._buckets.lose(number)
                 continue
-            self._metrics.committed(bucket.pending)
+            self._metrics.committed(bucket.pending_evaluations)
             self._sinks.committed(bucket.pending)
             bucket.progress_writer.committed()
             bucket.last_commit = progress
-            bucket.pending, bucket.fired, bucket.dirty = [], set(), False
+            bucket.committed_pending()
             self._retained.record(number, bucket.committed, progress.step)
 
     def commit_or_wait(self) -> None:

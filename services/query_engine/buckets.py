@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from penstock.replication.placement_view import PlacementView
     from penstock.replication.progress_log import ProgressWriter
     from penstock.replication.replica import Registration
-    from penstock.services.query_engine.result_sinks import ResultSinks
+    from penstock.services.query_engine.result_sinks import Evaluated, ResultSinks
     from penstock.services.query_engine.retained_state import RetainedState
     from penstock.term_ids.cluster_terms import TermService
     from penstock.wire import QueryRegistration
@@ -78,6 +78,7 @@ class Bucket:
         self.ending: list[DerivedStreamSink] = []  # of queries that were stopped
         self.members: dict[str, tuple[Member, Registration]] = {}
         self.pending: list[Record] = []
+        self.pending_evaluations = self.pending_bytes = 0
         self.fired: set[int] = set()
         self.enrolled = False
         self.finished: set[int] = set()  # numbers of stopped queries that were evaluated to their end
@@ -210,6 +211,17 @@ class Bucket:
             self.fired.discard(number)
 
     # ---- results
+    def add(self, evaluated: Evaluated) -> None:
+        """Add evaluations to the next commit."""
+        self.pending += evaluated.records
+        self.pending_evaluations += evaluated.evaluations
+        self.pending_bytes += sum(len(record.value or b"") for record in evaluated.records)
+
+    def committed_pending(self) -> None:
+        """Record that everything pending is committed."""
+        self.pending, self.fired, self.dirty = [], set(), False
+        self.pending_evaluations = self.pending_bytes = 0
+
     def report_status(self, names: TopicNames, registration: Registration) -> None:
         """Add to the next commit a record of a query's status: registration point, gaps and error."""
         self.pending.append(self._standing(names, registration))
@@ -304,9 +316,11 @@ class BucketSet:
         bucket = self.by_number.get(self.number_of(query))
         return bucket if bucket is not None and str(query.number) in bucket.members else None
 
-    def pending(self) -> int:
-        """Return the number of records in all buckets that wait for a commit."""
-        return sum(len(bucket.pending) for bucket in self)
+    def pending(self) -> tuple[int, int]:
+        """Return the number of records in all buckets that wait for a commit, and the size of their evaluations in
+        bytes.
+        """
+        return sum(len(bucket.pending) for bucket in self), sum(bucket.pending_bytes for bucket in self)
 
     def release(self, number: int) -> None:
         """End the evaluation of a bucket and close its writer. The next engine evaluates uncommitted instants again."""

@@ -6,12 +6,11 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from penstock.event_time.gaps import Gap
-    from penstock.log import Message, Record
+    from penstock.log import Message
     from penstock.log.clock import Clock
-    from penstock.log.topics import TopicNames
 
 _MAX_LATENCIES = 10_000
 """Maximum number of latencies that are retained between two scrapes."""
@@ -22,9 +21,8 @@ class CommitMetrics:
     `take`.
     """
 
-    def __init__(self, names: TopicNames, clock: Clock) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._others = {names.status, names.shards}
         self.evaluations = self.transactions = 0
         self.gaps = self.skipped = 0
         self._leaps: dict[tuple[int, int], list[str]] = {}  # queries by skipped interval
@@ -38,11 +36,8 @@ class CommitMetrics:
         if messages and self._oldest_ms is None:
             self._oldest_ms = messages[0].timestamp_ms
 
-    def committed(self, pending: Iterable[Record]) -> None:
-        """Record a committed transaction. `pending`: its results, with records of derived streams and of the status
-        topic, which are not counted as evaluations.
-        """
-        count = sum(record.topic not in self._others for record in pending)
+    def committed(self, count: int) -> None:
+        """Record a committed transaction with `count` evaluations."""
         self.transactions += 1
         self.evaluations += count
         if count and self._oldest_ms is not None:

@@ -91,7 +91,7 @@ class Enrolment:
             draining.dismiss(member.name, runtime)
             raise
         bucket.finished.add(registration.record.number)
-        bucket.pending += self._collector.drain(draining, registration, member)
+        self._collector.drain(bucket, draining, registration, member)
         bucket.dirty = True
         draining.end(member.name, runtime)
         bucket.ending += draining.ending

@@ -72,7 +72,7 @@ class QueryEngine:
         self.topics, self._progress, self._interrupted = topics, progress, interrupted
         self.last_error: str | None = None
         self.leaving = False
-        self.commit_metrics = metrics = CommitMetrics(topics.names, clock)
+        self.commit_metrics = metrics = CommitMetrics(clock)
         self.sinks = sinks = ResultSinks(log, topics, clock)
         collector = ResultCollector(sinks, self._record_evaluation)
         replica, positions, self.graph = replicas.make(collector)

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     from penstock.engine.answers.result_blocks import Block
     from penstock.engine.standing.groups import Cohort, Group, Member
-    from penstock.log import Record
     from penstock.replication.replica import Registration
     from penstock.services.query_engine.buckets import Bucket, BucketSet
     from penstock.services.query_engine.result_sinks import ResultSinks
@@ -24,14 +23,14 @@ class ResultCollector:
 
     def __init__(self, sinks: ResultSinks, progress: Callable[[], None]) -> None:
         self._sinks, self._progress = sinks, progress
-        self._fired: dict[Group, int] = {}
+        self._blocks: dict[Group, list[Block]] = {}
         self._published: dict[Group, list[tuple[int | None, Block | None, int]]] = {}
 
     # ---- `EvaluationSink`
-    def evaluated(self, group: Group, time: int) -> None:
-        """Record that a group was evaluated at an instant."""
+    def evaluated(self, group: Group, block: Block) -> None:
+        """Record the answers of a cohort of a group at an instant."""
         self._progress()
-        self._fired[group] = max(time, self._fired.get(group, time))
+        self._blocks.setdefault(group, []).append(block)
 
     def published(self, cohort: Cohort, block: Block | None, following: int) -> None:
         """Record the answer that a cohort publishes at an instant: `block`, None if it publishes nothing. `following`:
@@ -45,39 +44,34 @@ class ResultCollector:
         """Add the records of all evaluations to the pending records of their buckets, and pass the published answers to
         the buckets' sinks.
         """
-        fired, self._fired = self._fired, {}
+        evaluated, self._blocks = self._blocks, {}
         published, self._published = self._published, {}
+        if not evaluated and not published:
+            return
         for bucket in buckets:
             for number, group in bucket.groups.items():
                 for given in published.get(group, ()):
                     bucket.derived_sinks[number].take(*given)
-                if group in fired:
-                    bucket.last_ms[number] = max(fired[group], bucket.last_ms.get(number, fired[group]))
+                if group in evaluated:
+                    blocks = evaluated[group]
+                    last_ms = max(block.reading.time for block in blocks)
+                    bucket.last_ms[number] = max(last_ms, bucket.last_ms.get(number, last_ms))
                     bucket.fired.add(number)
-                    bucket.pending += [
-                        record
-                        for cohort in group.cohorts
-                        for member in cohort
-                        for record in self._records(bucket, bucket.members[member.name][1], member)
-                    ]
+                    for block in blocks:
+                        bucket.add(self._sinks.records(block, bucket.members, bucket.complete))
 
-    def drain(self, draining: Bucket, registration: Registration, member: Member) -> list[Record]:
-        """Return the records of a stopped query's last evaluations. Passes the query's published answers to the sink of
-        the draining bucket.
+    def drain(self, bucket: Bucket, draining: Bucket, registration: Registration, member: Member) -> None:
+        """Add the records of a stopped query's last evaluations to the pending records of a bucket. Passes the query's
+        published answers to the sink of the draining bucket.
         """
         for given in self._published.pop(member.group, ()):
             draining.derived_sinks[registration.record.group].take(*given)
-        records = self._records(draining, registration, member)
-        self._fired.clear()
-        return records
+        until = registration.until
+        for block in self._blocks.pop(member.group, ()):
+            if until is None or block.reading.time <= until:
+                bucket.add(self._sinks.records(block, draining.members, draining.complete))
 
     def discard(self, group: Group) -> None:
         """Discard the recorded evaluations of a group, which will be repeated."""
         self._published.pop(group, None)
-        self._fired.pop(group, None)
-
-    def _records(self, bucket: Bucket, registration: Registration, member: Member) -> list[Record]:
-        record, until = registration.record, registration.until
-        evaluations = member.result_queue.take()
-        in_time = (e for e in evaluations if until is None or e.time <= until)
-        return [self._sinks.record(record, e, bucket.complete) for e in in_time]
+        self._blocks.pop(group, None)

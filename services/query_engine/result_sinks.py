@@ -10,32 +10,49 @@ the attempt would end the writer of the bucket.
 
 from __future__ import annotations
 
-import json
+from collections import deque
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
 from zlib import crc32
 
+import numpy as np
+
+from penstock.engine.answers.evaluation_records import FORMAT_HEADER, RESULT_BATCH_BYTES, RecordNames, encode
+from penstock.engine.answers.evaluation_records import record_format as record_format_of
 from penstock.engine.answers.json_lines import json_line
+from penstock.engine.answers.record_lines import error_line, halves, lines_of
+from penstock.engine.answers.result_blocks import Evaluation
+from penstock.errors import LimitError
 from penstock.log import Record, RecordTooLargeError, TransientError, UnknownTopicError
 from penstock.log.sizes import wire_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from penstock.engine.answers.result_blocks import Evaluation
+    from penstock.core._native import Ids
+    from penstock.engine.answers.evaluation_records import RecordFormat
+    from penstock.engine.answers.membership import Membership
+    from penstock.engine.answers.result_blocks import Block
+    from penstock.engine.standing.groups import Member
     from penstock.log import Log, RecordRefusedError
     from penstock.log.clock import Clock
+    from penstock.log.port import Headers
     from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.replication.replica import Registration
     from penstock.services.query_engine.derived_stream_sink import DerivedStreamSink
     from penstock.wire import QueryRegistration
+
+    Queries: TypeAlias = Mapping[str, tuple[Member, Registration]]
 
 MAX_LINE_BYTES = 60 << 20
 """Maximum size of an answer as JSON, in bytes, for all topics."""
 RETRY_MS = 60_000
 """Time in ms after which the engine retries a topic that has rejected records."""
 _BROKEN = "an earlier record of this query was rejected: the next evaluation has the complete answer"
-_HEAD = ("query", "time", "windows", "snapshot", "attempt")  # fields of a result line, except the answer
+_TIME_BYTES = 21  # upper bound for the part of a key that follows the name
 
 
 @dataclass(slots=True)
@@ -51,6 +68,13 @@ class _Refusal:
     met: bool = False
 
 
+class Evaluated(NamedTuple):
+    """Records of evaluations, and the number of evaluations in them."""
+
+    records: list[Record]
+    evaluations: int
+
+
 class ResultSinks:
     """The results topics of an engine's queries. `refused`: number of answers that were replaced by errors. `changes`:
     number of times that a result of `error_of` has changed.
@@ -59,45 +83,94 @@ class ResultSinks:
     def __init__(self, log: Log, topics: ClusterTopics, clock: Clock) -> None:
         self._log, self._topics, self._clock = log, topics, clock
         self._refusals: dict[str, _Refusal] = {}
+        self._routes: WeakKeyDictionary[Membership, _Routes] = WeakKeyDictionary()
         self.refused = self.changes = 0
 
-    def record(self, query: QueryRegistration, evaluation: Evaluation, complete: set[int]) -> Record:
-        """Return the record of an evaluation: its answer, or an error if the topic is known to reject the answer.
+    def records(self, block: Block, queries: Queries, complete: set[int]) -> Evaluated:
+        """Return the records of the evaluations in a block: their answers, or errors if the topics are known to reject
+        the answers. `queries`: the bucket's queries, by name of their members.
 
         `complete`: the numbers of the queries with `changes` whose results topic has every change since their last
         complete answer. The record of another query with `changes` has the complete answer in place of added and
         removed rows. The method adds the query, or removes it if an error replaces its answer.
         """
-        if evaluation.error is not None or not evaluation.has_changes:
-            return self._record(query, evaluation)[0]
-        record, answers = self._record(query, evaluation, complete=query.number not in complete)
-        (complete.add if answers else complete.discard)(query.number)
-        return record
+        routes = self._routes.get(block.members)
+        if routes is None:
+            routes = self._routes[block.members] = _Routes(block.members, queries, self._place)
+        records: list[Record] = []
+        evaluations = 0
+        for place, numbers in routes.places:
+            members = block.reported(numbers)
+            evaluations += len(members)
+            target = _Target(block, routes, place, complete)
+            if block.errors:
+                failed = np.isin(members, np.fromiter(block.errors, np.uint64))
+                records += [self._failed(target, n) for n in members[failed].tolist()]
+                members = members[~failed]
+            if len(members):
+                records += self._answers(target, members)
+        return Evaluated(records, evaluations)
 
-    def _record(
-        self, query: QueryRegistration, evaluation: Evaluation, *, complete: bool = False
-    ) -> tuple[Record, bool]:
-        """Return the record of an evaluation, and whether it has the answer, not an error that replaces it.
-        `complete`: see `json_line`.
-        """
-        name = query.name
-        topic, partition = (query.topic, 0) if query.topic else (self._topics.names.results, self._partition(name))
-        key = _key(name, evaluation.time)
-        refusal = self._in_force(topic)
-        if refusal is not None and refusal.limit is None:
-            record = Record(topic, b"", key, partition)
-            return self._error(record, refusal, name, partial(json_line, evaluation, name)), False
+    def _answers(self, target: _Target, members: Ids) -> Sequence[Record]:
+        """Return the records of the answers of members."""
+        refusal = self._in_force(target.place.topic)
         limit = None if refusal is None else refusal.limit
-        for whole in (complete,) if complete or not evaluation.has_changes else (False, True):
-            # the changes may be longer than the complete answer
-            line, answers = result_line(evaluation, name, complete=whole)
-            record = Record(topic, line, key, partition)
-            fits = limit is None or wire_bytes(record) <= limit
-            if answers and fits:
-                return record, True
-        if refusal is None or fits:
-            return record, answers
-        return self._error(record, refusal, name, partial(json_line, evaluation, name)), False
+        if refusal is not None and limit is None:
+            return [self._rejected(target, n, refusal, b"") for n in members.tolist()]
+        begins = target.begins(members)
+        most = RESULT_BATCH_BYTES if limit is None else max(min(RESULT_BATCH_BYTES, limit - target.envelope), 1)
+        try:
+            records, counts, size = target.encoded(members, most, begins)
+        except LimitError as error:  # an answer is too large for its format
+            target.complete.difference_update(target.routes.queries[n].number for n in begins)
+            if len(members) > 1:
+                return [record for i in range(len(members)) for record in self._answers(target, members[i : i + 1])]
+            target.complete.discard(target.routes.queries[int(members[0])].number)
+            return [self._failed(target, int(members[0]), str(error))]
+        if limit is not None or size > MAX_LINE_BYTES:
+            at = 0
+            for i, count in enumerate(counts):
+                if count == 1 and _exceeds(records[i], limit):
+                    records[i] = self._too_long(target, int(members[at]), records[i], refusal, begins)
+                at += count
+        return records
+
+    def _too_long(
+        self, target: _Target, member: int, record: Record, refusal: _Refusal | None, begins: Collection[int]
+    ) -> Record:
+        """Return the record that replaces an answer that is too long: for changes, the complete answer if that is
+        short enough, and otherwise an error.
+        """
+        if target.block.changes is not None and member not in begins:
+            (whole,), _, _ = target.encoded(np.array([member], np.uint64), 1, (member,))
+            if not _exceeds(whole, None if refusal is None else refusal.limit):
+                return whole
+        size = len(record.value or b"")
+        if refusal is not None and size <= MAX_LINE_BYTES:
+            return self._rejected(target, member, refusal, record.value or b"")
+        target.complete.discard(target.routes.queries[member].number)
+        return self._failed(target, member, f"the answer has {size} bytes (MAX_LINE_BYTES is {MAX_LINE_BYTES})")
+
+    def _rejected(self, target: _Target, member: int, refusal: _Refusal, value: bytes) -> Record:
+        """Return the error that replaces the answer of a member, whose record would have the value `value`."""
+        query = target.routes.queries[member]
+        target.complete.discard(query.number)
+        return self._error(target.record(member, value), refusal, query.name, partial(target.line, member))
+
+    def _failed(self, target: _Target, member: int, error: str | None = None) -> Record:
+        """Return the record of an evaluation that has failed. `error`: why; None: the evaluation has the reason."""
+        record = target.record(member, target.line(member, error))
+        refusal = self._in_force(record.topic)
+        if refusal is None or not self._refuses(record):
+            return record
+        return self._error(record, refusal, target.routes.queries[member].name, partial(target.line, member))
+
+    def _place(self, query: QueryRegistration) -> _Place:
+        """Return the place of a query's records."""
+        record_format = record_format_of(query.result_format)
+        if query.topic:
+            return _Place(query.topic, 0, record_format)
+        return _Place(self._topics.names.results, self._partition(query.name), record_format)
 
     def _partition(self, name: str) -> int:
         return crc32(name.encode()) % self._topics.result_partitions
@@ -130,7 +203,7 @@ class ResultSinks:
         reason = refusal.reason
         if refusal.limit is not None:
             reason = f"the answer is a record of {wire_bytes(record)} bytes; {reason}"
-            found = record._replace(value=line(reason))
+            found = record._replace(value=line(reason), headers=())
             if wire_bytes(found) <= refusal.limit:
                 return found
         return Record(self._topics.names.results, line(reason), record.key, self._partition(name))
@@ -165,31 +238,39 @@ class ResultSinks:
         the query is removed from `complete`, and errors replace its later records, too: they do not have the complete
         answer.
         """
-        found, broken = [], set[str]()
-        for record in pending:
+        found, broken, left = [], set[str](), deque(pending)
+        while left:
+            record = left.popleft()
+            if record.headers and record.value is not None and self._topics.takes_results(record.topic):
+                later = broken and any(lines_of(record.value, record.headers, broken.__contains__))
+                if (self._refuses(record) or later) and (parts := halves(record.value, record.headers)):
+                    left.extendleft(record._replace(key=key, value=value) for key, value in reversed(parts))
+                    continue
             name = _query_of(record)
             written = self._replaced(record)
             if written is not record and name in members:
                 broken.add(name)
             elif name in broken and record.value is not None:
-                line = json.loads(record.value)
+                line = _line(record)
                 if "results" in line:
                     broken.remove(name)
                 else:
-                    written = record._replace(value=_error_line(line, _BROKEN))
+                    written = record._replace(value=error_line(line, _BROKEN), headers=())
             found.append(written)
         complete.difference_update(members[name] for name in broken)
         return found
 
+    def _refuses(self, record: Record) -> bool:
+        refusal = self._in_force(record.topic)
+        return refusal is not None and (refusal.limit is None or wire_bytes(record) > refusal.limit)
+
     def _replaced(self, record: Record) -> Record:
         """Return the record, or an error record if its topic rejects it."""
         refusal = self._in_force(record.topic)
-        if refusal is None or record.value is None:
+        if refusal is None or not self._refuses(record):
             return record
-        if refusal.limit is not None and wire_bytes(record) <= refusal.limit:
-            return record
-        line = json.loads(record.value)
-        return self._error(record, refusal, line["query"], partial(_error_line, line))
+        line = _line(record)
+        return self._error(record, refusal, line["query"], partial(error_line, line))
 
     def without_refused(self, pending: list[Record], sink: DerivedStreamSink) -> list[Record]:
         """Return the records `pending`, with errors in place of the evaluations that derived stream `sink` rejects."""
@@ -198,7 +279,7 @@ class ResultSinks:
         self.refused += len(sink.refused)
         reasons = {_key(sink.query, time): reason for time, reason in sink.refused}
         return [
-            record._replace(value=_error_line(json.loads(record.value), reasons[record.key]))
+            record._replace(value=error_line(_line(record), reasons[record.key]), headers=())
             if record.value is not None and record.key in reasons and self._topics.takes_results(record.topic)
             else record
             for record in pending
@@ -208,6 +289,8 @@ class ResultSinks:
         """Record that the records `pending` are committed. If a topic that is due for a retry has accepted one of them,
         its restriction ends.
         """
+        if not self._refusals:
+            return
         for topic in self._refusals.keys() & {record.topic for record in pending}:
             if self._refusals[topic].until_ms <= self._clock.now_ms():
                 del self._refusals[topic]
@@ -229,20 +312,87 @@ def _query_of(record: Record) -> str:
     return name if at else ""
 
 
-def _error_line(line: dict[str, Any], reason: str) -> bytes:
-    """Return the line of an evaluation with an error in place of its answer. If the line has an error already, that
-    error remains.
-    """
-    head = {name: line[name] for name in _HEAD}
-    return json.dumps(head | {"error": line.get("error", reason)}, ensure_ascii=False).encode()
+def _line(record: Record) -> Mapping[str, Any]:
+    """Return the first evaluation in a results record."""
+    return next(iter(lines_of(record.value or b"{}", record.headers)))
 
 
-def result_line(evaluation: Evaluation, query: str, *, complete: bool = False) -> tuple[bytes, bool]:
-    """Return the JSON line of an evaluation, in UTF-8, and whether the line is within `MAX_LINE_BYTES`. If it is not,
-    an error replaces it. `complete`: see `json_line`.
+def _exceeds(record: Record, limit: int | None) -> bool:
+    """Return whether a record is too long for all topics, or for a topic with a limit on records."""
+    if len(record.value or b"") > MAX_LINE_BYTES:
+        return True
+    return limit is not None and wire_bytes(record) > limit
+
+
+class _Place(NamedTuple):
+    """Where records of evaluations go, and their format."""
+
+    topic: str
+    partition: int
+    record_format: RecordFormat
+
+    @property
+    def headers(self) -> Headers:
+        """The headers of the records."""
+        return () if self.record_format == "json" else ((FORMAT_HEADER, self.record_format.encode()),)
+
+
+class _Routes:
+    """Where the evaluations of a block's members go. `places`: the ascending numbers of the members of each place.
+    `queries`: the registrations by member number. `key_bytes`: an upper bound of the size of a key.
     """
-    line = json_line(evaluation, query, complete=complete)
-    if len(line) <= MAX_LINE_BYTES:
-        return line, True
-    error = f"the answer has {len(line)} bytes (MAX_LINE_BYTES is {MAX_LINE_BYTES})"
-    return json_line(evaluation, query, error), False
+
+    def __init__(self, members: Membership, queries: Queries, place: Callable[[QueryRegistration], _Place]) -> None:
+        self.queries: dict[int, QueryRegistration] = {}
+        names: list[str] = []
+        places: dict[_Place, list[int]] = {}
+        for number, member in enumerate(members.all, 1):
+            found = None if member is None else queries.get(member.name)
+            names.append("" if found is None else found[1].record.name)
+            if found is not None:
+                self.queries[number] = found[1].record
+                places.setdefault(place(found[1].record), []).append(number)
+        self.names = RecordNames(names)
+        self.key_bytes = max((len(name.encode()) for name in names), default=0) + _TIME_BYTES
+        self.places = [(place, np.array(numbers, np.uint64)) for place, numbers in places.items()]
+
+
+class _Target(NamedTuple):
+    """The evaluations of a block that go to one place. `complete`: see `ResultSinks.records`."""
+
+    block: Block
+    routes: _Routes
+    place: _Place
+    complete: set[int]
+
+    @property
+    def envelope(self) -> int:
+        """An upper bound of the size in bytes of a record without its value."""
+        return wire_bytes(Record(self.place.topic, b"", b"", headers=self.place.headers)) + self.routes.key_bytes
+
+    def begins(self, members: Ids) -> tuple[int, ...]:
+        """Return the members whose record must have the complete answer in place of changes. Updates `complete`."""
+        if self.block.changes is None:
+            return ()
+        numbers = {n: self.routes.queries[n].number for n in members.tolist()}
+        found = tuple(n for n, number in numbers.items() if number not in self.complete)
+        self.complete.update(numbers.values())
+        return found
+
+    def encoded(self, members: Ids, most: int, begins: Collection[int]) -> tuple[list[Record], Sequence[int], int]:
+        """Return the records of the answers of members, their numbers of evaluations, and the size of all values."""
+        topic, partition, record_format = self.place
+        found = encode(self.block, self.routes.names, members, record_format, most, begins)
+        rest = repeat(partition), repeat(self.place.headers)
+        records = list(map(Record, repeat(topic), found.values, found.keys, *rest))
+        return records, found.counts, sum(map(len, found.values))
+
+    def record(self, member: int, value: bytes) -> Record:
+        """Return the record of a single evaluation in JSON."""
+        key = _key(self.routes.queries[member].name, self.block.reading.time)
+        return Record(self.place.topic, value, key, self.place.partition)
+
+    def line(self, member: int, error: str | None) -> bytes:
+        """Return the line of an evaluation with an error. `error` None: the evaluation has the error."""
+        name = self.routes.queries[member].name
+        return json_line(Evaluation(name, self.block, member), name, error)

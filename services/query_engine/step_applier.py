@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _POLL = 256  # records of the log read at once
 _COMMIT_AT = 2_000  # number of pending records at which they are committed in the middle of a service step
+_COMMIT_AT_BYTES = 32 << 20  # size of pending evaluations in bytes at which the same happens
 
 
 class StepApplier:
@@ -130,7 +131,8 @@ class StepApplier:
             self._collector.collect(self._buckets)
             if isinstance(first, ShardLoad):
                 return  # one file per service step, so that the loop reports progress between two files
-            if self._buckets.pending() >= _COMMIT_AT:
+            records, size = self._buckets.pending()
+            if records >= _COMMIT_AT or size >= _COMMIT_AT_BYTES:
                 self._commits.commit_or_wait()
         self._applying = self._replica.held = None
         if isinstance(first, QueryRegistration):

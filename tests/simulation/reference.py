@@ -16,9 +16,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import penstock
+from penstock.engine.answers.json_lines import json_line
 from penstock.event_time.grid import closed_until
 from penstock.event_time.watermark import NEVER
-from penstock.services.query_engine.result_sinks import result_line
 from penstock.wire import (
     DispatcherState,
     QueryRegistration,
@@ -410,4 +410,4 @@ class Reference:
             for evaluation in handle.poll():
                 if self._derived is not None:
                     self._derived.collect(name, evaluation)
-                self.expected[name, evaluation.time] = content(json.loads(result_line(evaluation, name)[0]))
+                self.expected[name, evaluation.time] = content(json.loads(json_line(evaluation, name)))

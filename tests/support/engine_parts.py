@@ -49,7 +49,7 @@ class EngineParts:
         self.topics = topics = ClusterTopics(TopicNames(), shards=1, buckets=1)
         self.log.create(topics.all())
         self.service = Service()
-        self.metrics = CommitMetrics(topics.names, self.clock)
+        self.metrics = CommitMetrics(self.clock)
         self.progressed = self.commits = self.numbered = 0
         self.sinks = ResultSinks(self.log, topics, self.clock)
         self.collector = ResultCollector(self.sinks, self._progress)

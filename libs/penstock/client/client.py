@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from penstock.client.cluster_status import ClusterQueryStatus
     from penstock.engine.answers.answer_values import Solutions
+    from penstock.engine.answers.evaluation_records import RecordFormat
     from penstock.engine.intake.events import EventData
     from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
     from penstock.log import Log, Writer
@@ -134,6 +135,7 @@ class Client:
         max_catch_up: int | None = None,
         *,
         changes: bool = False,
+        result_format: RecordFormat = "json",
     ) -> ClusterQuery:
         """Register a standing query. Repeating a registration has no effect. QueryError, with line and column, if the
         query is invalid.
@@ -141,10 +143,13 @@ class Client:
         `name` overrides the name in the text. `topic`: the query's own results topic; None: the results topic of the
         cluster. `max_catch_up`: maximum number of instants that one advance of a stream may make due; if there are
         more, the query skips them, and `gaps` lists them. None: the coordinator's default. `changes`: the evaluations
-        of a SELECT have added and removed rows (`ClusterEvaluation.added`).
+        of a SELECT have added and removed rows (`ClusterEvaluation.added`). `result_format`: the format of the records
+        in the results topic; this client reads all of them. `json`: a record for each evaluation; `json-batch`,
+        `arrow`: a record has the evaluations of many similar queries at an instant.
         """
         query_name = name or _name_of(text, base)
         options = {"base": base, "topic": topic, "max_catch_up": max_catch_up, "changes": "true" if changes else None}
+        options["result_format"] = None if result_format == "json" else result_format
         path = with_query(f"/queries/{quote(query_name, safe='')}", **options)
         self._results.follow(topic or self._topics.results, query_name)
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections import deque
@@ -12,6 +11,7 @@ from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock.client.answers import answer_of, solutions
+from penstock.engine.answers.record_lines import lines_of
 from penstock.errors import LimitError, PenstockError
 from penstock.log import END, START
 from penstock.log.view import partitions_of
@@ -36,7 +36,7 @@ _log = logging.getLogger("penstock.client")
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An evaluation in a results topic. `line`: the whole JSON object (docs/kafka.md)."""
+    """An evaluation in a results topic. `line`: as a JSON object, whatever the format of the record (docs/kafka.md)."""
 
     query: str
     time: int
@@ -132,6 +132,12 @@ class ClusterEvaluation:
         return solutions(document["head"]["vars"], rows)
 
 
+def evaluations_of(message: Message, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[Mapping[str, Any]]:
+    """Yield the evaluations in a message of a results topic. `wanted`: see `lines_of`."""
+    if message.value is not None:
+        yield from lines_of(message.value, message.headers, wanted)
+
+
 class Results:
     """The readers of a client for results topics. They deliver each committed evaluation once. Methods may be called
     from any thread.
@@ -201,16 +207,17 @@ class Results:
             if not ahead:
                 ahead.extend(messages)
             while ahead:
-                self._deal_out(json.loads(ahead[0].value or b"{}"))
+                self._deal_out(ahead[0])
                 ahead.popleft()
 
-    def _deal_out(self, line: Mapping[str, Any]) -> None:
-        _, waiting = self._waiting.get(line.get("query", ""), ("", None))
-        if waiting is None:
-            return
-        if len(waiting) >= UNTAKEN:
-            raise LimitError(f"{UNTAKEN} evaluations of {line['query']} are pending; poll them")
-        waiting.append(ClusterEvaluation(line))
+    def _deal_out(self, message: Message) -> None:
+        """Distribute the evaluations in a message. LimitError, before any of them, if a queue is full."""
+        found = list(evaluations_of(message, self._waiting.__contains__))
+        for line in found:
+            if len(self._waiting[line["query"]][1]) >= UNTAKEN:
+                raise LimitError(f"{UNTAKEN} evaluations of {line['query']} are pending; poll them")
+        for line in found:
+            self._waiting[line["query"]][1].append(ClusterEvaluation(line))
 
     def watch(self, topic: str) -> Iterator[Answered | None]:
         """Yield the committed evaluations of a topic, from its start. While there are no new ones, yields None about
@@ -221,8 +228,8 @@ class Results:
             while True:
                 messages = reader.poll(_POLL, _WAIT_S)
                 for message in messages:
-                    line = json.loads(message.value or b"{}")
-                    yield Answered(line["query"], line["time"], line)
+                    for line in evaluations_of(message):
+                        yield Answered(line["query"], line["time"], line)
                 if not messages:
                     yield None
         finally:

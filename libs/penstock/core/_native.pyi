@@ -91,6 +91,18 @@ def triples_line(
     head: str, variables: Sequence[str], columns: Sequence[Ids], repeats: Sequence[int], rows: int, terms: TermTexts
 ) -> bytes: ...
 
+class QueryNames:
+    def __init__(self, names: Sequence[str]) -> None: ...  # by member number; the first number is 1
+
+# The records of members' evaluations in a results topic (docs/kafka.md): their keys, values and numbers of evaluations.
+# `members`: ascending. `shared`: the members of the JSON object that all evaluations have in common, without braces.
+# Member `present[i]` has the rows from `starts[i]` to `starts[i + 1]`. `bytes`: maximum size of a record with several
+# evaluations; 0: each evaluation has a record of its own.
+def evaluation_records(
+    names: QueryNames, members: Ids, time: int, shared: str, form: str, variables: Sequence[str],
+    columns: Sequence[Ids], present: Ids, starts: NDArray[np.int64], terms: TermTexts, bytes: int,
+) -> tuple[list[builtins.bytes], list[builtins.bytes], list[int]]: ...
+
 class LocalTerms(TermTexts):
     def __init__(self, dictionary: Dictionary) -> None: ...
     def intern(self, kind: int, lexical: str, datatype: str = "", lang: str = "") -> int: ...

@@ -222,6 +222,7 @@ class QueryRegistration:
     starting_at_ms: int | None = None
     max_catch_up: int = 1_000_000
     changes: bool = False
+    result_format: str = "json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,14 +36,22 @@ public:
         }
     }
 
-    /// The members `head` and `results` of the document, up to the first row.
-    void open(TextBuffer& out, std::span<const std::string> variables) const {
+    /// The member `head` of the document.
+    static void head(TextBuffer& out, std::span<const std::string> variables) {
         out.append(R"("head": {"vars": [)");
         for (const std::string& name : variables) {
             if (&name != variables.data()) out.append(", ");
             append_json_string<Escapes>(out, name);
         }
-        out.append(R"(]}, "results": {"bindings": [)");
+        out.append("]}");
+    }
+    /// The member `results`, up to the first row.
+    static void results(TextBuffer& out) { out.append(R"("results": {"bindings": [)"); }
+    /// The members `head` and `results`, up to the first row.
+    void open(TextBuffer& out, std::span<const std::string> variables) const {
+        head(out, variables);
+        out.append(", ");
+        results(out);
     }
     void begin(TextBuffer& out, std::span<const std::string> variables) const {
         out.append('{');

@@ -53,13 +53,17 @@ public:
     }
     /// Appends rows until `out` has `bytes` bytes.
     void write_rows(TextBuffer& out, std::size_t bytes) {
-        std::fill(last_.begin(), last_.end(), Cell{});  // `out` may be another buffer
-        for (; next_ < rows_.rows && out.size() < bytes; ++next_) {
-            syntax_.begin_row(out, next_ == 0);
-            for (std::size_t i = 0; i < cursors_.size(); ++i) write_cell(out, i);
-            syntax_.end_row(out);
-        }
+        forget_cells();  // `out` may be another buffer
+        for (; next_ < rows_.rows && out.size() < bytes; ++next_) write_row(out, next_ == 0);
     }
+    /// Appends the rows from `first` to `end` as all rows of an answer. Between two calls, `out` may only grow, unless
+    /// forget_cells() is called.
+    void write_range(TextBuffer& out, std::size_t first, std::size_t end) {
+        if (first == end) return;
+        for (ColumnCursor& cursor : cursors_) cursor.seek(first);
+        for (std::size_t row = first; row < end; ++row) write_row(out, row == first);
+    }
+    void forget_cells() { std::fill(last_.begin(), last_.end(), Cell{}); }
     const Syntax& syntax() const { return syntax_; }
 
 private:
@@ -70,6 +74,11 @@ private:
         std::size_t bytes = 0;
     };
 
+    void write_row(TextBuffer& out, bool first) {
+        syntax_.begin_row(out, first);
+        for (std::size_t i = 0; i < cursors_.size(); ++i) write_cell(out, i);
+        syntax_.end_row(out);
+    }
     void write_cell(TextBuffer& out, std::size_t i) {
         const TermId id = cursors_[i].value();
         cursors_[i].next();

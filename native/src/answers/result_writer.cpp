@@ -59,12 +59,18 @@ void append_triples_line(TextBuffer& out, std::string_view head, const SolutionR
     TextBuffer triples;
     SyntaxWriter<NTriplesSyntax>(rows, terms).write_rows(triples, kAll);
     out.append(head);
-    out.append(R"(, "graph": ")");
-    for (const std::string_view line : sorted_lines(triples.text())) {
+    out.append(", ");
+    append_graph(out, triples.text());
+    out.append('}');
+}
+
+void append_graph(TextBuffer& out, std::string_view triples) {
+    out.append(R"("graph": ")");
+    for (const std::string_view line : sorted_lines(triples)) {
         append_escaped<JsonLineEscapes>(out, line);
         out.append("\\n");
     }
-    out.append("\"}");
+    out.append('"');
 }
 
 }  // namespace penstock

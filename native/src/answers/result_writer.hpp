@@ -34,5 +34,7 @@ void append_solutions_line(TextBuffer& out, std::string_view head, const Solutio
 /// The same for triples: as N-Triples with sorted lines, so that equal graphs give equal texts, except for labels of
 /// blank nodes.
 void append_triples_line(TextBuffer& out, std::string_view head, const SolutionRows& rows, const TermTexts& terms);
+/// Appends the member `graph` of such a line, for triples as N-Triples.
+void append_graph(TextBuffer& out, std::string_view triples);
 
 }  // namespace penstock

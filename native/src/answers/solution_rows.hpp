@@ -37,6 +37,11 @@ public:
         left_ = column_.repeat;
         if (++at_ == column_.values.size()) at_ = 0;
     }
+    /// Moves to a row.
+    void seek(std::size_t row) {
+        at_ = row / column_.repeat % column_.values.size();
+        left_ = column_.repeat - row % column_.repeat;
+    }
 
 private:
     SolutionColumn column_;

@@ -9,7 +9,7 @@ from penstock.core import _native as native
 from penstock.engine.answers.answer_values import Solutions
 
 if TYPE_CHECKING:
-    from penstock.engine.answers.result_blocks import Evaluation
+    from penstock.engine.answers.result_blocks import Evaluation, Reading
 
 _LINE_ENDS = (("\u0085", r"\u0085"), ("\u2028", r"\u2028"), ("\u2029", r"\u2029"))
 
@@ -30,23 +30,42 @@ def json_line(
     `whole`, the line also has the answer. With `complete`, the line has only the answer. `member`: the key of a member
     of a query set, in a form that JSON can represent; None: the evaluation is that of a query.
     """
-    head: dict[str, Any] = {
-        "query": query or evaluation.query,
-        **({} if member is None else {"member": member}),
-        "time": evaluation.time,
-        "windows": {iri: list(bounds) for iri, bounds in evaluation.windows.items()},
-        "snapshot": evaluation.snapshot,
-        "attempt": evaluation.attempt,
-    }
+    named = {"query": query or evaluation.query, **({} if member is None else {"member": member})}
+    head = named | _shared(evaluation.reading)
     if error is not None or evaluation.error is not None:
         head["error"] = error or str(evaluation.error)
-        return _one_line(head).encode()
+        return one_line(head).encode()
+    return _with_answer(evaluation, one_line(head)[:-1], whole=whole, complete=complete)
+
+
+def shared_members(reading: Reading) -> str:
+    """Return the members that the lines of all evaluations of an execution have in common, without braces."""
+    return one_line(_shared(reading))[1:-1]
+
+
+def json_entry(evaluation: Evaluation, query: str, *, complete: bool) -> bytes:
+    """Return the object of an evaluation in a record of `json-batch`, without its shared members. `complete`: see
+    `json_line`.
+    """
+    return _with_answer(evaluation, one_line({"query": query})[:-1], whole=False, complete=complete)
+
+
+def _shared(reading: Reading) -> dict[str, Any]:
+    return {
+        "time": reading.time,
+        "windows": {iri: list(bounds) for iri, bounds in reading.windows.items()},
+        "snapshot": reading.snapshot,
+        "attempt": reading.attempt,
+    }
+
+
+def _with_answer(evaluation: Evaluation, opening: str, *, whole: bool, complete: bool) -> bytes:
+    """Return a JSON object whose text begins with `opening`, followed by an answer."""
     if evaluation.has_changes and not complete:
-        return _with_changes(evaluation, _one_line(head)[:-1].encode(), whole=whole)
+        return _with_changes(evaluation, opening.encode(), whole=whole)
     answer = evaluation.raw
     if isinstance(answer, bool):
-        return _one_line(head | {"head": {}, "boolean": answer}).encode()
-    opening = _one_line(head)[:-1]
+        return f'{opening}, "head": {{}}, "boolean": {"true" if answer else "false"}}}'.encode()
     if isinstance(answer, Solutions):
         return native.solutions_line(opening, *answer.written())
     return native.triples_line(opening, *answer.written())
@@ -64,7 +83,7 @@ def _document(solutions: Solutions) -> bytes:
     return b"{" + native.solutions_line("", *solutions.written()).removeprefix(b", ")
 
 
-def _one_line(members: dict[str, Any]) -> str:
+def one_line(members: dict[str, Any]) -> str:
     """Return a JSON object with escapes for U+0085, U+2028 and U+2029. JSON allows them in strings, but some readers,
     such as Python's `str.splitlines`, end a line there.
     """

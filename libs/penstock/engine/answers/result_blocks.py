@@ -132,6 +132,13 @@ class Block:
         names = self.members.names
         return names if len(members) == len(names) else [names[member - 1] for member in members]
 
+    def reported(self, numbers: Ids) -> Ids:
+        """Return the members among `numbers` that have an evaluation in this block. `numbers` must be ascending."""
+        if not self.sparse:
+            return numbers
+        found = np.union1d(self.present, np.fromiter(self.errors, np.uint64)) if self.errors else self.present
+        return numbers[np.isin(numbers, found, assume_unique=True)]
+
     def triples(self) -> Triples:
         """Return the triples of all members. The block must be that of a CONSTRUCT or DESCRIBE."""
         assert self.decoder is not None
@@ -168,6 +175,10 @@ class Evaluation:
     def place(self) -> tuple[Block, list[int]]:
         """The block of the answer, and a list with the member's number."""
         return self._block, [self._member]
+
+    def reading(self) -> Reading:
+        """What the execution has read."""
+        return self._block.reading
 
     @property
     def time(self) -> int:

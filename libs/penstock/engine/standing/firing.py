@@ -30,8 +30,8 @@ class EvaluationSink(Protocol):
     publish: in a cluster, they reach their derived streams through the log instead of directly.
     """
 
-    def evaluated(self, group: Group, time: int) -> None:
-        """Handle that a cohort of `group` was evaluated at instant `time`."""
+    def evaluated(self, group: Group, block: Block) -> None:
+        """Handle the answers of a cohort of `group` at an instant."""
 
     def published(self, cohort: Cohort, block: Block | None, following: int) -> None:
         """Handle the answer that a cohort publishes; `block` None: only the watermark advances. `following`: the new
@@ -40,8 +40,8 @@ class EvaluationSink(Protocol):
 
 
 class Firing:
-    """Executes the actions of `schedule.Work` for one engine. Without a `sink`, published answers are added to their
-    streams directly.
+    """Executes the actions of `schedule.Work` for one engine. Without a `sink`, answers are added to the logs of their
+    cohorts, and published answers to their streams directly.
     """
 
     def __init__(
@@ -76,10 +76,11 @@ class Firing:
         block = self._evaluator.evaluate(cohort, time)
         assert cohort.trigger is not None
         cohort.trigger.take()
-        cohort.log.append(block)
         self.evaluations += len(cohort)
-        if self._sink is not None:
-            self._sink.evaluated(group, time)
+        if self._sink is None:
+            cohort.log.append(block)
+        else:
+            self._sink.evaluated(group, block)
         if group.publishes is not None:
             self._publish(cohort, block, group.publishes)
         if group.apart:

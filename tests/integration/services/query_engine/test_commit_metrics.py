@@ -11,7 +11,7 @@ pytest.importorskip("structlog")
 
 from prometheus_client import generate_latest
 
-from penstock.log import Message, Record
+from penstock.log import Message
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
 from penstock.runtime.metrics import Metrics
@@ -60,17 +60,16 @@ def test_an_engine_tells_evaluations_latencies_ages_lag_and_memory():
 
 def test_latency_is_from_the_first_record_that_is_not_done_to_the_commit():
     names, clock = TopicNames(), VirtualClock(1_000)
-    metrics = CommitMetrics(names, clock)
-    result, status = Record(names.results, b"", b"q@1"), Record(names.status, b"", b"query q 1")
+    metrics = CommitMetrics(clock)
     metrics.read([Message(names.shards, 0, i, 900 + i, None, b"") for i in range(3)])
     metrics.read([Message(names.shards, 0, 3, 990, None, b"")])
-    metrics.committed([status])
+    metrics.committed(0)
     assert metrics.take() == []
-    metrics.committed([result, result, status])
+    metrics.committed(2)
     assert metrics.take() == [(0.1, 2)]
     metrics.idle()
     metrics.read([Message(names.shards, 0, 4, 1_000, None, b"")])
     clock.advance(50)
-    metrics.committed([result])
+    metrics.committed(1)
     assert metrics.take() == [(0.05, 1)]
     assert (metrics.evaluations, metrics.transactions) == (3, 3)

@@ -15,7 +15,7 @@ from penstock.replication.progress_log import ProgressWriter
 from penstock.services.query_engine.bucket_commits import CONFIRM_MS, BucketCommits
 from penstock.services.query_engine.buckets import Bucket, BucketSet
 from penstock.services.query_engine.commit_metrics import CommitMetrics
-from penstock.services.query_engine.result_sinks import ResultSinks
+from penstock.services.query_engine.result_sinks import Evaluated, ResultSinks
 
 STEP = 7
 
@@ -38,7 +38,7 @@ class Parts:
             release=lambda number: self.calls.append(("release", number)),
         )
         placement: Any = SimpleNamespace(lost=lambda number, opened: self.calls.append(("lost", number, opened)))
-        self.metrics = CommitMetrics(topics.names, self.clock)
+        self.metrics = CommitMetrics(self.clock)
         sinks = ResultSinks(self.log, topics, self.clock)
         self.buckets = BucketSet(topics.buckets, replica.runtime, placement, retained)
         self.commits = BucketCommits(self.log, topics, self.clock, replica, self.buckets, sinks, self.metrics, retained)
@@ -78,14 +78,14 @@ def refuse(bucket: Bucket, error: Exception) -> None:
 
 
 def test_a_commit_writes_results_with_progress_and_records_the_step(parts):
-    parts.buckets.by_number[0].pending.append(parts.result(b"{}"))
+    parts.buckets.by_number[0].add(Evaluated([parts.result(b"{}")], 1))
     parts.commits.commit()
     assert parts.written(parts.topics.names.results) == [b"{}"]
     assert len(parts.written(parts.topics.progress, 0)) == 1
     assert parts.written(parts.topics.progress, 1) == [], "the other bucket has nothing to commit"
     assert parts.calls == [("record", 0, STEP)]
     assert parts.metrics.evaluations == 1
-    assert not parts.buckets.pending()
+    assert parts.buckets.pending() == (0, 0)
 
 
 def test_a_bucket_that_is_not_enrolled_commits_nothing(parts):
@@ -110,7 +110,7 @@ def test_a_transient_error_leaves_the_results_pending(parts):
     bucket.pending.append(parts.result(b"{}"))
     refuse(bucket, TransientError("later"))
     parts.commits.commit_or_wait()
-    assert parts.buckets.pending() == 1
+    assert parts.buckets.pending() == (1, 0)
     parts.commits.commit_or_wait()
     assert parts.written(parts.topics.names.results) == [b"{}"]
 

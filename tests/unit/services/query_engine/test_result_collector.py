@@ -108,4 +108,6 @@ def test_instants_after_the_stop_of_a_query_are_left_out(parts):
     evaluate(parts, 1, "one")
     evaluate(parts, 2, "two")
     registration.until = 200
-    assert times_of(parts.collector.drain(bucket, registration, member)) == ["q@200"]
+    bucket.pending.clear()
+    parts.collector.drain(bucket, bucket, registration, member)
+    assert times_of(bucket.pending) == ["q@200"]

@@ -1,0 +1,258 @@
+"""The records of evaluations in a results topic (docs/kafka.md, ADR 96): `json` has one evaluation a record,
+`json-batch` and `arrow` have the evaluations of many members at an instant.
+
+The native module writes the evaluations from the columns of a block. `record_lines` reads them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.core import _native as native
+from penstock.engine.answers.arrow_terms import ARROW_TERM, term_column
+from penstock.engine.answers.json_lines import json_entry, json_line, shared_members
+from penstock.engine.answers.result_blocks import Evaluation
+from penstock.engine.answers.result_formats import in_order
+from penstock.errors import DataError, LimitError
+from penstock.query.ir import Form
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from numpy.typing import NDArray
+
+    from penstock.core._native import Ids
+    from penstock.engine.answers.answer_values import Decoder
+    from penstock.engine.answers.result_blocks import Block
+    from penstock.engine.answers.rows import Rows
+
+RecordFormat: TypeAlias = Literal["json", "json-batch", "arrow"]
+RECORD_FORMATS: Final[tuple[str, ...]] = get_args(RecordFormat)
+FORMAT_HEADER: Final = "result_format"
+"""The header of a results record that has the format of its value. A record without it has the format `json`."""
+SHARED: Final = b"evaluations"
+"""Metadata of an Arrow schema: the members that the evaluations have in common, as a JSON object."""
+RESULT_BATCH_BYTES: Final = 1 << 20
+"""Maximum size in bytes of a record with several evaluations."""
+
+
+def record_format(text: str | None) -> RecordFormat:
+    """Return the format that a text names; None is `json`. DataError for another text."""
+    if text is None:
+        return "json"
+    for found in get_args(RecordFormat):
+        if text == found:
+            return found  # type: ignore[no-any-return]
+    raise DataError(f"result_format must be one of {', '.join(RECORD_FORMATS)}, not {text[:40]!r}")
+
+
+class Encoded(NamedTuple):
+    """Records: their keys and values, and the number of evaluations in each. The evaluations are in the order of their
+    members. A key is `QUERY@TIME` of the first evaluation in the record.
+    """
+
+    keys: Sequence[bytes]
+    values: Sequence[bytes]
+    counts: Sequence[int]
+
+
+class RecordNames:
+    """The names of the queries whose answers a block has, by member number."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.native = native.QueryNames(names)
+        self._names = names
+
+    def of(self, numbers: Ids) -> list[str]:
+        """Return the names of some members."""
+        names = self._names
+        return [names[number - 1] for number in numbers.tolist()]
+
+
+def encode(
+    block: Block,
+    names: RecordNames,
+    numbers: Ids,
+    record_format: RecordFormat,
+    most: int = RESULT_BATCH_BYTES,
+    complete: Collection[int] = (),
+) -> Encoded:
+    """Return the records of the evaluations of the members `numbers`, which must be ascending and have an answer.
+
+    `most`: maximum size in bytes of a record with several evaluations. `complete`: with `changes`, the members whose
+    record has the complete answer in place of added and removed rows. LimitError if an answer is too large for Arrow.
+    """
+    if record_format == "arrow":
+        return _arrow(block, names, numbers, most, complete)
+    most = 0 if record_format == "json" else most
+    if block.changes is not None or block.product is not None:
+        return _entries(block, names, numbers, most, complete)
+    decoder, form = block.decoder or native.TextTerms(), block.form
+    rows = ((), ()) if form is Form.ASK else (block.variables if form is Form.SELECT else _TRIPLE, block.columns)
+    shared, time = shared_members(block.reading), block.reading.time
+    return Encoded(
+        *native.evaluation_records(
+            names.native, numbers, time, shared, form.value, *rows, block.present, block.starts, decoder, most
+        )
+    )
+
+
+_TRIPLE = ("s", "p", "o")
+
+
+# ---- JSON of products and of queries with `changes`
+def _entries(block: Block, names: RecordNames, numbers: Ids, most: int, complete: Collection[int]) -> Encoded:
+    """Return records in JSON whose evaluations are written one by one."""
+    shared = shared_members(block.reading).encode()
+    keys: list[bytes] = []
+    values: list[bytes] = []
+    counts: list[int] = []
+    held: list[bytes] = []
+    size = 0
+
+    def close() -> None:
+        if held:
+            values.append(b'{%b, "evaluations": [%b]}' % (shared, b", ".join(held)))
+            counts.append(len(held))
+            held.clear()
+
+    for number, name in zip(numbers.tolist(), names.of(numbers), strict=True):
+        evaluation, whole = Evaluation(name, block, number), number in complete
+        key = f"{name}@{block.reading.time}".encode()
+        if not most:
+            keys.append(key)
+            values.append(json_line(evaluation, name, complete=whole))
+            counts.append(1)
+            continue
+        entry = json_entry(evaluation, name, complete=whole)
+        if held and size + len(entry) > most:
+            close()
+        if not held:
+            keys.append(key)
+            size = len(shared) + len(b'{, "evaluations": []}')
+        held.append(entry)
+        size += len(entry) + len(b", ")
+    close()
+    return Encoded(keys, values, counts)
+
+
+# ---- Arrow
+def _arrow(block: Block, names: RecordNames, numbers: Ids, most: int, complete: Collection[int]) -> Encoded:
+    try:
+        batch = _batch(block, names, numbers, complete)
+    except _TooMuchTextError:
+        if len(numbers) < 2:
+            raise
+        half = len(numbers) // 2
+        parts = [_arrow(block, names, part, most, complete) for part in (numbers[:half], numbers[half:])]
+        return Encoded(*([*a, *b] for a, b in zip(*parts, strict=True)))
+    found = Encoded([], [], [])
+    if len(numbers):
+        _written(batch, block.reading.time, most, found)
+    return found
+
+
+def _written(batch: pa.RecordBatch, time: int, most: int, found: Encoded) -> None:
+    """Add the records of a batch to `found`, each with an IPC stream of at most `most` bytes or one evaluation."""
+    rows = batch.num_rows
+    value = stream_of(batch) if rows == 1 or batch.get_total_buffer_size() < 4 * most else None
+    if value is not None and (rows == 1 or len(value) <= most):
+        found.keys.append(f"{batch.column(0)[0].as_py()}@{time}".encode())  # type: ignore[attr-defined]
+        found.values.append(value)  # type: ignore[attr-defined]
+        found.counts.append(rows)  # type: ignore[attr-defined]
+        return
+    for part in (batch.slice(0, rows // 2), batch.slice(rows // 2)):
+        _written(part, time, most, found)
+
+
+def stream_of(batch: pa.RecordBatch) -> bytes:
+    """Return a record batch as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    text: bytes = sink.getvalue().to_pybytes()
+    return text
+
+
+class _TooMuchTextError(LimitError):
+    """The texts of a column exceed what one array can have."""
+
+
+def _batch(block: Block, names: RecordNames, numbers: Ids, complete: Collection[int]) -> pa.RecordBatch:
+    """Return one row for each member, with its answer."""
+    columns: dict[str, pa.Array] = {
+        "query": pa.array(names.of(numbers), pa.string()),
+        "time": pa.array(np.full(len(numbers), block.reading.time, np.int64)),
+    }
+    variables, decoder = block.variables, block.decoder or native.TextTerms()
+    if block.form is Form.SELECT and block.changes is not None:
+        changes, whole = block.changes.changes, np.isin(numbers, np.fromiter(complete, np.uint64))
+        answers = block.changes.now.rows_of(numbers[whole])
+        columns["results"] = _lists(_spans(answers, numbers), answers.columns, variables, decoder, ~whole)
+        columns["added"] = _lists(_spans(changes.added, numbers), changes.added.columns, variables, decoder, whole)
+        columns["removed"] = _lists(
+            _spans(changes.removed, numbers), changes.removed.columns, variables, decoder, whole
+        )
+    elif block.form is Form.SELECT:
+        rows = None if block.product is None else block.product.rows()
+        spans = _spans(rows, numbers) if rows is not None else _spans_of(block, numbers)
+        columns["results"] = _lists(spans, block.columns if rows is None else rows.columns, variables, decoder)
+    elif block.form is Form.ASK:
+        columns["boolean"] = _each(block, numbers, lambda evaluation: evaluation.raw, pa.bool_())
+    else:
+        columns["graph"] = _each(block, numbers, lambda e: in_order(e.raw.to_ntriples()), pa.string())  # type: ignore[union-attr]
+    fields = [pa.field(name, column.type, nullable=column.null_count > 0) for name, column in columns.items()]
+    schema = pa.schema(fields, metadata={SHARED: f"{{{shared_members(block.reading)}}}".encode()})
+    return pa.record_batch(list(columns.values()), schema=schema)
+
+
+def _each(block: Block, numbers: Ids, value: Callable[[Evaluation], object], kind: pa.DataType) -> pa.Array:
+    return pa.array([value(Evaluation("", block, number)) for number in numbers.tolist()], kind)
+
+
+def _spans_of(block: Block, numbers: Ids) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first and the end of each member's rows in a block."""
+    if not len(block.present):
+        nothing = np.zeros(len(numbers), np.int64)
+        return nothing, nothing
+    places = np.minimum(np.searchsorted(block.present, numbers), len(block.present) - 1)
+    found = block.present[places] == numbers
+    return np.where(found, block.starts[places], 0), np.where(found, block.starts[places + 1], 0)
+
+
+def _spans(rows: Rows, numbers: Ids) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    first, end = (np.searchsorted(rows.member, numbers, side=side) for side in ("left", "right"))
+    return first, end
+
+
+def _lists(
+    spans: tuple[NDArray[np.int64], NDArray[np.int64]],
+    columns: Sequence[Ids],
+    variables: Sequence[str],
+    decoder: Decoder,
+    absent: NDArray[np.bool_] | None = None,
+) -> pa.Array:
+    """Return a list of solutions for each member. `absent`: the members with null in place of a list."""
+    first, end = spans
+    counts = end - first
+    if absent is not None:
+        counts = np.where(absent, 0, counts)
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    rows = int(offsets[-1])
+    if any(len(column) != rows for column in columns):
+        places = np.arange(rows) + np.repeat(first - offsets[:-1], counts)
+        columns = [column[places] for column in columns]
+    terms = [term_column(column, decoder) for column in columns]
+    if rows > np.iinfo(np.int32).max or any(column.num_chunks > 1 for column in terms):
+        raise _TooMuchTextError(f"{rows} rows are too large for an Arrow list")
+    solution = pa.struct([(name, ARROW_TERM) for name in variables])
+    if terms:
+        values = pa.StructArray.from_arrays([column.chunk(0) for column in terms], fields=list(solution))
+    else:
+        values = pa.array([{}] * rows, solution)
+    starts = pa.array(offsets.astype(np.int32), mask=None if absent is None else np.append(absent, [False]))
+    return pa.ListArray.from_arrays(starts, values, type=pa.list_(pa.field("item", solution, nullable=False)))

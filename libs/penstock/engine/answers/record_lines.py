@@ -1,0 +1,134 @@
+"""Reads the records of a results topic (docs/kafka.md): their evaluations as objects of JSON, whatever their format."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from penstock.engine.answers.evaluation_records import FORMAT_HEADER, SHARED, record_format, stream_of
+from penstock.engine.answers.json_lines import one_line
+from penstock.rdf.terms import RDF_LANG_STRING, XSD_STRING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from penstock.engine.answers.evaluation_records import RecordFormat
+
+_HEAD = ("query", "time", "windows", "snapshot", "attempt")  # members of a line, except the answer
+_SIDES = ("results", "added", "removed")
+
+
+def format_of(headers: Sequence[tuple[str, bytes]]) -> RecordFormat:
+    """Return the format of a results record. DataError if it is unknown."""
+    return record_format(
+        next((value.decode(errors="replace") for name, value in headers if name == FORMAT_HEADER), None)
+    )
+
+
+def lines_of(
+    value: bytes, headers: Sequence[tuple[str, bytes]], wanted: Callable[[str], bool] = lambda _: True
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the evaluations in a results record: for each, the JSON object of a record in the format `json`. `wanted`:
+    whether the evaluations of the query of that name are wanted.
+    """
+    record_format = format_of(headers)
+    if record_format == "arrow":
+        yield from _rows(_batch(value), wanted)
+        return
+    document: dict[str, Any] = json.loads(value)
+    if record_format == "json":
+        if wanted(document.get("query", "")):
+            yield document
+        return
+    for evaluation in document.pop("evaluations"):
+        if wanted(evaluation["query"]):
+            yield {"query": evaluation["query"], **document, **evaluation}
+
+
+def _batch(value: bytes) -> pa.RecordBatch:
+    with pa.ipc.open_stream(value) as reader:
+        return reader.read_next_batch()
+
+
+def _rows(batch: pa.RecordBatch, wanted: Callable[[str], bool]) -> Iterator[dict[str, Any]]:
+    shared = json.loads(batch.schema.metadata[SHARED])
+    chosen = [i for i, name in enumerate(batch.column("query").to_pylist()) if wanted(name)]
+    if len(chosen) < batch.num_rows:
+        batch = batch.take(pa.array(chosen, pa.int64()))
+    names = batch.schema.names
+    variables = {name: [f.name for f in batch.schema.field(name).type.value_type] for name in _SIDES if name in names}
+    for row in batch.to_pylist():
+        line = {"query": row["query"], **shared}
+        for name in names[2:]:
+            value = row[name]
+            if name not in variables:
+                line |= {"head": {}, name: value} if name == "boolean" else {name: value}
+            elif value is not None:
+                document = {
+                    "head": {"vars": variables[name]},
+                    "results": {"bindings": [_solution(solution) for solution in value]},
+                }
+                line |= document if name == "results" else {name: document}
+        yield line
+
+
+def _solution(row: dict[str, dict[str, str | None] | None]) -> dict[str, dict[str, str]]:
+    return {name: _term(term) for name, term in row.items() if term is not None}
+
+
+def _term(term: dict[str, str | None]) -> dict[str, str]:
+    """Return a term as an object of SPARQL Results JSON."""
+    found = {"type": term["type"], "value": term["value"]}
+    if term["lang"]:
+        found["xml:lang"] = term["lang"]
+    elif term["datatype"] not in (None, XSD_STRING, RDF_LANG_STRING):
+        found["datatype"] = term["datatype"]
+    return found  # type: ignore[return-value]
+
+
+def error_line(line: Mapping[str, Any], reason: str) -> bytes:
+    """Return the line of an evaluation with an error in place of its answer. If the line has an error already, that
+    error remains.
+    """
+    head = {name: line[name] for name in _HEAD}
+    return one_line(head | {"error": line.get("error", reason)}).encode()
+
+
+class Half(NamedTuple):
+    """Half of a results record with several evaluations."""
+
+    key: bytes
+    value: bytes
+
+
+def halves(value: bytes, headers: Sequence[tuple[str, bytes]]) -> list[Half]:
+    """Divide a results record into two records with half of its evaluations each. Returns [] if it has only one."""
+    record_format = format_of(headers)
+    if record_format == "json":
+        return []
+    if record_format == "arrow":
+        batch = _batch(value)
+        half = batch.num_rows // 2
+        if not half:
+            return []
+        time = batch.column("time")[0].as_py()
+        parts = (batch.slice(0, half), batch.slice(half))
+        return [Half(_key(part.column("query")[0].as_py(), time), stream_of(part)) for part in parts]
+    document = json.loads(value)
+    evaluations = document.pop("evaluations")
+    half = len(evaluations) // 2
+    if not half:
+        return []
+    return [
+        Half(
+            _key(part[0]["query"], document["time"]),
+            one_line(document | {"evaluations": part}).encode(),
+        )
+        for part in (evaluations[:half], evaluations[half:])
+    ]
+
+
+def _key(query: str, time: int) -> bytes:
+    return f"{query}@{time}".encode()
