@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "answers/evaluation_lines.hpp"
 #include "answers/result_writer.hpp"
 #include "answers/text_terms.hpp"
 #include "errors.hpp"
@@ -124,6 +125,48 @@ TEST(AnswersWriter, RepeatedColumnsAreThoseOfTheCrossProduct) {
     const std::vector<TermId> left = {id("1"), id("2")}, right = {id("a"), id("b"), id("c")};
     EXPECT_EQ(whole(ResultFormat::Csv, {{"r", "l"}, {{right, 1}, {left, 3}}, 6}, terms),
               "r,l\r\na,1\r\nb,1\r\nc,1\r\na,2\r\nb,2\r\nc,2\r\n");
+}
+
+TEST(AnswersWriter, RecordsOfManyEvaluationsAreDividedAtTheirLimit) {
+    TextTerms terms;
+    std::vector<TermId> column;
+    for (int i = 0; i < 6; ++i) column.push_back(terms.id_of(literal(i < 3 ? "same" : std::string(20, 'x'))));
+    const QueryNames names({"a", "b \"q\"", "c", "d"});
+    const std::vector<TermId> present = {1, 2, 4}, members = {1, 2, 3, 4};
+    const std::vector<std::int64_t> starts = {0, 2, 3, 6};
+    const MemberRows rows{AnswerForm::Solutions, {{"x"}, {{column}}, 6}, present, starts};
+    TextBuffer singles;
+    const auto each = append_single_records(singles, names, members, R"("time": 1)", rows, terms);
+    ASSERT_EQ(each.size(), 4U);
+    std::vector<std::string> bodies;
+    const std::string_view head = R"("head": {"vars": ["x"]}, )";
+    std::size_t at = 0;
+    for (const EvaluationRecord& record : each) {
+        const std::string_view text = singles.text().substr(at, record.end - at);
+        bodies.emplace_back(text.substr(text.find(head) + head.size()));
+        at = record.end;
+    }
+    EXPECT_EQ(bodies[2], R"("results": {"bindings": []}})");
+    const std::string opening = R"({"time": 1, )" + std::string(head) + R"("evaluations": [)";
+    const std::vector<std::string> quoted = {R"("a")", R"("b \"q\"")", R"("c")", R"("d")"};
+    for (std::size_t bytes = 1; bytes < 800; ++bytes) {
+        TextBuffer text;
+        const auto records = append_batch_records(text, names, members, R"("time": 1)", rows, terms, bytes);
+        std::string expected;
+        std::size_t next = 0;
+        for (const EvaluationRecord& record : records) {
+            EXPECT_EQ(record.first, next + 1);
+            const std::size_t begin = expected.size();
+            expected += opening;
+            for (std::size_t i = 0; i < record.evaluations; ++i, ++next)
+                expected += (i > 0 ? ", " : "") + (R"({"query": )" + quoted[next]) + ", " + bodies[next];
+            expected += "]}";
+            EXPECT_EQ(record.end, expected.size());
+            EXPECT_TRUE(record.evaluations == 1 || record.end - begin <= bytes);
+        }
+        EXPECT_EQ(next, members.size());
+        EXPECT_EQ(text.text(), expected) << bytes;
+    }
 }
 
 TEST(AnswersWriter, NumbersAreBareInTsvWhereTurtleAllowsIt) {

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from penstock.engine.answers.record_lines import lines_of
 from penstock.errors import UnknownStreamError
 from penstock.event_time.gaps import Gap
 from penstock.ingest.refused_records import DeadLetter, LateEvent, read_refused
@@ -24,7 +25,7 @@ from simulation.leaps import LIMITS, Clocks, Gaps
 from simulation.producers import FAR, GARBAGE, Producers
 from simulation.reference import Reference, content, solutions
 from simulation.updating import Updating
-from support.held_rows import HeldRows, with_changes
+from support.held_rows import HeldRows, result_format, with_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -189,8 +190,8 @@ class Driver:
     def register(self, operation: Register, name: str) -> None:
         """Register a query; `name`: its own, which may not be the script's."""
         self.catch_up()
-        changes = with_changes(operation.text)
-        record = self.cluster.command(operation, lambda c: c.register(name, operation.text, changes=changes))
+        options = {"changes": with_changes(operation.text), "result_format": result_format(operation.text)}
+        record = self.cluster.command(operation, lambda c: c.register(name, operation.text, **options))
         self.standing[operation.name] = operation, record
         self.derived |= record.publishes is not None and self.clocks is None
 
@@ -408,13 +409,12 @@ def _sorted_out(messages: list[Message]) -> tuple[dict[Any, Any], Counter[Any], 
     disordered = []
     tables: dict[str, HeldRows] = {}
     for message in messages:
-        line = tables.setdefault(name := json.loads(message.value or b"")["query"], HeldRows()).read(
-            message.value or b""
-        )
-        key = name, line["time"]
-        counts[key] += 1
-        if last.get(key[0], key[1]) > key[1]:
-            disordered.append(key)
-        last[key[0]] = key[1]
-        got[key] = content(line)
+        for written in lines_of(message.value or b"", message.headers):
+            line = tables.setdefault(written["query"], HeldRows()).apply(dict(written))
+            key = line["query"], line["time"]
+            counts[key] += 1
+            if last.get(key[0], key[1]) > key[1]:
+                disordered.append(key)
+            last[key[0]] = key[1]
+            got[key] = content(line)
     return got, counts, disordered

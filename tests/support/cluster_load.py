@@ -11,6 +11,7 @@ import penstock
 from penstock.cli.cluster.demo_cluster import content
 from penstock.cli.cluster.local_cluster import LocalCluster
 from penstock.engine.answers.json_lines import json_line
+from penstock.engine.answers.record_lines import lines_of
 from penstock.log import START, Partition, Record, Topic
 from penstock.log.kafka import KafkaLog
 from penstock.log.topics import TopicNames
@@ -170,12 +171,11 @@ class Load:
         while got.keys() < expected.keys() and time.monotonic() < deadline:
             cluster.watch()
             for message in reader.poll(1000, 0.2):
-                name = json.loads(message.value)["query"]
-                if name not in self.queries:
-                    continue  # another test's query
-                line = held[name].read(message.value)
-                counts[name, line["time"]] += 1
-                got[name, line["time"]] = content(line)
+                for written in lines_of(message.value, message.headers, self.queries.__contains__):
+                    name = written["query"]  # the others are those of another test
+                    line = held[name].apply(dict(written))
+                    counts[name, line["time"]] += 1
+                    got[name, line["time"]] = content(line)
         reader.close()
         assert not expected.keys() - got.keys(), "lost"
         assert got == expected

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from penstock.engine.answers.evaluation_records import RECORD_FORMATS
 from penstock.query.ir import ContinuousQuery, Form, RelationToStream
 from penstock.query.parser import parse
 
@@ -22,6 +23,11 @@ def with_changes(text: str) -> bool:
     return possible and crc32(text.encode()) % 2 == 0
 
 
+def result_format(text: str) -> str:
+    """The format of the records of a query: each format is that of a third of all texts."""
+    return RECORD_FORMATS[crc32(b"format " + text.encode()) % len(RECORD_FORMATS)]
+
+
 class HeldRows:
     """The rows that a consumer of one query holds."""
 
@@ -29,8 +35,11 @@ class HeldRows:
         self._rows: Counter[str] | None = None  # None: no record with the complete answer came yet
 
     def read(self, record: bytes) -> dict[str, Any]:
-        """Apply a record. Returns the line that a query without `changes` would have written."""
-        line: dict[str, Any] = json.loads(record)
+        """Apply a record in JSON. Returns the line that a query without `changes` would have written."""
+        return self.apply(json.loads(record))
+
+    def apply(self, line: dict[str, Any]) -> dict[str, Any]:
+        """Apply the line of an evaluation. Returns the line that a query without `changes` would have written."""
         if "added" not in line:
             if "results" in line:
                 self._rows = _rows(line["results"]["bindings"])

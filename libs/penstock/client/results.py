@@ -132,10 +132,10 @@ class ClusterEvaluation:
         return solutions(document["head"]["vars"], rows)
 
 
-def evaluations_of(message: Message, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[Mapping[str, Any]]:
-    """Yield the evaluations in a message of a results topic. `wanted`: see `lines_of`."""
+def evaluations_of(message: Message, chosen: Callable[[str], bool] = lambda _: True) -> Iterator[Mapping[str, Any]]:
+    """Yield the evaluations in a message of a results topic. `chosen`: see `lines_of`."""
     if message.value is not None:
-        yield from lines_of(message.value, message.headers, wanted)
+        yield from lines_of(message.value, message.headers, chosen)
 
 
 class Results:

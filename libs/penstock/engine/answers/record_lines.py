@@ -28,22 +28,22 @@ def format_of(headers: Sequence[tuple[str, bytes]]) -> RecordFormat:
 
 
 def lines_of(
-    value: bytes, headers: Sequence[tuple[str, bytes]], wanted: Callable[[str], bool] = lambda _: True
+    value: bytes, headers: Sequence[tuple[str, bytes]], chosen: Callable[[str], bool] = lambda _: True
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the evaluations in a results record: for each, the JSON object of a record in the format `json`. `wanted`:
-    whether the evaluations of the query of that name are wanted.
+    """Yield the evaluations in a results record: for each, the JSON object of a record in the format `json`. `chosen`:
+    whether the evaluations of the query of that name are chosen.
     """
     record_format = format_of(headers)
     if record_format == "arrow":
-        yield from _rows(_batch(value), wanted)
+        yield from _rows(_batch(value), chosen)
         return
     document: dict[str, Any] = json.loads(value)
     if record_format == "json":
-        if wanted(document.get("query", "")):
+        if chosen(document.get("query", "")):
             yield document
         return
     for evaluation in document.pop("evaluations"):
-        if wanted(evaluation["query"]):
+        if chosen(evaluation["query"]):
             yield {"query": evaluation["query"], **document, **evaluation}
 
 
@@ -52,11 +52,11 @@ def _batch(value: bytes) -> pa.RecordBatch:
         return reader.read_next_batch()
 
 
-def _rows(batch: pa.RecordBatch, wanted: Callable[[str], bool]) -> Iterator[dict[str, Any]]:
+def _rows(batch: pa.RecordBatch, chosen: Callable[[str], bool]) -> Iterator[dict[str, Any]]:
     shared = json.loads(batch.schema.metadata[SHARED])
-    chosen = [i for i, name in enumerate(batch.column("query").to_pylist()) if wanted(name)]
-    if len(chosen) < batch.num_rows:
-        batch = batch.take(pa.array(chosen, pa.int64()))
+    places = [i for i, name in enumerate(batch.column("query").to_pylist()) if chosen(name)]
+    if len(places) < batch.num_rows:
+        batch = batch.take(pa.array(places, pa.int64()))
     names = batch.schema.names
     variables = {name: [f.name for f in batch.schema.field(name).type.value_type] for name in _SIDES if name in names}
     for row in batch.to_pylist():
