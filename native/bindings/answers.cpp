@@ -128,11 +128,11 @@ AnswerForm form_named(std::string_view name) {
     return AnswerForm::Triples;
 }
 
-/// Returns the keys and values of the records, and their numbers of evaluations. `bytes`: the maximum size of a record with several
-/// evaluations; 0: each evaluation has a record of its own.
+/// Returns the keys and values of the records, and their numbers of evaluations. `bytes`: the maximum size of a record
+/// with several evaluations; 0: each evaluation has a record of its own.
 nb::tuple evaluation_records(const QueryNames& names, const IdsIn& members, std::int64_t time, std::string_view shared,
-                            std::string_view form, std::vector<std::string> variables, std::vector<IdsIn> columns,
-                            const IdsIn& present, const TimesIn& starts, const TermTexts& terms, std::size_t bytes) {
+                             std::string_view form, std::vector<std::string> variables, std::vector<IdsIn> columns,
+                             const IdsIn& present, const TimesIn& starts, const TermTexts& terms, std::size_t bytes) {
     if (starts.size() != present.size() + 1) throw nb::value_error("each member has a range of rows");
     for (const TermId member : view(members))
         if (member == 0 || member > names.size()) throw nb::value_error("no query has this number");
@@ -190,8 +190,8 @@ void bind_answers(nb::module_& m) {
     m.def("triples_line", &line<append_triples_line>, "head"_a, "variables"_a, "columns"_a, "repeats"_a, "rows"_a,
           "terms"_a);
     nb::class_<QueryNames>(m, "QueryNames").def(nb::init<std::vector<std::string>>(), "names"_a);
-    m.def("evaluation_records", &evaluation_records, "names"_a, "members"_a, "time"_a, "shared"_a, "form"_a, "variables"_a,
-          "columns"_a, "present"_a, "starts"_a, "terms"_a, "bytes"_a);
+    m.def("evaluation_records", &evaluation_records, "names"_a, "members"_a, "time"_a, "shared"_a, "form"_a,
+          "variables"_a, "columns"_a, "present"_a, "starts"_a, "terms"_a, "bytes"_a);
     m.def("term_arrays", &arrays_of, "terms"_a, "ids"_a);
     nb::class_<TextTerms, TermTexts>(m, "TextTerms")
         .def(nb::init<>())
