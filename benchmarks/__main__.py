@@ -39,6 +39,7 @@ ALL = (
     "macro.kafka_recovery",
     "macro.kafka_handover",
     "macro.kafka_durability",
+    "macro.kafka_results",
     "macro.kafka_graph",
     "macro.dictionary_restart",
     "macro.checkpoints",

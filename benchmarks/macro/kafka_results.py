@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from benchmarks.harness import Row, check
 from benchmarks.macro.kafka_total_order import Engine, Sequencer, kafka
-from penstock.engine.answers.record_lines import lines_of
 from penstock.log import MemoryLog, Record, Topic
 
 if TYPE_CHECKING:
@@ -44,12 +43,7 @@ def _rate(log: Log, how: str, kind: str, target: int, queries: int, batches: int
     took = engine.to_end()
     engine.close()
     count = queries * (batches + warm)
-    messages = sequencer.messages(count)
-    found = [
-        (line["query"], line["time"])
-        for message in messages
-        for line in lines_of(message.value or b"", message.headers)
-    ]
+    messages, found = sequencer.evaluations(count)
     check(len(found), count, f"evaluations as {kind}, {how}")
     check(len(set(found)), count, f"different evaluations as {kind}, {how}")
     rate = queries * batches / took.cpu_s

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.harness import LeftOutError, check
 from benchmarks.macro.kafka_cluster import TRIPLES, event
+from penstock.engine.answers.record_lines import lines_of
 from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.engine.limits import Limits
 from penstock.errors import StorageError
@@ -33,7 +34,7 @@ from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.log import Log
+    from penstock.log import Log, Message
 
 IRI, BATCH_MS = "http://x/s", 100
 _BEGIN_MS = 1_000
@@ -76,6 +77,7 @@ class Sequencer:
     log: Log
     queries: int
     per_batch: int
+    result_format: str = "json"
     batches: int = 0
     clock: SystemClock = field(default_factory=SystemClock)
     topics: ClusterTopics = field(init=False)
@@ -93,7 +95,7 @@ class Sequencer:
         window = f"FROM STREAM <{IRI}> [RANGE 1s STEP {BATCH_MS}ms]"
         for i in range(self.queries):
             text = f"REGISTER QUERY q{i} AS SELECT ?o {window} WHERE {{ <http://x/thing/{i}> <http://x/p0> ?o }}"
-            self._coordinator.register(f"q{i}", text)
+            self._coordinator.register(f"q{i}", text, result_format=self.result_format)
         self._close(_BEGIN_MS, [])
 
     def extend(self, batches: int) -> None:
@@ -135,29 +137,10 @@ class Sequencer:
     # ---- engines
     def run(self, name: str, directory: Path | None = None, checkpoint_every: int = 0, *, save: bool = True) -> Took:
         """Run an engine to the end of the log, checkpoint it (`save`) and stop it. Return the time to the end."""
-        cpu, wall = time.process_time(), time.perf_counter()
-        checkpoints = None if directory is None else DataDirectory(directory, read_only=False)
-        rng = random.Random(0)
-        factory = ReplicaFactory(checkpoints, self.terms, self.topics.shards, Limits(), self.clock.now_ms, rng)
-        engine = QueryEngine(self.log, self.topics, name, factory, self.clock)
-        replica = engine.replica
-        spent = Took(time.process_time() - cpu, time.perf_counter() - wall)
-        _until(lambda: self._placed(engine, name), "an engine has the buckets")
-        cpu, wall, saved = time.process_time(), time.perf_counter(), replica.history.step
-        deadline = time.monotonic() + _PATIENCE_S
-        while not (engine.caught_up() and self._done(replica)):
-            engine.step(0.0 if isinstance(self.log, MemoryLog) else 0.005)
-            if checkpoint_every and replica.history.step - saved >= checkpoint_every:
-                factory.save(replica)
-                saved = replica.history.step
-            check(time.monotonic() < deadline, True, "the engine reaches the end of the log")
-        took = Took(time.process_time() - cpu + spent.cpu_s, time.perf_counter() - wall + spent.wall_s)
-        if checkpoints is not None:
-            if save:
-                factory.save(replica)
-            checkpoints.close(clean=True)
-        engine.close()
-        return took
+        engine = Engine(self, name, directory, checkpoint_every)
+        took = engine.to_end()
+        engine.close(save=save)
+        return Took(took.cpu_s + engine.start.cpu_s, took.wall_s + engine.start.wall_s)
 
     def _placed(self, engine: QueryEngine, name: str) -> bool:
         """Step the coordinator and send the engine's heartbeats, until the engine has all buckets."""
@@ -174,18 +157,65 @@ class Sequencer:
         """Return how many evaluations are committed. Kafka may show them some time after a commit, so this waits for
         `expected`.
         """
+        return len(self.evaluations(expected)[1])
+
+    def evaluations(self, expected: int) -> tuple[list[Message], list[tuple[str, int]]]:
+        """Return the committed results records, and the (query, time) of each evaluation in them. Waits for `expected`
+        evaluations.
+        """
         names = {Partition(self.topics.names.results, i): START for i in range(self.topics.result_partitions)}
         reader = self.log.reader(names)
-        count, deadline = 0, time.monotonic() + _PATIENCE_S
-        while (messages := reader.poll(100_000, 1.0)) or (count < expected and time.monotonic() < deadline):
-            count += len(messages)
+        read: list[Message] = []
+        found: list[tuple[str, int]] = []
+        deadline = time.monotonic() + _PATIENCE_S
+        while (messages := reader.poll(100_000, 1.0)) or (len(found) < expected and time.monotonic() < deadline):
+            read += messages
+            for message in messages:
+                found += [(line["query"], line["time"]) for line in lines_of(message.value or b"", message.headers)]
         reader.close()
-        return count
+        return read, found
 
     @property
     def tuples_a_batch(self) -> int:
         """Return the number of tuples in a batch."""
         return self.per_batch * TRIPLES
+
+
+class Engine:
+    """A query engine over the log of a `Sequencer`. `start`: what its creation took."""
+
+    def __init__(
+        self, sequencer: Sequencer, name: str, directory: Path | None = None, checkpoint_every: int = 0
+    ) -> None:
+        self._sequencer, self._every = sequencer, checkpoint_every
+        cpu, wall = time.process_time(), time.perf_counter()
+        self._checkpoints = None if directory is None else DataDirectory(directory, read_only=False)
+        shards, clock, rng = sequencer.topics.shards, sequencer.clock, random.Random(0)
+        self._factory = ReplicaFactory(self._checkpoints, sequencer.terms, shards, Limits(), clock.now_ms, rng)
+        self._engine = engine = QueryEngine(sequencer.log, sequencer.topics, name, self._factory, clock)
+        self.start = Took(time.process_time() - cpu, time.perf_counter() - wall)
+        _until(lambda: sequencer._placed(engine, name), "an engine has the buckets")
+
+    def to_end(self) -> Took:
+        """Run to the end of the log. Return the time that this takes, with checkpoints."""
+        engine, replica, sequencer = self._engine, self._engine.replica, self._sequencer
+        cpu, wall, saved = time.process_time(), time.perf_counter(), replica.history.step
+        deadline = time.monotonic() + _PATIENCE_S
+        while not (engine.caught_up() and sequencer._done(replica)):
+            engine.step(0.0 if isinstance(sequencer.log, MemoryLog) else 0.005)
+            if self._every and replica.history.step - saved >= self._every:
+                self._factory.save(replica)
+                saved = replica.history.step
+            check(time.monotonic() < deadline, True, "the engine reaches the end of the log")
+        return Took(time.process_time() - cpu, time.perf_counter() - wall)
+
+    def close(self, *, save: bool = True) -> None:
+        """Stop the engine, after a checkpoint if it has a directory and `save` is true."""
+        if self._checkpoints is not None:
+            if save:
+                self._factory.save(self._engine.replica)
+            self._checkpoints.close(clean=True)
+        self._engine.close()
 
 
 def _until(done: object, what: str) -> None:
