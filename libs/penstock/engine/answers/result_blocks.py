@@ -176,6 +176,7 @@ class Evaluation:
         """The block of the answer, and a list with the member's number."""
         return self._block, [self._member]
 
+    @property
     def reading(self) -> Reading:
         """What the execution has read."""
         return self._block.reading
