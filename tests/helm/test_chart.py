@@ -16,10 +16,12 @@ import yaml
 from tools import chart_acls
 from tools.docs.reference import SETTINGS
 from tools.kubernetes import readme
+from typer.main import get_command
 
 import penstock
 from penstock.acls import Cluster, required_acls
 from penstock.acls.printed_acls import strimzi_rule
+from penstock.cli.app import app
 from penstock.http.security import Role, TokenFile
 from penstock.log.topics import TopicNames
 from penstock.replication.cluster_topics import ClusterTopics
@@ -66,6 +68,17 @@ def pods(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [d["spec"]["template"]["spec"] for d in documents if d["kind"] in {"StatefulSet", "Deployment"}]
 
 
+def drivers_and_executors(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The pods of bulk loads, and those that Spark makes from the chart's templates."""
+    loads = [d["spec"]["jobTemplate"]["spec"]["template"]["spec"] for d in documents if d["kind"] == "CronJob"]
+    return loads + [template["spec"] for template in executor_templates(documents).values()]
+
+
+def executor_templates(documents: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    found = [d for d in documents if d["kind"] == "ConfigMap" and d["metadata"]["name"].endswith("-executor")]
+    return {name: yaml.safe_load(text) for d in found for name, text in d["data"].items()}
+
+
 def environment(container: dict[str, Any]) -> dict[str, Any]:
     return {entry["name"]: entry.get("value") for entry in container["env"]}
 
@@ -92,7 +105,8 @@ def test_there_are_enough_examples():
 
 @pytest.mark.parametrize("values", EXAMPLES, ids=lambda path: path.stem)
 def test_pods_meet_the_restricted_profile(values: Path):
-    for spec in pods(example(values.stem)):
+    documents = example(values.stem)
+    for spec in pods(documents) + drivers_and_executors(documents):
         security = spec["securityContext"]
         assert security["runAsNonRoot"]
         assert security["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -110,6 +124,9 @@ def test_volume_mounts_have_volumes_and_names_are_unique(values: Path):
     documents = example(values.stem)
     names = [(d["kind"], d["metadata"]["name"]) for d in documents]
     assert len(names) == len(set(names))
+    for spec in drivers_and_executors(documents):
+        for container in spec["containers"]:
+            assert {m["name"] for m in container["volumeMounts"]} <= {v["name"] for v in spec["volumes"]}
     for document in documents:
         if document["kind"] not in {"StatefulSet", "Deployment"}:
             continue
@@ -302,6 +319,74 @@ def test_sparks_driver_may_start_executors_only_where_they_are_pods():
     [container] = spec["containers"]
     assert "--conf=spark.kubernetes.namespace=ns" in container["args"]
     assert "--conf=spark.executor.instances=4" in container["args"]
+    assert "--conf=spark.kubernetes.executor.podTemplateFile=/run/executor/adaptor.yaml" in container["args"]
+    assert executor_templates(pods_).keys() == {"adaptor.yaml"}
+    assert not executor_templates(local)
+    for template in executor_templates(example("bulk-load")).values():
+        kubernetes_validate.validate(template, VERSIONS[-1], strict=True)
+
+
+def test_a_property_of_spark_replaces_that_of_the_chart():
+    documents = example("spark-kubernetes", "--set", r"adaptor.spark.conf.spark\.driver\.host=d.ns.svc")
+    arguments = pod(documents, "test-penstock-adaptor")["containers"][0]["args"]
+    assert [a for a in arguments if "spark.driver.host" in a] == ["--conf=spark.driver.host=d.ns.svc"]
+
+
+def test_a_bulk_load_and_those_that_read_its_files_share_a_volume():
+    documents = example("bulk-load", "--set", "http.tls.existingSecret=web,flight.tls.existingSecret=flight")
+    readers = [
+        *drivers_and_executors(documents),
+        *(pod(documents, f"test-penstock-{n}") for n in ("coordinator", "store")),
+    ]
+    for spec in readers:
+        assert {"name": "shared", "persistentVolumeClaim": {"claimName": "penstock-shared"}} in spec["volumes"]
+        assert {"name": "shared", "mountPath": "/shared"} in spec["containers"][0]["volumeMounts"]
+    for name in ("adaptor", "dispatcher", "query-engine", "dictionary"):
+        assert "shared" not in [v["name"] for v in pod(documents, f"test-penstock-{name}")["volumes"]]
+    engine = pod(example("bulk-load", "--set", "queryEngine.graph=engine"), "test-penstock-query-engine")
+    assert "shared" in [v["name"] for v in engine["volumes"]]
+    assert not [d for d in render(*TRIAL) if d["kind"] == "CronJob"]
+
+
+def test_a_bulk_load_is_a_command_of_penstock():
+    documents = example("bulk-load", "--set", "http.tls.existingSecret=web")
+    [spec] = [d["spec"] for d in documents if d["kind"] == "CronJob"]
+    assert spec["suspend"]
+    [container] = spec["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    arguments = container["args"]
+    assert "--conf=spark.kubernetes.driver.pod.name=$(PENSTOCK_INSTANCE)" in arguments
+    given = arguments[arguments.index("/opt/penstock/adaptor/bulk_load.py") + 1 :]
+    [command] = [c for c in get_command(app).commands.items() if c[0] == "load"]
+    parsed = command[1].make_context("load", ["--spark", *given]).params
+    assert parsed["files"] == ["/shared/input/"]
+    assert parsed["cluster"] == "https://test-penstock-coordinator:8080"
+    assert (parsed["staging"], parsed["graph"]) == ("/shared/penstock", "http://ex.org/rooms")
+    mounts = [mount["mountPath"] for mount in container["volumeMounts"]]
+    for path in (parsed["token_file"], parsed["ca"]):
+        assert str(path.parent) in mounts
+
+
+def test_executors_reach_drivers_and_dictionaries_and_only_drivers_the_api_server():
+    documents = example(
+        "bulk-load", "--set", "adaptor.mode=spark,adaptor.spark.master=k8s://https://kubernetes.default.svc"
+    )
+    policies = {d["metadata"]["name"]: d["spec"] for d in documents if d["kind"] == "NetworkPolicy"}
+
+    def peers(name: str) -> set[str]:
+        [rule] = policies[f"test-penstock-{name}"]["ingress"]
+        found = [p["podSelector"]["matchLabels"] for p in rule["from"]]
+        return {labels.get("app.kubernetes.io/component") for labels in found if labels}
+
+    assert {"executor", "bulk-load", "adaptor"} <= peers("dictionary")
+    assert peers("spark") == {"executor", "bulk-load", "adaptor"}
+    [drivers] = policies["test-penstock-spark-driver"]["podSelector"]["matchExpressions"]
+    assert drivers["values"] == ["adaptor", "bulk-load"]
+    api = {"ports": [{"port": 443}, {"port": 6443}]}
+    assert policies["test-penstock-spark-driver"]["egress"] == [api]
+    assert api not in policies["test-penstock-default"]["egress"]
+    for template in executor_templates(documents).values():
+        assert template["metadata"]["labels"]["app.kubernetes.io/component"] == "executor"
+        assert template["metadata"]["labels"]["app.kubernetes.io/instance"] == "test"
 
 
 def test_autoscaling_owns_the_number_of_replicas():
@@ -570,6 +655,7 @@ MISTAKES = {
     "a setting in capitals": (["settings.GIVE_UP_S=1"], "GIVE_UP_S"),
     "an interval": (["monitoring.podMonitor.interval=often"], "interval"),
     "a short grace period": (["store.terminationGracePeriodSeconds=1"], "terminationGracePeriodSeconds"),
+    "a staging folder of its own": (["bulkLoad.staging=/tmp/load"], "bulkLoad/staging"),
     "two dispatchers": (["dispatcher.replicas=2"], "dispatcher/replicas"),
     "a privileged port": (["kafka.embedded.localPort=80"], "kafka/embedded/localPort"),
     "an issuer over HTTP": (["http.auth.oidc.issuer=http://a.example"], "http/auth/oidc/issuer"),

@@ -12,7 +12,7 @@ import yaml
 
 pytest.importorskip("confluent_kafka")
 
-from tools.kubernetes import cluster, images, load, steps
+from tools.kubernetes import cluster, images, load, spark, steps
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,7 +49,7 @@ def test_images_reach_an_existing_cluster_by_a_registry_or_as_archives(tmp_path:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
     monkeypatch.setenv("CONTAINER_BUILD", "--build-arg BASE_IMAGE=b")
-    for variable in ("PENSTOCK_IMAGE", "PENSTOCK_BROKER_IMAGE", "IMAGE_LOAD", "IMAGE_REGISTRY"):
+    for variable in ("PENSTOCK_IMAGE", "PENSTOCK_SPARK_IMAGE", "PENSTOCK_BROKER_IMAGE", "IMAGE_LOAD", "IMAGE_REGISTRY"):
         monkeypatch.delenv(variable, raising=False)
     assert cluster.missing() == []
     assert cluster.command("kubectl", "get") == [str(tmp_path / "kubectl"), "get"]
@@ -62,6 +62,8 @@ def test_images_reach_an_existing_cluster_by_a_registry_or_as_archives(tmp_path:
     text = calls.read_text()
     assert f"docker build --build-arg BASE_IMAGE=b -t {images.SERVICES} {ROOT}\ndocker push {images.SERVICES}\n" in text
     assert f"docker push {images.CHANGED}" in text
+    spark_options = f"-f {ROOT / 'Dockerfile.spark'} --build-arg BASE_IMAGE={images.SERVICES}"
+    assert f"docker build --build-arg BASE_IMAGE=b {spark_options} -t {images.SPARK} {ROOT}\n" in text
     assert images.BROKER not in text  # the chart's image, which the cluster pulls
     calls.unlink()
     monkeypatch.setenv("IMAGE_LOAD", "load -q")
@@ -70,7 +72,7 @@ def test_images_reach_an_existing_cluster_by_a_registry_or_as_archives(tmp_path:
     images.build()
     text = calls.read_text()
     assert f"buildah --root x push {images.CHANGED} docker-archive:" in text
-    assert text.count("load -q /") == 2
+    assert text.count("load -q /") == 3
 
 
 def test_an_existing_cluster_is_neither_started_nor_stopped(tmp_path: Path, monkeypatch):
@@ -95,10 +97,17 @@ def test_the_load_has_answers_to_compare():
     assert sum("room1" in content for content in expected.values()) > 5
 
 
+def test_the_bulk_load_has_rows_to_compare():
+    rows = spark.expected_rows()
+    assert len(rows) == len(set(rows)) == spark._TRIPLES
+    assert rows[0] == ("<http://x/0>", "<http://x/p0>", '"value 0"@en')
+
+
 def test_values_of_the_test_are_values_of_the_chart():
     chart = yaml.safe_load((ROOT / "helm" / "penstock" / "values.yaml").read_text())
     for component, values in steps.VALUES.items():
         assert values.keys() <= chart[component].keys()
+    assert spark.ADAPTOR["spark"].keys() <= chart["adaptor"]["spark"].keys()
     assert cluster.FULL_NAME == "ps-penstock"
 
 

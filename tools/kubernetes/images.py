@@ -1,4 +1,4 @@
-"""The images of the test: the services, the services with a change, and a Kafka broker from the locked jars.
+"""The images of the test: the services, the services with a change, Spark, and a Kafka broker from the locked jars.
 
 For a Kubernetes of one node, its script builds and loads them. For an existing cluster, CONTAINER_TOOL builds them (by
 default docker, podman or buildah, CONTAINER_BUILD: options), and the nodes get them from IMAGE_REGISTRY, or by
@@ -14,11 +14,12 @@ import tempfile
 from pathlib import Path
 
 from penstock.broker import kafka_jars
+from penstock.spark.session import connector_jars
 from tools.kubernetes.cluster import ROOT, StepError, existing, kube, run
 
 _REGISTRY = os.environ.get("IMAGE_REGISTRY") or "localhost"
 SERVICES, CHANGED = f"{_REGISTRY}/penstock:first", f"{_REGISTRY}/penstock:second"
-BROKER = f"{_REGISTRY}/kafka:test"
+BROKER, SPARK = f"{_REGISTRY}/kafka:test", f"{_REGISTRY}/penstock-spark:test"
 _HOST_FILES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pip.conf")  # so that pip works as on this machine
 _BUILD_S = 3000.0
 _BROKER = """\
@@ -48,6 +49,11 @@ def build() -> None:
     else:
         _derive(SERVICES, f"FROM {base}\n")
     _derive(CHANGED, f"FROM {SERVICES}\nENV PENSTOCK_TEST_CHANGE=1\n")
+    if spark := os.environ.get("PENSTOCK_SPARK_IMAGE"):  # an image that is there already
+        _derive(SPARK, f"FROM {spark}\n")
+    else:
+        file, base = ROOT / "Dockerfile.spark", f"BASE_IMAGE={SERVICES}"
+        _build(SPARK, ROOT, "-f", str(file), "--build-arg", base, *_mounts(), *_connector())
     if not broker_is_given():
         _build_broker()
 
@@ -84,6 +90,14 @@ def _mounts() -> list[str]:
     if existing():
         return []  # CONTAINER_BUILD has the options that are needed there
     return [part for file in _HOST_FILES if Path(file).exists() for part in ("-v", f"{file}:{file}:ro")]
+
+
+def _connector() -> list[str]:
+    """Return the mount of Spark's Kafka connector, so that the image needs no Maven repository."""
+    if existing():
+        return []
+    folder = connector_jars()[0].parent
+    return ["-v", f"{folder}:/cache/penstock/{folder.name}:ro"]
 
 
 def _derive(name: str, dockerfile: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import tempfile
 import time
 from contextlib import ExitStack
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from penstock import Client
-from tools.kubernetes import images, readme
+from tools.kubernetes import images, readme, spark
 from tools.kubernetes.cluster import (
     FULL_NAME,
     NAMESPACE,
@@ -51,8 +52,10 @@ VALUES: dict[str, Any] = {  # added to examples/trial.yaml: second instances of 
     "dictionary": {"replicas": 2},
     "coordinator": {"replicas": 2},
     "store": {"replicas": 2},
+    "bulkLoad": spark.BULK_LOAD,
 }
 _INSTALL_S, _ROLL_S, _SETTLE_S = 300.0, 300.0, 5.0
+_CAUGHT_UP = 100  # records, two seconds of the load
 
 
 class Run:
@@ -62,6 +65,7 @@ class Run:
         self._open = ExitStack()
         self._values = json.loads(json.dumps(VALUES))
         self._load: Load | None = None
+        self._broker = ""
 
     def steps(self) -> list[tuple[str, Step]]:
         """Return the steps with their names."""
@@ -89,6 +93,10 @@ class Run:
             ("scale query engines 3 to 1", lambda: self._scale(1)),
             ("upgrade to a changed image", self._upgrade),
             ("a changed secret restarts pods", self._rotate),
+            ("the adaptor on Spark, executors in pods", self._adaptor_on_spark),
+            ("kill an executor of Spark", spark.kill_executor),
+            ("bulk load by Spark", self._bulk_load),
+            ("the plain adaptor again", self._plain_adaptor),
             *(rdma if here else []),
             ("results: lost, doubled, different", self._verdict),
             ("helm uninstall", self._uninstall),
@@ -114,6 +122,7 @@ class Run:
 
     def _namespace(self) -> None:
         kubectl("create", "namespace", NAMESPACE, check=False)
+        spark.make_claim()
 
     def _helm(self, verb: str, *arguments: str, limit_s: float = _INSTALL_S) -> str:
         return kube("helm", verb, RELEASE, *arguments, "-n", NAMESPACE, limit_s=limit_s + 30)
@@ -152,9 +161,9 @@ class Run:
     def _begin(self) -> str:
         port = self._open.enter_context(forwarded(f"pod/{FULL_NAME}-kafka-0", BROKER_PORT, BROKER_PORT))
         http = self._open.enter_context(forwarded(f"service/{FULL_NAME}-coordinator", 8080))
-        broker = f"localhost:{port}"
-        with Client(broker, url=f"http://127.0.0.1:{http}", token=self._token()) as client:
-            self._load = Load(broker)
+        self._broker = f"localhost:{port}"
+        with Client(self._broker, url=f"http://127.0.0.1:{http}", token=self._token()) as client:
+            self._load = Load(self._broker)
             self._load.prepare(client)
         self._load.start()
         time.sleep(_SETTLE_S)
@@ -182,10 +191,13 @@ class Run:
 
     def _is_active(self, name: str) -> bool:
         """Return whether a pod's metrics say that it is the active coordinator."""
-        headers = {"authorization": f"Bearer {self._token()}"}
         with forwarded(f"pod/{name}", 8080) as port:
-            metrics = httpx.get(f"http://127.0.0.1:{port}/metrics", headers=headers, timeout=20).text
+            metrics = self._metrics(port)
         return any(line.startswith("penstock_active") and line.endswith(" 1.0") for line in metrics.splitlines())
+
+    def _metrics(self, port: int) -> str:
+        headers = {"authorization": f"Bearer {self._token()}"}
+        return httpx.get(f"http://127.0.0.1:{port}/metrics", headers=headers, timeout=20).text
 
     def _scale(self, engines: int) -> None:
         self._values["queryEngine"] = {"replicas": engines}
@@ -213,6 +225,45 @@ class Run:
             raise StepError(f"restarted: {sorted(changed)}, expected: {sorted(expected)}")
         time.sleep(_SETTLE_S)
         return ", ".join(sorted(changed))
+
+    # ---- Spark
+    def _adaptor_on_spark(self) -> str:
+        self._values["adaptor"] = spark.ADAPTOR
+        before = self._sent()
+        self._apply("upgrade", "--wait", "--timeout", f"{_ROLL_S:.0f}s")
+        wait(lambda: len(spark.running_executors()) == spark.EXECUTORS, "Spark's executors run")
+        taken = self._adaptor_count("events")
+        wait(lambda: self._adaptor_count("events") > taken, "the adaptor on Spark takes events")
+        wait(lambda: self._adaptor_count("lag_records") < _CAUGHT_UP, "the adaptor on Spark catches up")
+        return f"{spark.EXECUTORS} executors; {self._sent() - before} events sent meanwhile"
+
+    def _plain_adaptor(self) -> str:
+        taken = self._adaptor_count("events")
+        del self._values["adaptor"]
+        self._apply("upgrade", "--wait", "--timeout", f"{_ROLL_S:.0f}s")
+        wait(lambda: not pods("executor"), "Spark's executors are gone")
+        wait(lambda: self._adaptor_count("lag_records") < _CAUGHT_UP, "the plain adaptor catches up")
+        return f"the adaptor on Spark took {taken} events"
+
+    def _bulk_load(self) -> str:
+        with (
+            forwarded(f"service/{FULL_NAME}-query-engine", 8080) as engines,
+            Client(self._broker, sparql_url=f"http://127.0.0.1:{engines}", token=self._token()) as client,
+        ):
+            return spark.bulk_load(client)
+
+    def _sent(self) -> int:
+        assert self._load is not None
+        return len(self._load.sent)
+
+    def _adaptor_count(self, metric: str) -> int:
+        """Return the sum of a metric of the adaptor over its labels."""
+        [name] = [name for name, pod in pods("adaptor").items() if is_ready(pod)]
+        with forwarded(f"pod/{name}", 8080) as port:
+            lines = self._metrics(port).splitlines()
+        return sum(
+            int(float(line.split()[-1])) for line in lines if re.match(rf"penstock_{metric}(_total)?[ {{]", line)
+        )
 
     # ---- RDMA
     def _rdma_pending(self) -> str:

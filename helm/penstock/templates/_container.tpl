@@ -32,9 +32,7 @@ preStop, an evaluation that runs, and closing.
     - --master={{ .block.spark.master }}
     - --deploy-mode=client
     - --driver-memory={{ .block.spark.memory }}
-    {{- range $name, $value := include "penstock.sparkConf" $root | fromYaml }}
-    - --conf={{ $name }}={{ $value }}
-    {{- end }}
+    {{- include "penstock.sparkConf" (dict "root" $root "component" .component "spark" .block.spark) | nindent 4 }}
     - /opt/penstock/adaptor/stream_adaptor.py
   {{- else }}
   args: [{{ .component }}]
@@ -114,7 +112,22 @@ preStop, an evaluation that runs, and closing.
     {{- if and $rdma $root.Values.rdma.hugepages.amount }}
     - {name: hugepages, mountPath: /dev/hugepages}
     {{- end }}
+    {{- if include "penstock.readsLoads" . }}
+    - {name: shared, mountPath: /shared}
+    {{- end }}
+    {{- if and $spark (include "penstock.executorPods" .block.spark) }}
+    - {name: executor, mountPath: /run/executor, readOnly: true}
+    {{- end }}
     {{- with .block.extraVolumeMounts }}{{ toYaml . | nindent 4 }}{{ end }}
+{{- end }}
+
+{{/* "true" where a component reads the files of bulk loads */}}
+{{- define "penstock.readsLoads" -}}
+{{- if .root.Values.bulkLoad.claim -}}
+{{- if has .component (list "coordinator" "store") -}}true
+{{- else if and (eq .component "query-engine") (eq .root.Values.queryEngine.graph "engine") -}}true
+{{- end -}}
+{{- end -}}
 {{- end }}
 
 {{/* "true" where a component has /data */}}
@@ -313,23 +326,4 @@ preStop, an evaluation that runs, and closing.
 - name: PENSTOCK_RDMA_DEVICE
   value: {{ .Values.rdma.device | quote }}
 {{- end }}
-{{- end }}
-
-{{/* Properties of Spark: executors are pods of the same image where the master is Kubernetes. */}}
-{{- define "penstock.sparkConf" -}}
-{{- $conf := dict -}}
-{{- with .Values.adaptor.spark -}}
-{{- if hasPrefix "k8s://" .master -}}
-{{- $conf = dict
-  "spark.kubernetes.namespace" $.Release.Namespace
-  "spark.kubernetes.container.image" (include "penstock.image" (dict "root" $ "image" .image))
-  "spark.kubernetes.container.image.pullPolicy" .image.pullPolicy
-  "spark.kubernetes.authenticate.driver.serviceAccountName" (include "penstock.serviceAccountName" (dict "root" $ "component" "adaptor"))
-  "spark.driver.host" "$(POD_IP)" -}}
-{{- with $.Values.flight.tls.existingSecret -}}
-{{- $_ := set $conf (printf "spark.kubernetes.executor.secrets.%s" .) "/run/secrets/flight-tls" -}}
-{{- end -}}
-{{- end -}}
-{{- toYaml (mergeOverwrite $conf .conf) -}}
-{{- end -}}
 {{- end }}

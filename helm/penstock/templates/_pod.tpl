@@ -58,6 +58,12 @@ spec:
     - name: hugepages
       emptyDir: {medium: HugePages-{{ $root.Values.rdma.hugepages.size }}}
     {{- end }}
+    {{- $reads := false }}
+    {{- range .containers }}{{ if include "penstock.readsLoads" (dict "root" $root "component" .) }}{{ $reads = true }}{{ end }}{{ end }}
+    {{- if $reads }}
+    - name: shared
+      persistentVolumeClaim: {claimName: {{ $root.Values.bulkLoad.claim }}}
+    {{- end }}
     {{- with .block.extraVolumes }}{{ toYaml . | nindent 4 }}{{ end }}
 {{- end }}
 
