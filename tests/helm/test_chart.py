@@ -360,7 +360,7 @@ def test_a_bulk_load_is_a_command_of_penstock():
     parsed = command[1].make_context("load", ["--spark", *given]).params
     assert parsed["files"] == ["/shared/input/"]
     assert parsed["cluster"] == "https://test-penstock-coordinator:8080"
-    assert (parsed["staging"], parsed["graph"]) == ("/shared/penstock", "http://ex.org/rooms")
+    assert (parsed["staging"], parsed["graph"]) == ("/shared/penstock/$(JOB)", "http://ex.org/rooms")
     mounts = [mount["mountPath"] for mount in container["volumeMounts"]]
     for path in (parsed["token_file"], parsed["ca"]):
         assert str(path.parent) in mounts

@@ -55,7 +55,7 @@ VALUES: dict[str, Any] = {  # added to examples/trial.yaml: second instances of 
     "bulkLoad": spark.BULK_LOAD,
 }
 _INSTALL_S, _ROLL_S, _SETTLE_S = 300.0, 300.0, 5.0
-_CAUGHT_UP = 100  # records, two seconds of the load
+_CAUGHT_UP = 1_000  # records, 20 seconds of the load
 
 
 class Run:
