@@ -126,8 +126,6 @@ class Registrar:
         in these topics.
         """
         checked = Declaration.checked(iri, **settings)
-        if checked.compiled_mapping is not None:
-            checked.compiled_mapping.check_one_event()
         known = self.streams.get(iri)
         number = self.commands + 1
         if known is not None:

@@ -200,7 +200,7 @@ class Dispatcher:
         if not self._refused:
             return
         self._copies = refused_records(self._names, self._lookup, self._refused)
-        late = [event.late for _, refused in self._refused for event in refused]
+        late = [event.late for _, refused in self._refused for event in refused for _ in range(event.events)]
         self.late += sum(late)
         self.dead += len(late) - sum(late)
         self._refused, self._refused_bytes = [], 0

@@ -89,6 +89,8 @@ def _refused(
     data, headers = ((original.value or b""), original.headers) if original is not None else (b"", ())
     place = topic, event.partition, event.offset
     if event.late:
-        return late_record(names, LateEvent(stream.iri, *place, event.time_ms, event.bound_ms, data), headers)
+        late = LateEvent(stream.iri, *place, event.time_ms, event.bound_ms, data)
+        return late_record(names, late, headers, event.events)
     reason = event.limit or f"its time {event.time_ms} is further ahead than {event.bound_ms} (max_ahead_ms)"
-    return dead_letter_record(names, DeadLetter(*place, reason, data, stream.iri, event.time_ms), headers)
+    letter = DeadLetter(*place, reason, data, stream.iri, event.time_ms)
+    return dead_letter_record(names, letter, headers, event.events)

@@ -1,9 +1,11 @@
-"""Refused events of open batches, as runs of source offsets.
+"""Refused events of open batches, as runs of places in their source.
 
 A restart reads the tuples of open batches again, but does not decide again about their events. The dispatcher's state
-therefore lists the refused events. A run is a range of offsets of refused events. It may also contain accepted events
+therefore lists the refused events. A run is a range of places of refused events. It may also contain accepted events
 of closed batches, because a restart recognises these by their times. The number of runs therefore depends on the number
 of accepted events in open batches, not on the number of refused events.
+
+The place of an event is the offset of its message, and its number in this message.
 """
 
 from __future__ import annotations
@@ -28,9 +30,24 @@ partition that has reached its share accepts no events until a batch closes. One
 """
 
 
+_NUMBER_BITS = 17  # of the number of an event in its message; a message has at most `max_values` events
+_OFFSET_BITS = 63 - _NUMBER_BITS
+
+
+def places(offsets: Numbers) -> Numbers:
+    """Return the places of the events of a record, as numbers in the order of the events. `offsets`: of their messages.
+    A message that has an event in the record has all of its events there.
+    """
+    if len(offsets) < 2 or bool((offsets[1:] > offsets[:-1]).all()):
+        return offsets << _NUMBER_BITS
+    begins = np.flatnonzero(np.concatenate([[True], offsets[1:] != offsets[:-1]]))
+    numbers = np.arange(len(offsets)) - np.repeat(begins, np.diff(begins, append=len(offsets)))
+    return (offsets << _NUMBER_BITS) + np.minimum(numbers, (1 << _NUMBER_BITS) - 1)
+
+
 @dataclass(slots=True)
 class _Run:
-    """A run from source offset `first` to `last`. `position`: offset of the last tuples record with one of its events.
+    """A run from place `first` to `last`. `position`: offset of the last tuples record with one of its events.
     `time_ms`: latest time of the refused events. `before_ms`: latest time of the accepted events between the previous
     run and this one.
     """
@@ -48,21 +65,21 @@ class RefusedRuns:
     def __init__(self, saved: Sequence[tuple[int, int]] = ()) -> None:
         self._runs: list[_Run] = []
         self._after_ms = NEVER  # latest time of the accepted events after the last run
-        self._saved = np.array(saved, np.int64).reshape(-1, 2)
+        found = np.array(saved, np.int64).reshape(-1, 2)
+        self._saved = ((found & ((1 << _OFFSET_BITS) - 1)) << _NUMBER_BITS) + (found >> _OFFSET_BITS)
 
     def __len__(self) -> int:
         return len(self._runs)
 
-    def record(self, offsets: Numbers, times: Numbers, refused: NDArray[np.bool_], position: int) -> None:
-        """Record the events of one tuples record: their source offsets, their times in ms, and a mask of the refused
-        ones.
+    def record(self, places: Numbers, times: Numbers, refused: NDArray[np.bool_], position: int) -> None:
+        """Record the events of one tuples record: their places, their times in ms, and a mask of the refused ones.
 
         `position`: the offset of the record in the tuples topic.
         """
         done = 0
         for place in np.flatnonzero(refused).tolist():
             self._accept(times[done:place])
-            self._refuse(int(offsets[place]), int(times[place]), position)
+            self._refuse(int(places[place]), int(times[place]), position)
             done = place + 1
         self._accept(times[done:])
 
@@ -70,13 +87,13 @@ class RefusedRuns:
         if self._runs and len(times):
             self._after_ms = max(self._after_ms, int(times.max()))
 
-    def _refuse(self, offset: int, time_ms: int, position: int) -> None:
+    def _refuse(self, place: int, time_ms: int, position: int) -> None:
         if not self._runs or self._after_ms != NEVER:
-            self._runs.append(_Run(offset, offset, position, time_ms, self._after_ms))
+            self._runs.append(_Run(place, place, position, time_ms, self._after_ms))
             self._after_ms = NEVER
             return
         run = self._runs[-1]
-        run.last, run.position, run.time_ms = offset, position, max(run.time_ms, time_ms)
+        run.last, run.position, run.time_ms = place, position, max(run.time_ms, time_ms)
 
     def settle(self, position: int, closed_ms: int) -> None:
         """Remove runs that no restart needs. A restart reads tuples from offset `position` on, and all batches up to
@@ -97,21 +114,25 @@ class RefusedRuns:
             before_ms = NEVER
         self._after_ms = max(self._after_ms, before_ms) if self._runs else NEVER
 
-    def offsets(self) -> list[tuple[int, int]]:
-        """Return the first and last source offset of each run, for the saved state."""
-        return [(run.first, run.last) for run in self._runs]
+    def saved(self) -> list[tuple[int, int]]:
+        """Return the first and last place of each run, for the saved state: the offset, and above it the number in the
+        message.
+        """
+        return [(_saved(run.first), _saved(run.last)) for run in self._runs]
 
     # ---- after a restart
-    def known(self, offsets: Numbers) -> NDArray[np.bool_]:
-        """Return a mask of the events that were refused before the restart. `offsets`: the source offsets of the
-        events.
-        """
+    def known(self, places: Numbers) -> NDArray[np.bool_]:
+        """Return a mask of the events that were refused before the restart, given their places."""
         if len(self._saved) == 0:
-            return np.zeros(len(offsets), np.bool_)
-        place = np.searchsorted(self._saved[:, 0], offsets, side="right") - 1
-        found: NDArray[np.bool_] = (place >= 0) & (offsets <= self._saved[place, 1])
+            return np.zeros(len(places), np.bool_)
+        run = np.searchsorted(self._saved[:, 0], places, side="right") - 1
+        found: NDArray[np.bool_] = (run >= 0) & (places <= self._saved[run, 1])
         return found
 
     def replayed(self) -> None:
         """End the replay: discard the saved runs, which `record` has rebuilt."""
         self._saved = np.empty((0, 2), np.int64)
+
+
+def _saved(place: int) -> int:
+    return (place >> _NUMBER_BITS) + ((place & ((1 << _NUMBER_BITS) - 1)) << _OFFSET_BITS)

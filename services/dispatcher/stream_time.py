@@ -17,7 +17,7 @@ from penstock.event_time.lateness import watermarks_met
 from penstock.event_time.watermark import NEVER
 from penstock.services.dispatcher import refused_runs
 from penstock.services.dispatcher.open_batches import OpenBatches, Origin, Rows
-from penstock.services.dispatcher.refused_runs import RefusedRuns
+from penstock.services.dispatcher.refused_runs import RefusedRuns, places
 from penstock.wire import DispatcherState
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ MAX_BATCH_TUPLES = 1 << 22
 
 class Refused(NamedTuple):
     """An event that was not accepted. `bound_ms`: for a late event, the watermark; otherwise, the maximum time allowed.
-    `limit`: which limit its batch or stream has reached, if that is the reason; otherwise empty.
+    `limit`: which limit its batch or stream has reached, if that is the reason; otherwise empty. `events`: the number of
+    such events of its message: the late ones, or the rejected ones.
     """
 
     partition: int
@@ -42,6 +43,7 @@ class Refused(NamedTuple):
     late: bool
     bound_ms: int
     limit: str = ""
+    events: int = 1
 
 
 class ClosedBatch(NamedTuple):
@@ -157,7 +159,7 @@ class StreamTime:
         full = self._overfull(events, outcomes == _ACCEPTED)
         crowded = len(part.refused) >= max(1, refused_runs.MAX_RUNS // len(self.partitions))
         accepted = (outcomes == _ACCEPTED) & ~full & (not crowded)
-        part.refused.record(events.offsets, events.times, ~accepted, origin.position)
+        part.refused.record(places(events.offsets), events.times, ~accepted, origin.position)
         if accepted.any():
             times = events.times[accepted]
             self._begin(batch_start(int(times[0]), set_.batch_ms))
@@ -171,13 +173,16 @@ class StreamTime:
         self.changed = True
         own = watermarks_met(events.times, accepted, own_ms, set_.lateness_ms)
         met = np.maximum(self.watermark_ms, np.minimum(own, others))
-        refused = []
+        refused: dict[tuple[int, bool], Refused] = {}
         for i in np.flatnonzero(~accepted).tolist():
             offset, time, late = int(events.offsets[i]), int(events.times[i]), bool(outcomes[i] == _LATE)
+            if (first := refused.get((offset, late))) is not None:
+                refused[offset, late] = first._replace(events=first.events + 1)
+                continue
             bound = int(met[i]) if late else max(int(met[i]), wall_ms) + set_.max_ahead_ms
             limit = self._limit(full=bool(full[i])) if outcomes[i] == _ACCEPTED else ""
-            refused.append(Refused(origin.partition, offset, time, late, bound, limit))
-        return refused
+            refused[offset, late] = Refused(origin.partition, offset, time, late, bound, limit)
+        return list(refused.values())
 
     def _limit(self, *, full: bool) -> str:
         """Return, as text, the limit by which an event is refused although it is neither late nor too far ahead."""
@@ -288,7 +293,7 @@ class StreamTime:
         ]
         for part, origin in zip(self.partitions, replay, strict=True):
             part.refused.settle(origin.position, closed_ms)
-        refused = [(i, *run) for i, part in enumerate(self.partitions) for run in part.refused.offsets()]
+        refused = [(i, *run) for i, part in enumerate(self.partitions) for run in part.refused.saved()]
         self.changed = False
         return DispatcherState(
             self.declaration.iri,
@@ -352,7 +357,7 @@ class StreamTime:
 
     def replay(self, number: int, tuples: Tuples, position: int) -> None:
         """Process a record again after a restart, for open batches only. It does not decide again: it recognises
-        refused events by their offsets, and events of closed batches by their times.
+        refused events by their places, and events of closed batches by their times.
         """
         part = self.partitions[number]
         part.position = position + 1
@@ -365,8 +370,9 @@ class StreamTime:
             return
         part.next_offset = int(events.offsets[-1]) + 1
         closed_ms = NEVER if self.closed is None else (self.closed + 1) * self.declaration.batch_ms
-        refused = part.refused.known(events.offsets)
-        part.refused.record(events.offsets, events.times, refused, position)
+        where = places(events.offsets)
+        refused = part.refused.known(where)
+        part.refused.record(where, events.times, refused, position)
         self.open.add(events.rows((events.times > closed_ms) & ~refused), origin)
 
 

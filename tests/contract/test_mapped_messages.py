@@ -242,12 +242,83 @@ def test_key_headers_and_timestamp_of_kafka_are_references(dictionary, monkeypat
     assert by_spark(dictionary, mapping, records, monkeypatch) == plain
 
 
-def test_a_message_with_several_events_is_a_dead_letter_in_a_cluster(dictionary):
-    rows = b"id,v,at\n1,a,1970-01-01T00:00:02Z\n2,a,1970-01-01T00:00:02Z\n"
-    plain = by_plain(dictionary, MAPPINGS["csv"], [record(0, rows, None)])
+SEVERAL = {
+    "ndjson": ({"rml": JSON, "format": "ndjson", "time": AT}, lambda events: b"\n".join(map(json_of, events))),
+    "array": (
+        {"rml": JSON, "events": "$.all[*]", "time": AT},
+        lambda events: b'{"all": [%s]}' % b",".join(map(json_of, events)),
+    ),
+    "csv": (
+        {"rml": CSV, "format": "csv", "time": {"path": "at", "unit": "ms"}},
+        lambda events: b"id,v,at\n" + b"".join(b"%s,%d,%d\n" % (e["id"].encode(), e["v"][0], e["at"]) for e in events),
+    ),
+    "avro": (
+        {
+            "rml": JSON,
+            "format": "avro",
+            "schema": {
+                "type": "record",
+                "name": "M",
+                "fields": [{"name": "all", "type": {"type": "array", "items": READING}}],
+            },
+            "events": "$.all[*]",
+            "time": {"path": "$.at"},
+        },
+        lambda events: avro_of(events),
+    ),
+}
+
+
+def json_of(event):
+    return json.dumps(event).encode()
+
+
+def avro_of(events):
+    schema = SEVERAL["avro"][0]["schema"]
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), {"all": events})
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("kind", SEVERAL)
+def test_a_message_may_have_several_events(dictionary, monkeypatch, kind):
+    mapping, message = SEVERAL[kind]
+    groups = [[{"id": f"{n}-{i}", "v": [n], "at": 1000 + 10 * n + i} for i in range(n)] for n in range(1, 8)]
+    groups[5][3]["id"] = " "  # mapped as every other text
+    values = [message(group) for group in groups]
+    values[3:3] = [message([]), values[0][: len(values[0]) // 2]]
+    records = [record(number, value, None) for number, value in enumerate(values)]
+    plain = by_plain(dictionary, mapping, records)
+    assert by_spark(dictionary, mapping, records, monkeypatch) == plain
+    found = plain.events[Partition(NAMES.tuples(NAME), 0)]
+    assert [time for _, _, time, _ in found] == [event["at"] for group in groups for event in group]
+    assert [offset for _, offset, *_ in found] == [n for n in range(len(values)) for _ in found_of(groups, n)]
+    assert {offset for _, _, offset in plain.dead} == {3, 4}
+    with penstock.Engine() as engine:
+        engine.declare_stream(IRI, timing="all", mapping=mapping)
+        report = engine.push_events(IRI, [(None, value) for value in values])
+        assert (report.accepted, report.rejected) == (len(found), 2)
+        tuples = engine.stats()["streams"][IRI]["tuples"]
+        assert tuples == sum(len(terms) // 3 for *_, terms in found)
+        assert [letter.reason for letter in engine.dead_letters()] == [
+            letter[0] for _, letter in sorted(plain.dead.items())
+        ]
+
+
+def found_of(groups, place):
+    """The events of the message at a place, of which 3 and 4 are invalid."""
+    return [] if place in (3, 4) else groups[place if place < 3 else place - 2]
+
+
+def test_one_bad_event_refuses_its_message(dictionary, monkeypatch):
+    mapping, message = SEVERAL["array"]
+    good, bad = {"id": "1", "v": [1], "at": 1}, {"id": "2", "v": [{}], "at": 2}
+    records = [record(0, message([good, bad, good]), None), record(1, message([good]), None)]
+    plain = by_plain(dictionary, mapping, records)
+    assert by_spark(dictionary, mapping, records, monkeypatch) == plain
+    assert [offset for _, offset, *_ in plain.events[Partition(NAMES.tuples(NAME), 0)]] == [1]
     ((reason, *_),) = plain.dead.values()
-    assert reason == "the message has 2 events; in a cluster it must have exactly one"
-    assert plain.events == {}
+    assert reason.startswith("event 2 of 3: $.v[*]: an object where ")
 
 
 def test_an_unavailable_registry_delays_messages_and_refuses_none(dictionary):

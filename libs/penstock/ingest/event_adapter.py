@@ -1,6 +1,7 @@
 """Conversion of events to tuples, shared by all adaptors (ADR 23).
 
-The records of a source partition are in the order of its events. Each record covers a contiguous range of events.
+The records of a source partition are in the order of its events. Each record covers a contiguous range of messages: the
+events of a message are in one record, and have the same offset.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from penstock.engine.intake.events import EventParser, Events
 from penstock.engine.intake.removals import checked_removals
 from penstock.engine.limits import Limits
 from penstock.errors import DataError, LimitError, PenstockError, UnavailableError
-from penstock.ingest.event_message import Event, read_event
+from penstock.ingest.event_message import Event, read_events
 from penstock.ingest.predicate_filter import PredicateFilter
 from penstock.ingest.refused_records import DeadLetter, dead_letter_record
 from penstock.log import Partition, Record, TransientError
@@ -27,7 +28,7 @@ from penstock.term_ids.outgoing_terms import OutgoingTerms
 from penstock.wire import Tuples, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from penstock.log import Message
     from penstock.log.topics import TopicNames
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 _SOURCE = attrgetter("topic", "partition")
 _KIND = attrgetter("syntax", "advance_ms")
 MAX_TUPLES = 1_000_000
-"""Maximum number of tuples of a record, and therefore of an event."""
+"""Maximum number of tuples of a record, and therefore of a message."""
 
 
 class EventAdapter:
@@ -126,7 +127,7 @@ class EventAdapter:
         mapping = None if stream.mapping is None else compiled_text(stream.mapping)
         for message in messages:
             try:
-                events.append(read_event(message, mapping, self._max_bytes, self._registry))
+                events.extend(read_events(message, mapping, self._max_bytes, self._registry))
             except DataError as error:
                 dead.append(self._copy(stream, message, str(error)))
             except UnavailableError as error:
@@ -136,58 +137,55 @@ class EventAdapter:
     def _parse(
         self, parser: EventParser, stream: StreamDeclaration, source: Partition, run: Sequence[Event]
     ) -> tuple[list[Tuples], list[Record]]:
-        """Parse a run of events of one format, or a run of equal heartbeats."""
+        """Parse a run of events of one format, or a run of equal heartbeats. A message is accepted or refused as a
+        whole.
+        """
         advance_ms = run[-1].advance_ms
         if advance_ms is not None:
             run = ()
         good, bad = parser.parse([(event.time_ms, event.text) for event in run], run[0].syntax if run else "nt")
-        dead = [self._letter(stream, source, run[each.place], each.reason) for each in bad]
+        reasons = {run[each.place].offset: (run[each.place], each.reason) for each in reversed(bad)}
         unusable = {each.place for each in bad}
         usable = [event for i, event in enumerate(run) if i not in unusable]
         good, timed = checked_removals(good, "all" if stream.timing_all else stream.timing, self._terms.dictionary)
         if timed:
-            dead += [self._letter(stream, source, usable[each.place], each.reason) for each in timed]
+            reasons |= {usable[each.place].offset: (usable[each.place], each.reason) for each in timed}
             unusable = {each.place for each in timed}
             usable = [event for i, event in enumerate(usable) if i not in unusable]
-        offsets = np.array([event.offset for event in usable], np.int64)
         if any(len(event.text) > MAX_TERM_BYTES for event in usable):
-            usable, good, letters = self._without_oversized(stream, source, usable, good)
-            dead += letters
-            offsets = np.array([event.offset for event in usable], np.int64)
+            reasons |= self._oversized(usable, good)
+        usable, good = _without(reasons.keys(), usable, good)
+        offsets = np.array([event.offset for event in usable], np.int64)
         predicate_filter = self._predicate_filter(stream)
         assert good.counts is not None, "parsed events have counts"
         columns = good.counts, good.s, good.p, good.o
-        sizes = np.fromiter((event.bytes for event in usable), np.int64, len(usable))
+        begins = _begins(offsets)
+        sizes = np.zeros(len(usable), np.int64)
+        sizes[begins] = [usable[i].bytes for i in begins.tolist()]
         whole = Tuples(stream.iri, source.number, offsets, good.times, *columns, advance_ms, predicate_filter.version)
         removed = good.removed if good.removed is not None and good.removed.any() else whole.removed
         whole = replace(whole, event_bytes=int(sizes.sum()), removed=removed)
-        if len(whole.subjects) <= MAX_TUPLES:
-            return [self._sifted(whole, predicate_filter)], dead
-        large = np.flatnonzero(whole.counts > MAX_TUPLES).tolist()
-        reason = f"more than {MAX_TUPLES} triples in one event"
-        dead += [self._letter(stream, source, usable[i], reason) for i in large]
-        return [self._sifted(part, predicate_filter) for part in _cut(whole, sizes)], dead
+        parts = [whole]
+        if len(whole.subjects) > MAX_TUPLES:
+            large = begins[np.add.reduceat(whole.counts, begins) > MAX_TUPLES].tolist()
+            reason = f"more than {MAX_TUPLES} triples in one event"
+            reasons |= {usable[i].offset: (usable[i], reason) for i in large}
+            parts = list(_cut(whole, sizes, begins))
+        dead = [self._letter(stream, source, *letter) for letter in reasons.values()]
+        return [self._sifted(part, predicate_filter) for part in parts], dead
 
-    def _without_oversized(
-        self, stream: StreamDeclaration, source: Partition, usable: Sequence[Event], good: Events
-    ) -> tuple[list[Event], Events, list[Record]]:
-        """Reject events with a term that is too large for the dictionary. Examines only events that are larger than the
-        maximum size of a term.
+    def _oversized(self, usable: Sequence[Event], good: Events) -> dict[int, tuple[Event, str]]:
+        """Return the events with a term that is too large for the dictionary, with the reason, by offset. Examines only
+        events that are larger than the maximum size of a term.
         """
         assert good.counts is not None, "parsed events have counts"
-        ends = np.cumsum(good.counts)
-        stays, dead = np.ones(len(usable), bool), []
+        ends, found = np.cumsum(good.counts), {}
         for i in (i for i, event in enumerate(usable) if len(event.text) > MAX_TERM_BYTES):
             rows = slice(int(ends[i] - good.counts[i]), int(ends[i]))
             reason = self._terms.oversized(np.unique(np.concatenate([good.s[rows], good.p[rows], good.o[rows]])))
             if reason is not None:
-                stays[i] = False
-                dead.append(self._letter(stream, source, usable[i], reason))
-        mask = np.repeat(stays, good.counts)
-        left = [event for event, stay in zip(usable, stays.tolist(), strict=True) if stay]
-        columns = good.s[mask], good.p[mask], good.o[mask]
-        removed = None if good.removed is None else good.removed[mask]
-        return left, Events(good.times[stays], good.counts[stays], *columns, (), removed), dead
+                found[usable[i].offset] = usable[i], reason
+        return found
 
     def _predicate_filter(self, stream: StreamDeclaration) -> PredicateFilter:
         if stream.iri not in self._predicate_filters:
@@ -227,17 +225,40 @@ class EventAdapter:
         return records
 
 
-def _cut(whole: Tuples, sizes: np.ndarray) -> Iterator[Tuples]:
-    """Divide a record into records of at most MAX_TUPLES tuples. Events with more tuples are omitted."""
-    ends = np.cumsum(whole.counts)
+def _begins(offsets: np.ndarray) -> np.ndarray:
+    """Return the positions at which messages begin. The events of a message are contiguous."""
+    if len(offsets) == 0:
+        return np.empty(0, np.int64)
+    return np.flatnonzero(np.concatenate([[True], offsets[1:] != offsets[:-1]]))
+
+
+def _without(refused: Collection[int], usable: list[Event], good: Events) -> tuple[list[Event], Events]:
+    """Return the events of messages that are not refused. `refused`: the offsets of refused messages."""
+    stays = np.array([event.offset not in refused for event in usable], bool)
+    if stays.all():
+        return usable, good
+    assert good.counts is not None, "parsed events have counts"
+    mask = np.repeat(stays, good.counts)
+    left = [event for event, stay in zip(usable, stays.tolist(), strict=True) if stay]
+    columns = good.s[mask], good.p[mask], good.o[mask]
+    removed = None if good.removed is None else good.removed[mask]
+    return left, Events(good.times[stays], good.counts[stays], *columns, (), removed)
+
+
+def _cut(whole: Tuples, sizes: np.ndarray, begins: np.ndarray) -> Iterator[Tuples]:
+    """Divide a record into records of at most MAX_TUPLES tuples, each with whole messages. Messages with more tuples
+    are omitted. `begins`: the positions of the first events of messages.
+    """
+    ends = np.append(begins[1:], len(whole.counts))  # of messages, in events
+    tuples = np.cumsum(whole.counts)[ends - 1]  # up to the end of each message
     first = 0
-    while first < len(ends):
-        before = int(ends[first - 1]) if first else 0
-        last = int(np.searchsorted(ends, before + MAX_TUPLES, side="right"))
-        rows = slice(before, int(ends[last - 1]) if last > first else before)
+    while first < len(begins):
+        before = int(tuples[first - 1]) if first else 0
+        last = int(np.searchsorted(tuples, before + MAX_TUPLES, side="right"))
         if last > first:
+            rows = slice(before, int(tuples[last - 1]))
             columns = (whole.subjects[rows], whole.predicates[rows], whole.objects[rows])
-            events = slice(first, last)
+            events = slice(int(begins[first]), int(ends[last - 1]))
             head = (whole.stream, whole.partition, whole.offsets[events], whole.times[events], whole.counts[events])
             made = Tuples(*head, *columns, whole.advance_ms, whole.filter_version, int(sizes[events].sum()))
             yield replace(made, removed=whole.removed[rows])

@@ -28,7 +28,7 @@ partition are late if their time is at or before the time of the heartbeat.
 
 
 class Event(NamedTuple):  # a NamedTuple, because there is one per event: creation takes half the time of a dataclass
-    """The event of a message. `advance_ms`: for a heartbeat, its time; otherwise None. `triples`: the triples that the
+    """An event of a message. `advance_ms`: for a heartbeat, its time; otherwise None. `triples`: the triples that the
     stream's mapping makes of the message, as N-Triples; None if the message is RDF.
     """
 
@@ -54,13 +54,13 @@ class Event(NamedTuple):  # a NamedTuple, because there is one per event: creati
         return size
 
 
-def read_event(
+def read_events(
     message: Message,
     mapping: StreamMapping | None = None,
     max_bytes: int = 64 << 20,
     registry: SchemaRegistry | None = None,
-) -> Event:
-    """Return the event or heartbeat in a message. `mapping`: the stream's mapping. `max_bytes`: maximum size of a
+) -> list[Event]:
+    """Return the events of a message, or its heartbeat. `mapping`: the stream's mapping. `max_bytes`: maximum size of a
     message that is mapped. `registry`: the schemas of messages in a binary format.
 
     DataError if the message could not be read, if a header is invalid, if an event has no value or a heartbeat has one,
@@ -74,7 +74,7 @@ def read_event(
         if message.value:
             raise DataError(f"a message with the header {HEARTBEAT!r} must not have a value")
         advance_ms = _time(HEARTBEAT, beat)
-        return Event(message.offset, advance_ms, "nt", b"", advance_ms)
+        return [Event(message.offset, advance_ms, "nt", b"", advance_ms)]
     if message.value is None:
         raise DataError("the message has no value")
     stamp = headers.get(TIMESTAMP)
@@ -86,10 +86,12 @@ def read_event(
             if len(message.value) > max_bytes:
                 raise DataError(f"an event of {len(message.value)} bytes (max_event_bytes is {max_bytes})")
             source = SourceMessage(message.value, time_ms, message.key, headers)
-            made = mapping.event(mapping.decoded(source, registry))
-            return Event(message.offset, made.time_ms, "nt", message.value, None, message.headers, made.triples)
+            return [
+                Event(message.offset, made.time_ms, "nt", message.value, None, message.headers, made.triples)
+                for made in mapping.events(mapping.decoded(source, registry))
+            ]
     syntax = _N_TRIPLES if content_type is None else event_format(content_type.decode("utf-8", "replace"))
-    return Event(message.offset, time_ms, syntax, message.value, None, message.headers)
+    return [Event(message.offset, time_ms, syntax, message.value, None, message.headers)]
 
 
 def _time(header: str, value: bytes) -> int:

@@ -3,7 +3,8 @@
 
 A copy has the value and headers of the original, including its content type. It has these headers in addition:
 `reason`, `source` (topic/partition/offset), `stream`, `time` in ms if known, and `watermark` for late events. The key
-of the copy has the same text as `source`.
+of the copy has the same text as `source`. A message of which several events are late, or are rejected, has one copy,
+with the time of the first one and their number in the header `events`.
 
 A copy never exceeds MAX_RECORD_BYTES. A longer value is truncated; the header `truncated` then contains the size of the
 original value in bytes. Headers beyond `MAX_HEADERS_BYTES` are omitted; `headers-left-out` then contains their number.
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from penstock.log.topics import TopicNames
 
 _TRUNCATED, _LEFT_OUT = "truncated", "headers-left-out"
-_OWN = frozenset({"reason", "source", "stream", "time", "watermark", _TRUNCATED, _LEFT_OUT})
+_EVENTS = "events"
+_OWN = frozenset({"reason", "source", "stream", "time", "watermark", _EVENTS, _TRUNCATED, _LEFT_OUT})
 MAX_HEADERS_BYTES = 64 << 10
 """Maximum size in bytes of the original's headers in a copy."""
 MAX_REASON_BYTES = 4 << 10
@@ -67,16 +69,21 @@ def source_key(topic: str, partition: int, offset: int) -> bytes:
     return f"{topic}/{partition}/{offset}".encode()
 
 
-def dead_letter_record(names: TopicNames, letter: DeadLetter, headers: Headers = ()) -> Record:
-    """Return the record of a dead letter. `headers`: the headers of the original."""
+def dead_letter_record(names: TopicNames, letter: DeadLetter, headers: Headers = (), events: int = 1) -> Record:
+    """Return the record of a dead letter. `headers`: the headers of the original. `events`: the number of events of the
+    original that are rejected; the letter has the time of the first one.
+    """
     key = source_key(letter.topic, letter.partition, letter.offset)
     own = [("reason", _shortened(letter.reason)), ("source", key.decode()), ("stream", letter.stream)]
     own += [] if letter.time_ms is None else [("time", str(letter.time_ms))]
+    own += [(_EVENTS, str(events))] if events > 1 else []
     return _copy(Record(names.dead_letter, letter.data, key), headers, own)
 
 
-def late_record(names: TopicNames, event: LateEvent, headers: Headers = ()) -> Record:
-    """Return the record of a late event. `headers`: the headers of the original."""
+def late_record(names: TopicNames, event: LateEvent, headers: Headers = (), events: int = 1) -> Record:
+    """Return the record of a late event. `headers`: the headers of the original. `events`: the number of events of the
+    original that are late; `event` is the first one.
+    """
     key = source_key(event.topic, event.partition, event.offset)
     own = [
         ("reason", f"late: its time {event.time_ms} is not after the watermark {event.watermark_ms}"),
@@ -85,6 +92,7 @@ def late_record(names: TopicNames, event: LateEvent, headers: Headers = ()) -> R
         ("time", str(event.time_ms)),
         ("watermark", str(event.watermark_ms)),
     ]
+    own += [(_EVENTS, str(events))] if events > 1 else []
     return _copy(Record(names.late, event.data, key), headers, own)
 
 

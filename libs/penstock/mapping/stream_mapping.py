@@ -89,13 +89,6 @@ class StreamMapping:
         else:
             self._triples = ContextMapping(settings["context"], base, limits).triples
 
-    def check_one_event(self) -> None:
-        """Raise DataError if the settings permit several events per message. A cluster identifies events by the offsets
-        of their messages, so each message of its streams must be one event.
-        """
-        if self.format == "ndjson" or self._events:
-            raise DataError("mapping: in a cluster a message is one event: `events` and NDJSON are not supported")
-
     @property
     def is_encoded(self) -> bool:
         """Whether messages are in a binary format. `json_texts` decodes them; the other methods take its result."""
@@ -125,13 +118,6 @@ class StreamMapping:
         to `events`.
         """
         return None if self._native is None else self._native.map(messages, max_bytes)
-
-    def event(self, message: SourceMessage) -> MappedEvent:
-        """Return the only event of a message. DataError as in `events`, and if there are several events."""
-        found = self.events(message)
-        if len(found) != 1:
-            raise DataError(f"the message has {len(found)} events; in a cluster it must have exactly one")
-        return found[0]
 
     def events(self, message: SourceMessage) -> list[MappedEvent]:
         """Return the events of a message. DataError, with the path, term map or limit, if an event cannot be made. The

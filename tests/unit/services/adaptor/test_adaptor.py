@@ -9,7 +9,7 @@ from penstock.core import _native as native
 from penstock.engine.intake import events
 from penstock.errors import DataError, StorageError
 from penstock.ingest import event_adapter as adapting
-from penstock.ingest.event_message import read_event
+from penstock.ingest.event_message import read_events
 from penstock.ingest.refused_records import DeadLetter
 from penstock.log import START, MemoryLog, Message, Partition, Record, Topic, TransientError
 from penstock.log.topics import TopicNames
@@ -258,7 +258,7 @@ def test_large_records_are_cut_at_events(monkeypatch):
 @pytest.mark.parametrize("stamp", [b"", b"1.5", b"12x", b"\xd9\xa1", b"9" * 30, b"--1"])
 def test_times_that_are_none_are_refused(stamp):
     with pytest.raises(DataError):
-        read_event(Message("t", 0, 0, 5, None, NT, (("timestamp", stamp),)))
+        read_events(Message("t", 0, 0, 5, None, NT, (("timestamp", stamp),)))
 
 
 def test_patches_become_tuples_with_flags_and_removals_of_timing_predicates_dead_letters(monkeypatch):
