@@ -33,8 +33,8 @@ MAX_BATCH_TUPLES = 1 << 22
 
 class Refused(NamedTuple):
     """An event that was not accepted. `bound_ms`: for a late event, the watermark; otherwise, the maximum time allowed.
-    `limit`: which limit its batch or stream has reached, if that is the reason; otherwise empty. `events`: the number of
-    such events of its message: the late ones, or the rejected ones.
+    `limit`: which limit its batch or stream has reached, if that is the reason; otherwise empty. `events`: the number
+    of such events of its message: the late ones, or the rejected ones.
     """
 
     partition: int

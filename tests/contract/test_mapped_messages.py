@@ -264,7 +264,7 @@ SEVERAL = {
             "events": "$.all[*]",
             "time": {"path": "$.at"},
         },
-        lambda events: avro_of(events),
+        lambda events: avro_of(events),  # noqa: PLW0108 - defined below
     ),
 }
 

@@ -88,6 +88,14 @@ class StateMachine:
             self.adapt(partition, [offset], [time], name, iri)
         self.log.group(GROUP).progress[source] = self.log.spans([source])[source].end
 
+    def produce_message(self, times: list[int], partition: int = 0) -> None:
+        """Write a message with several events, and the record of its tuples."""
+        source = Partition(NAMES.events("s"), partition)
+        offset = self.log.spans([source])[source].end
+        self.writer.append([Record(source.topic, f"events at {times}".encode(), None, partition)])
+        self.adapt(partition, [offset] * len(times), times)
+        self.log.group(GROUP).progress[source] = offset + 1
+
     def adapt(
         self,
         partition: int,

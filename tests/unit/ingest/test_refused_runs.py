@@ -7,6 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from penstock.log import START, Partition
 from penstock.services.dispatcher import refused_runs
 from penstock.services.dispatcher.refused_runs import RefusedRuns, places
 from support.dispatching import IRI, NAMES, StateMachine, declaration
@@ -94,3 +95,48 @@ def test_each_partition_has_its_share_of_the_runs(monkeypatch):
     dispatcher.step()
     assert largest_state(state_machine) == 8
     assert dispatcher.streams[IRI].open.tuples == 8
+
+
+def test_late_events_of_a_message_are_one_record_with_their_number():
+    state_machine = StateMachine()
+    state_machine.declare(declaration())
+    dispatcher = state_machine.dispatcher()
+    state_machine.produce([2_000])
+    state_machine.produce_message([1_001, 2_050, 1_002, 10_000_000, 1_003, 20_000_000])
+    while dispatcher.step():
+        pass
+    late = state_machine.log.reader({Partition(NAMES.late, 0): START}).poll(10)
+    dead = state_machine.log.reader({Partition(NAMES.dead_letter, 0): START}).poll(10)
+    assert [(dict(m.headers)["time"], dict(m.headers)["events"]) for m in late] == [(b"1001", b"3")]
+    assert [(dict(m.headers)["time"], dict(m.headers)["events"]) for m in dead] == [(b"10000000", b"2")]
+    assert late[0].value.startswith(b"events at [1001, 2050")
+    assert [event.time_ms for event in state_machine.read(NAMES.late)] == [1_001]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_restarts_change_nothing_about_messages_with_several_events(seed):
+    rng = Random(seed)
+    messages, now = [], 1_000
+    for _ in range(25):
+        now += rng.randrange(60)
+        messages.append([now - rng.choice([0, 0, 0, 150, -9_000_000]) + i for i in range(rng.randrange(1, 5))])
+    found = []
+    for restarts in (False, True):
+        state_machine, again = StateMachine(), Random(seed)
+        state_machine.declare(declaration())
+        dispatcher = state_machine.dispatcher()
+        for message in [*messages, [now + 1_000]]:
+            state_machine.produce_message(message)
+            dispatcher.step()
+            if restarts and again.random() < 0.4:
+                dispatcher = state_machine.dispatcher()
+        refused = [
+            [
+                (m.key, dict(m.headers).get("events"))
+                for m in state_machine.log.reader({Partition(topic, 0): START}).poll(1000)
+            ]
+            for topic in (NAMES.late, NAMES.dead_letter)
+        ]
+        found.append((state_machine.content(), refused))
+    assert found[0] == found[1]
+    assert found[0][0]
