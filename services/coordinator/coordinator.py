@@ -190,8 +190,8 @@ class Coordinator:
         max_catch_up: int | None = None,
         **options: Unpack[ResultOptions],
     ) -> QueryRegistration:
-        """Register a standing query. An identical registration has no effect. QueryError, with line and column, if the
-        text is invalid.
+        """Register a standing query, or a query set if the text declares parameters. An identical registration has no
+        effect. QueryError, with line and column, if the text is invalid.
 
         NotYetError if adaptors still discard predicates that the query reads: the coordinator has extended the
         predicate filter; retry. `max_catch_up`: maximum number of instants that one advance of a stream may make due;

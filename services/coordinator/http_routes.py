@@ -169,6 +169,8 @@ class _Handler:
         if request.method == "PUT":
             text, wait_s = (await body_of(request)).decode(), _seconds(asked.get("wait"))
             options = options_of(asked)
+            if "key" in asked:
+                raise DataError("in a cluster, the key of a member is the key of its record in the parameters topic")
             base, topic, most = asked.get("base"), asked.get("topic"), catch_up_of(asked.get("max_catch_up"))
             record = await self._registered(
                 lambda c: c.register(name, text, base, topic, most, **options), max(wait_s, ADAPTORS_WAIT_S)

@@ -6,18 +6,26 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.answers.evaluation_records import record_format
 from penstock.engine.limits import MOST_CATCH_UP
-from penstock.errors import DataError
+from penstock.engine.sets.set_member import REPORTS
+from penstock.errors import DataError, LimitError
 from penstock.log import Topic
-from penstock.services.coordinator.registrar import MAX_NAME_BYTES, MAX_REQUEST_BYTES, check_size
+from penstock.query.ir import TimeRange
+from penstock.query.resolve import as_query, error_at
+from penstock.services.coordinator.registrar import MAX_NAME_BYTES, MAX_REQUEST_BYTES
 
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from penstock.query.ir import Statement
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.services.coordinator.filter_updates import FilterUpdates
     from penstock.services.coordinator.registrar import Registrar, ResultOptions
     from penstock.services.coordinator.state_writer import StateWriter
     from penstock.wire import QueryRegistration
+
+
+DEFAULT_REPORT = "change"
+"""The report of a query set whose registration does not set it."""
 
 
 class QueryCommands:
@@ -44,7 +52,8 @@ class QueryCommands:
         replace: bool = False,
         **options: Unpack[ResultOptions],
     ) -> QueryRegistration:
-        """Register a query. `replace`: the query replaces a registered query of the same name.
+        """Register a query, or a query set if the text declares parameters. `replace`: it replaces a registered query
+        of the same name.
 
         Other parameters and errors: see `Coordinator.register`. DataError if `max_catch_up`, the topic or
         `result_format` is invalid;
@@ -56,15 +65,23 @@ class QueryCommands:
         check_size("a query's base", base or "", MAX_NAME_BYTES, "MAX_NAME_BYTES")
         check_size("a query's text", text, MAX_REQUEST_BYTES, "MAX_REQUEST_BYTES")
         record_format(options.get("result_format"))
+        known = self._registrar.queries.get(name)
+        if options.get("report") is None and known is not None and known.report is not None and known.text == text:
+            options["report"] = DEFAULT_REPORT
         stands = self._registrar.stands(name, text, base, topic, max_catch_up, **options)
         if topic is not None and not stands:
             self._topics.check_results(topic)
         parsed = None if stands else self._registrar.parse(text, base)
+        if parsed is not None:
+            options["report"] = checked_report(parsed.statement, options)
         not_before_ms = None if parsed is None else self._filters.await_adaptors(parsed.statement)
         verb = self._registrar.replace if replace else self._registrar.register
         change = verb(name, text, base, topic, not_before_ms, max_catch_up, parsed=parsed, **options)
-        if topic is not None:
-            self._writer.create([Topic(topic)])
+        topics = [] if topic is None else [Topic(topic)]
+        if self._registrar.queries[name].report is not None:
+            topics.append(Topic(self._topics.names.parameters(name), 1, "compact", compression="uncompressed"))
+        if topics:
+            self._writer.create(topics)
         self._writer.commit_change(change)
         return self._registrar.queries[name]
 
@@ -73,3 +90,35 @@ class QueryCommands:
         change = self._registrar.stop(name)
         self._writer.commit_change(change)
         return bool(change.commands)
+
+
+def checked_report(statement: Statement, options: ResultOptions) -> str | None:
+    """Return the report of a query set, by default DEFAULT_REPORT; None if the text is that of a query. DataError if
+    one of `options` is invalid or does not apply. QueryError if the set has a window in which its members would
+    always begin at different tuples, so that they could never be evaluated together.
+    """
+    query, report = as_query(statement), options.get("report")
+    if not query.parameters:
+        if report is not None:
+            raise DataError("`report` is an option of query sets, and the text declares no parameters")
+        return None
+    if report is not None and report not in REPORTS:
+        raise DataError(f"report is one of {', '.join(REPORTS)}, not {report[:40]!r}")
+    if options.get("result_format", "json") != "json":
+        raise DataError("the records of a query set have the result_format json")
+    if options.get("changes"):
+        raise DataError("`changes` is an option of queries: which members of a query set report is its `report`")
+    for window in query.windows:
+        if not isinstance(window.range, TimeRange) or (window.range.range_ms is None and not window.range.now):
+            message = "in a cluster, the windows of a query set are time windows with a range"
+            raise error_at(query, window.at, message)
+    return report or DEFAULT_REPORT
+
+
+def check_size(what: str, text: str, limit: int, name: str) -> None:
+    """Raise LimitError if a text has more than `limit` bytes in UTF-8. `what`, `name`: what the message calls the text
+    and the limit.
+    """
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > limit:
+        raise LimitError(f"{what} of {size} bytes ({name} is {limit})")

@@ -19,8 +19,9 @@ from penstock.engine.engine_core import EngineCore
 from penstock.engine.intake.declaration import Declaration
 from penstock.engine.limits import Limits
 from penstock.engine.runtime import Runtime
+from penstock.engine.sets.set_member import RECORD_KEY
 from penstock.engine.stored_graph import LocalGraph
-from penstock.errors import DataError, LimitError, PenstockError, QueryError
+from penstock.errors import DataError, PenstockError, QueryError
 from penstock.query.budget import planning
 from penstock.query.functions import text_functions
 from penstock.query.ir import ContinuousQuery
@@ -91,11 +92,13 @@ def empty_runtime(limits: Limits, clock: Callable[[], int], rng: Random) -> Runt
 
 class ResultOptions(TypedDict, total=False):
     """How the evaluations of a query are reported. `changes`: with added and removed rows in place of the answer.
-    `result_format`: the format of their records (docs/kafka.md), `json` by default.
+    `result_format`: the format of their records (docs/kafka.md), `json` by default. `report`: of a query set, which
+    members report (`checked_report`); None for a query.
     """
 
     changes: bool
     result_format: str
+    report: str | None
 
 
 class Registrar:
@@ -212,8 +215,7 @@ class Registrar:
     ) -> Change:
         self._check_derived(statement)
         max_catch_up = self._max_catch_up if max_catch_up is None else max_catch_up
-        changes = options.get("changes", False)
-        member = self._runtime.registry.register(statement, name, base, max_catch_up, changes=changes)
+        member = self._member(statement, name, base, max_catch_up, options)
         change = self._publish(member)
         number = self._number()
         group = self._groups.setdefault(member.group, number)
@@ -233,12 +235,22 @@ class Registrar:
             steps=() if grid is None else grid.steps,
             starting_at_ms=grid.t0 if grid is not None and grid.bounded else None,
             max_catch_up=max_catch_up,
-            changes=changes,
+            changes=options.get("changes", False),
             result_format=options.get("result_format", "json"),
+            report=options.get("report"),
         )
         self.queries[name], self.reads[name] = record, predicates_read(statement)
         change.add(Change([record], {f"query:{name}": record}))
         return change
+
+    def _member(
+        self, statement: Statement, name: str, base: str | None, most: int, options: ResultOptions, stands: bool = False
+    ) -> Member:
+        registry, report, changes = self._runtime.registry, options.get("report"), options.get("changes", False)
+        if report is None:
+            return registry.register(statement, name, base, most, changes=changes, stands=stands)
+        key = (RECORD_KEY,)
+        return registry.register_set(statement, name, base, key, report=report, max_catch_up=most, stands=stands)
 
     def _check_derived(self, statement: Statement) -> None:
         """Raise QueryError if a query would become the publisher of a declared stream that queries already read."""
@@ -317,12 +329,12 @@ class Registrar:
         max_catch_up: int | None = None,
         **options: Unpack[ResultOptions],
     ) -> bool:
-        """Return whether a query of that name is registered with the same text, base, topic, `max_catch_up` and
-        options. `max_catch_up` None: its value does not matter.
-        """
+        """Return whether a query is registered like this. `max_catch_up` None: its value does not matter."""
         known = self.queries.get(name)
-        given = text, base, topic, options.get("changes", False), options.get("result_format", "json")
-        if known is None or (known.text, known.base, known.topic, known.changes, known.result_format) != given:
+        chosen = options.get("changes", False), options.get("result_format", "json"), options.get("report")
+        if known is None or (text, base, topic) != (known.text, known.base, known.topic):
+            return False
+        if chosen != (known.changes, known.result_format, known.report):
             return False
         return max_catch_up in (None, known.max_catch_up)
 
@@ -350,9 +362,8 @@ class Registrar:
             self.streams[record.iri] = record
             return
         statement = parse(record.text, record.base, limits=self._runtime.core.limits, accepted=True)
-        register = self._runtime.registry.register
-        most, changes = record.max_catch_up, record.changes
-        member = register(statement, record.name, record.base, most, changes=changes, stands=True)
+        options: ResultOptions = {"changes": record.changes, "report": record.report}
+        member = self._member(statement, record.name, record.base, record.max_catch_up, options, stands=True)
         self._groups[member.group] = record.group
         self.queries[record.name], self.reads[record.name] = record, predicates_read(statement)
 
@@ -385,12 +396,3 @@ def _declaration(
         *(begin or Beginning()),
         mapping=None if checked.mapping is None else json.dumps(checked.mapping, sort_keys=True),
     )
-
-
-def check_size(what: str, text: str, limit: int, name: str) -> None:
-    """Raise LimitError if a text has more than `limit` bytes in UTF-8. `what`, `name`: what the message calls the text
-    and the limit.
-    """
-    size = len(text.encode("utf-8", "surrogatepass"))
-    if size > limit:
-        raise LimitError(f"{what} of {size} bytes ({name} is {limit})")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import LimitError
 from penstock.log import Partition, Topic
-from penstock.services.coordinator.registrar import MAX_NAME_BYTES, Beginning, check_size
+from penstock.services.coordinator.query_commands import check_size
+from penstock.services.coordinator.registrar import MAX_NAME_BYTES, Beginning
 from penstock.wire import StreamDeclaration
 
 if TYPE_CHECKING:

@@ -200,7 +200,8 @@ def options_of(given: Mapping[str, str]) -> ResultOptions:
     changes = given.get("changes", "false")
     if changes not in ("true", "false"):
         raise DataError(f"changes must be true or false, not {changes[:40]!r}")
-    return {"changes": changes == "true", "result_format": record_format(given.get("result_format"))}
+    report = given.get("report")
+    return {"changes": changes == "true", "result_format": record_format(given.get("result_format")), "report": report}
 
 
 def catch_up_of(text: str | None) -> int | None:

@@ -111,10 +111,11 @@ def terms_of(saved: GroupState) -> Iterator[TermTuple]:
     """Yield the terms that `restore_predecessors` needs, so that their global ids can be fetched."""
     for part in json.loads(saved.predecessor) if saved.predecessor is not None else ():
         for column in part["columns"]:
-            yield from _tuples(column)
+            yield from tuples_of(column)
 
 
-def _tuples(column: list[list[Any] | None]) -> list[TermTuple]:
+def tuples_of(column: list[list[Any] | None]) -> list[TermTuple]:
+    """Return the terms of a saved column, without its unbound cells."""
     return [(t[0], t[1], t[2], t[3]) for t in column if t is not None]
 
 
@@ -122,13 +123,14 @@ def _rows(part: dict[str, Any], numbers: Mapping[str, int], dictionary: native.D
     """Return the saved rows of the members in `numbers`, which gives the number of each member by name."""
     here = np.array([numbers.get(name, 0) for name in part["members"]], np.uint64)
     present = here != 0
-    columns = tuple(_ids(column, dictionary)[present] for column in part["columns"])
+    columns = tuple(ids_of(column, dictionary)[present] for column in part["columns"])
     return Rows(here[present], columns, None)
 
 
-def _ids(column: list[list[Any] | None], dictionary: native.Dictionary) -> Ids:
+def ids_of(column: list[list[Any] | None], dictionary: native.Dictionary) -> Ids:
+    """Return the ids of a saved column; 0 for an unbound cell."""
     ids = np.zeros(len(column), np.uint64)
-    terms = _tuples(column)
+    terms = tuples_of(column)
     own = np.array([_blank(t, dictionary) if t[0] == BLANK else dictionary.intern(*t) for t in terms], np.uint64)
     dictionary.keep(own)
     ids[[t is not None for t in column]] = own

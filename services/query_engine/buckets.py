@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
+from penstock.engine.sets.set_member import RECORD_KEY
 from penstock.engine.windows.trigger import GridTrigger
 from penstock.query.ir import ContinuousQuery
 from penstock.replication.progress_log import BucketState
@@ -23,6 +24,7 @@ from penstock.services.query_engine.bucket_progress import (
     restore_predecessors,
 )
 from penstock.services.query_engine.derived_stream_sink import DerivedStreamSink
+from penstock.services.query_engine.sets.member_feed import MemberFeed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -74,6 +76,7 @@ class Bucket:
             self.complete.update(complete_queries(progress))
         self.last_ms: dict[int, int] = {g: p.last_ms for g, p in self.committed.items() if p.last_ms is not None}
         self.groups: dict[int, Group] = {}
+        self.feeds: dict[int, MemberFeed] = {}  # by group, of query sets
         self.derived_sinks: dict[int, DerivedStreamSink] = {}  # by group, of groups that publish
         self.ending: list[DerivedStreamSink] = []  # of queries that were stopped
         self.members: dict[str, tuple[Member, Registration]] = {}
@@ -131,6 +134,8 @@ class Bucket:
         assert isinstance(ir, ContinuousQuery), record.name  # the coordinator has checked it
         runtime.registry.incarnation = self.incarnation
         name = str(record.number)  # a name may be used again for another query
+        if record.report is not None:
+            return self._join_set(registration, ir, runtime), None
         member = runtime.registry.restore(replace(ir, changes=record.changes), name, record.base, record.max_catch_up)
         member.point = point
         member.gaps.extend(registration.gaps)
@@ -146,6 +151,18 @@ class Bucket:
         if last is not None and group.publishes is not None and any(gap.until > last for gap in registration.gaps):
             runtime.firing.counted(cohort)  # the previous engine may have failed before it advanced the stream
         return member, None if point is None else cohort
+
+    def _join_set(self, registration: Registration, ir: ContinuousQuery, runtime: Runtime) -> Member:
+        """Add a query set. It gets its members from its feed."""
+        record, report, most = registration.record, registration.record.report, registration.record.max_catch_up
+        assert report is not None
+        restore = runtime.registry.restore_set
+        member = restore(ir, str(record.number), record.base, (RECORD_KEY,), report=report, max_catch_up=most)
+        member.point = registration.point
+        member.gaps.extend(registration.gaps)
+        self.groups[record.group] = member.group
+        self.feeds[record.group] = MemberFeed(registration, member, self.committed.get(record.group))
+        return member
 
     def _restore(self, number: int, cohorts: list[Cohort], runtime: Runtime) -> None:
         saved = self.committed.get(number)
@@ -174,11 +191,15 @@ class Bucket:
         """Do not evaluate the instants of a gap. If the query publishes a stream, the stream advances past them."""
         member, registration = self.members[name]
         member.gaps.append(gap)
-        cohort, number = member.cohort, registration.record.group
-        if cohort is None or not isinstance(cohort.trigger, GridTrigger):
+        number = registration.record.group
+        cohorts = list(member.group.cohorts) if number in self.feeds else [member.cohort]
+        started = [each for each in cohorts if each is not None and isinstance(each.trigger, GridTrigger)]
+        for cohort in started:
+            assert isinstance(cohort.trigger, GridTrigger)
+            cohort.trigger.omit(gap)
+            runtime.firing.skipped(cohort)
+        if not started:
             return
-        cohort.trigger.omit(gap)
-        runtime.firing.skipped(cohort)
         if all(each.next is None or each.next > gap.until for each in member.group.cohorts):
             self.last_ms[number] = max(gap.until, self.last_ms.get(number, gap.until))
             self.fired.add(number)
@@ -204,6 +225,8 @@ class Bucket:
         number = registration.record.group
         self.complete.discard(registration.record.number)
         self.derived_sinks.pop(number, None)
+        if number in self.feeds:
+            self.feeds.pop(number).close()
         if not any(other.record.group == number for _, other in self.members.values()):
             del self.groups[number]
             self.committed.pop(number, None)
@@ -277,6 +300,9 @@ class Bucket:
         """
         for number in self.fired:
             last, dictionary = self.last_ms.get(number), runtime.core.dictionary
+            if number in self.feeds:
+                self.committed[number] = self.feeds[number].progress(last)
+                continue
             progress = progress_of(number, self.groups[number], last, dictionary, self.complete)
             derived_sink = self.derived_sinks.get(number)
             self.committed[number] = (

@@ -64,7 +64,10 @@ class Enrolment:
             self._replica.terms.look_up(t for progress in bucket.committed.values() for t in terms_of(progress))
             over = self._catch_up.patience()
             for registration in late:
-                self.finish(bucket, registration, over)
+                if registration.record.report is None:
+                    self.finish(bucket, registration, over)
+                else:
+                    bucket.dirty = True  # a stopped query set is not evaluated any more
             bucket.enrolled = True
             for registration in standing:
                 if max(registration.step, registration.pointed or 0, registration.leapt or 0) > bucket.waits_for:

@@ -12,6 +12,7 @@ of their groups. The next engine that opens the writer fences this one, and cont
 | `step_applier.py` | reads the log, applies its steps |
 | `result_collector.py` | makes records of evaluations |
 | `bucket_commits.py` | one transaction per bucket |
+| `sets/` | query sets: their members from topics |
 | `retained_state.py` | retains what the cluster's queries may still read |
 """
 
@@ -38,6 +39,7 @@ from penstock.services.query_engine.readiness import Readiness
 from penstock.services.query_engine.result_collector import ResultCollector
 from penstock.services.query_engine.result_sinks import ResultSinks
 from penstock.services.query_engine.retained_state import RetainedState
+from penstock.services.query_engine.sets.member_feeds import MemberFeeds
 from penstock.services.query_engine.step_applier import StepApplier
 from penstock.term_ids.cluster_terms import one_shot_core
 from penstock.updates.evaluation import UpdateEvaluator
@@ -94,6 +96,7 @@ class QueryEngine:
         self.buckets = buckets.by_number
         self.enrolment = enrolment = Enrolment(topics.names, replica, texts, buckets, collector, catch_up, metrics)
         self.commits = commits = BucketCommits(log, topics, clock, replica, buckets, sinks, metrics, retained)
+        self.feeds = MemberFeeds(log, topics.names, clock, replica, buckets, collector)
         self.assignment = BucketAssignment(
             log, topics, clock, instance, records, placement, replica, buckets, commits, enrolment, retained
         )
@@ -130,6 +133,7 @@ class QueryEngine:
             self._steps.resume()
             moved = self.assignment.update(gains=not self.leaving)
             moved |= self._retained.learn(self.buckets)
+            moved |= self.feeds.step()
             moved |= self._steps.read(0.0 if self._catch_up else timeout_s, self._interrupted)
             moved |= self._steps.catch_up()
             self.commits.commit()
@@ -197,6 +201,7 @@ class QueryEngine:
             and not self._catch_up
             and self.replica.held is None
             and not self.assignment.opening
+            and not self.feeds.busy
             and not any(bucket.pending for bucket in self.buckets.values())
         )
 

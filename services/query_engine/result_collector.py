@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.services.query_engine.sets.set_results import member_records
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -57,8 +59,12 @@ class ResultCollector:
                     last_ms = max(block.reading.time for block in blocks)
                     bucket.last_ms[number] = max(last_ms, bucket.last_ms.get(number, last_ms))
                     bucket.fired.add(number)
+                    feed = bucket.feeds.get(number)
                     for block in blocks:
-                        bucket.add(self._sinks.records(block, bucket.members, bucket.complete))
+                        if feed is None:
+                            bucket.add(self._sinks.records(block, bucket.members, bucket.complete))
+                        else:
+                            bucket.add(member_records(self._sinks, feed.registration.record, feed.member, block))
 
     def drain(self, bucket: Bucket, draining: Bucket, registration: Registration, member: Member) -> None:
         """Add the records of a stopped query's last evaluations to the pending records of a bucket. Passes the query's

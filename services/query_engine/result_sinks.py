@@ -96,7 +96,7 @@ class ResultSinks:
         """
         routes = self._routes.get(block.members)
         if routes is None:
-            routes = self._routes[block.members] = _Routes(block.members, queries, self._place)
+            routes = self._routes[block.members] = _Routes(block.members, queries, self.place_of)
         records: list[Record] = []
         evaluations = 0
         for place, numbers in routes.places:
@@ -159,13 +159,15 @@ class ResultSinks:
 
     def _failed(self, target: _Target, member: int, error: str | None = None) -> Record:
         """Return the record of an evaluation that has failed. `error`: why; None: the evaluation has the reason."""
-        record = target.record(member, target.line(member, error))
-        refusal = self._in_force(record.topic)
-        if refusal is None or not self._refuses(record):
-            return record
-        return self._error(record, refusal, target.routes.queries[member].name, partial(target.line, member))
+        record, name = target.record(member, target.line(member, error)), target.routes.queries[member].name
+        return self.accepted(record, name, partial(target.line, member))
 
-    def _place(self, query: QueryRegistration) -> _Place:
+    def accepted(self, record: Record, name: str, line: Callable[[str], bytes]) -> Record:
+        """Return the record, or the error that replaces it because its topic rejects it. `line`: see `_error`."""
+        refusal = self._in_force(record.topic)
+        return self._error(record, refusal, name, line) if refusal is not None and self._refuses(record) else record
+
+    def place_of(self, query: QueryRegistration) -> _Place:
         """Return the place of a query's records."""
         record_format = record_format_of(query.result_format)
         if query.topic:

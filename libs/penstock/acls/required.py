@@ -35,7 +35,7 @@ class Principal(StrEnum):
     producer = "producer"
     """Pushes events to streams."""
     registrar = "registrar"
-    """Declares streams and registers queries by records in the streams and queries topics."""
+    """Declares streams, registers queries and changes members of query sets by records in topics."""
     consumer = "consumer"
     """Reads results, states of registrations, late events and dead letters."""
     operator = "operator"
@@ -97,6 +97,11 @@ class Cluster:
     def events(self) -> str:
         """The beginning of the names of all events topics."""
         return f"{self.prefix}.events."
+
+    @property
+    def parameters(self) -> str:
+        """The beginning of the names of all parameters topics."""
+        return f"{self.prefix}.parameters."
 
     @property
     def tuples(self) -> str:
@@ -213,6 +218,8 @@ def _query_engine(cluster: Cluster) -> list[Acl]:
         _topic(topics.progress, "Read", "Write"),
         _topic(names.control, "Read"),
         _topic(names.quarantine, "Read"),
+        _topics(cluster.parameters, "Read"),
+        _topic(names.dead_letter, "Write"),
         _topic(topics.heartbeats, "Write"),
         _topic(names.status, "Write"),
         _topic(names.results, "Write", "Create", "DescribeConfigs"),
@@ -230,7 +237,12 @@ def _producer(cluster: Cluster) -> list[Acl]:
 
 def _registrar(cluster: Cluster) -> list[Acl]:
     names = cluster.names
-    return [_topic(names.streams, "Write"), _topic(names.queries, "Write"), _topic(names.status, "Read")]
+    return [
+        _topic(names.streams, "Write"),
+        _topic(names.queries, "Write"),
+        _topics(cluster.parameters, "Write"),
+        _topic(names.status, "Read"),
+    ]
 
 
 def _consumer(cluster: Cluster) -> list[Acl]:

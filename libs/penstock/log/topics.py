@@ -42,6 +42,10 @@ class TopicNames:
         """Events of a stream as tuples of term ids, produced by adaptors."""
         return f"{self.prefix}.tuples.{segment(stream)}"
 
+    def parameters(self, query_set: str) -> str:
+        """Members of a query set, produced by users."""
+        return f"{self.prefix}.parameters.{segment(query_set)}"
+
     @property
     def shards(self) -> str:
         """The total order: closed batches, insertions and commands. One partition per shard."""

@@ -35,7 +35,8 @@ PART_BYTES = 16 << 20
 _BUCKET = b"bucket"
 _GROUP, _PART = re.compile(rb"group (\d+)"), re.compile(rb"state (\d+) (\d+)")
 _LEVEL = 1  # of zlib: a low level suffices, because terms repeat
-_STATE = ("counted", "predecessor", "published", "complete")
+_STATE = ("counted", "predecessor", "published", "complete", "members")
+_LATER = ("complete", "members")  # states of earlier versions lack these
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +47,14 @@ class GroupState(GroupProgress):
     `counted`: state of count windows. `predecessor`: answers at `last_ms`, for ISTREAM, DSTREAM and `changes`.
     `published`: the last batch of the derived stream and the tuples of its open batches, in the cluster's ids.
     `complete`: the numbers of the queries with `changes` whose results topic has every change since their last complete
-    answer.
+    answer. `members`: of a query set, the records of its parameters topic that have taken effect.
     """
 
     counted: str | None = None
     predecessor: str | None = None
     published: str | None = None
     complete: str | None = None
+    members: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ class ProgressView:
             raise StorageError(f"{where} lacks parts: found {sorted(parts)} of {count}")
         try:
             saved = json.loads(zlib.decompress(b"".join(parts[number].data for number in range(count))))
-            return replace(state, **{name: saved[name] for name in _STATE if name in saved or name != "complete"})
+            return replace(state, **{name: saved[name] for name in _STATE if name in saved or name not in _LATER})
         except (zlib.error, ValueError, KeyError, TypeError) as error:
             raise StorageError(f"{self._partition}: the state of group {progress.group} is damaged: {error}") from error
 

@@ -16,7 +16,7 @@ import numpy as np
 from penstock.core import _native as native
 from penstock.engine.engine_core import EngineCore
 from penstock.errors import DataError
-from penstock.query.algebra.tree import Iri, Literal
+from penstock.query.algebra.tree import Iri, Literal, Parameter
 from penstock.query.catalogue import STORED_GRAPH
 from penstock.query.ir import ContinuousQuery
 from penstock.query.resolve import resolve
@@ -160,6 +160,8 @@ def constants_of(statement: Statement, catalogue: Catalogue) -> Iterator[TermTup
     waiting: list[Any] = [resolved]
     while waiting:
         node = waiting.pop()
+        if isinstance(node, Parameter):
+            continue
         if isinstance(node, Iri | Literal):
             yield term_tuple(node)
         elif isinstance(node, tuple):

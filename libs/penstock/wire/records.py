@@ -207,7 +207,7 @@ class StreamDrop:
 
 @dataclass(frozen=True, slots=True)
 class QueryRegistration:
-    """Registers a standing query."""
+    """Registers a standing query. `report`: of a query set, which members report at an instant; None for a query."""
 
     number: int
     name: str
@@ -223,6 +223,7 @@ class QueryRegistration:
     max_catch_up: int = 1_000_000
     changes: bool = False
     result_format: str = "json"
+    report: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

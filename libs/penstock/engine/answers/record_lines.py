@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from penstock.engine.answers.evaluation_records import RecordFormat
 
-_HEAD = ("query", "time", "windows", "snapshot", "attempt")  # members of a line, except the answer
+_HEAD = ("query", "member", "time", "windows", "snapshot", "attempt")  # members of a line, except the answer
 _SIDES = ("results", "added", "removed")
 
 
@@ -92,7 +92,7 @@ def error_line(line: Mapping[str, Any], reason: str) -> bytes:
     """Return the line of an evaluation with an error in place of its answer. If the line has an error already, that
     error remains.
     """
-    head = {name: line[name] for name in _HEAD}
+    head = {name: line[name] for name in _HEAD if name in line}
     return one_line(head | {"error": line.get("error", reason)}).encode()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -70,35 +70,70 @@ def add(runtime: Runtime, member: SetMember, table: pa.Table) -> MembersReport:
     """Add the rows of a table with the columns `member.columns` to a query set. LimitError, without effect, if there
     would be more members than `max_members`.
     """
-    core = runtime.core
-    cells = {
-        name: read_cells(table.column(name), member.text_kind(name), core.limits.max_member_bytes)
-        for name in member.columns
-    }
-    faults = _faults(member, cells)
-    good = np.ones(table.num_rows, np.bool_)
-    good[list(faults)] = False
-    ids = {name: each.intern(core.dictionary, good) for name, each in cells.items()}
-    keys = tuple(ids[name] for name in member.key)
-    last = _last_of_each_key(keys)
-    known = member.index.find(keys)
-    parameters = tuple(ids[name] for name in member.set_template.names)
-    fresh = last & ~member.unchanged(known, parameters)
-    _check_members(runtime, int(np.count_nonzero(fresh & (known == 0))))
-    _put_letters(runtime, member, table, faults)
-    if not fresh.any():
-        return MembersReport(unchanged=len(fresh), rejected=len(faults))
-    for i, name in enumerate(member.key):
-        member.key_types[i] = member.key_types[i] or type_of(cells[name])
-    numbers = np.zeros(len(fresh), np.uint64)
-    numbers[fresh] = member.numbers(int(np.count_nonzero(fresh)))
-    columns = MemberColumns(numbers, parameters, keys).take(fresh)
+    rows = MemberRows.read(member, table, runtime.core.limits.max_member_bytes)
+    rows.find(member, runtime.core.dictionary)
+    _check_members(runtime, int(np.count_nonzero(rows.fresh & (rows.known == 0))))
+    _put_letters(runtime, member, table, rows.faults)
+    replaced, _ = put(runtime, member, rows)
+    count = int(np.count_nonzero(rows.fresh))
+    return MembersReport(count - replaced, replaced, len(rows.fresh) - count, len(rows.faults))
+
+
+@dataclass(slots=True)
+class MemberRows:
+    """The rows of a table of members. `faults`: by row, why it cannot be a member. `good`: which rows have no fault.
+    The other attributes have an element for each good row, and are set by `find`. `keys`, `parameters`: columns of
+    ids. `known`: the number of the member with the row's key, or 0. `fresh`: whether the row changes the set: it is the
+    last one with its key, and no member has this key and these parameters.
+    """
+
+    cells: dict[str, Cells]
+    faults: dict[int, str]
+    good: NDArray[np.bool_]
+    keys: tuple[Ids, ...] = ()
+    parameters: tuple[Ids, ...] = ()
+    known: Ids = field(default_factory=lambda: np.empty(0, np.uint64))
+    fresh: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+
+    @classmethod
+    def read(cls, member: SetMember, table: pa.Table, max_bytes: int) -> MemberRows:
+        """Read a table with the columns `member.columns`. `max_bytes`: the maximum size of a value."""
+        cells = {name: read_cells(table.column(name), member.text_kind(name), max_bytes) for name in member.columns}
+        faults = _faults(member, cells)
+        good = np.ones(table.num_rows, np.bool_)
+        good[list(faults)] = False
+        return cls(cells, faults, good)
+
+    def find(self, member: SetMember, dictionary: native.Dictionary) -> None:
+        """Find the ids of the values, and the members with these keys."""
+        ids = {name: each.intern(dictionary, self.good) for name, each in self.cells.items()}
+        self.keys = tuple(ids[name] for name in member.key)
+        self.parameters = tuple(ids[name] for name in member.set_template.names)
+        self.known = member.index.find(self.keys)
+        self.fresh = _last_of_each_key(self.keys) & ~member.unchanged(self.known, self.parameters)
+
+    def columns(self, member: SetMember) -> MemberColumns:
+        """Return the fresh rows as members with new numbers. Sets the types of the set's key columns if no member was
+        added before.
+        """
+        for i, name in enumerate(member.key):
+            member.key_types[i] = member.key_types[i] or type_of(self.cells[name])
+        numbers = np.zeros(len(self.fresh), np.uint64)
+        numbers[self.fresh] = member.numbers(int(np.count_nonzero(self.fresh)))
+        return MemberColumns(numbers, self.parameters, self.keys).take(self.fresh)
+
+
+def put(runtime: Runtime, member: SetMember, rows: MemberRows, not_before: int | None = None) -> tuple[int, int | None]:
+    """Make the fresh rows members. `not_before`: see `Registry.extend`. Returns the number of members that they
+    replace, and the registration point of the new members.
+    """
+    if not rows.fresh.any():
+        return 0, None
+    columns = rows.columns(member)
     before = member.index.put(columns.keys, columns.numbers)
     replaced = before[before != 0]
     runtime.registry.shrink(member, replaced)
-    runtime.registry.extend(member, columns)
-    count = len(columns)
-    return MembersReport(count - len(replaced), len(replaced), len(fresh) - count, len(faults))
+    return len(replaced), runtime.registry.extend(member, columns, not_before)
 
 
 def remove(runtime: Runtime, member: SetMember, table: pa.Table) -> int:

@@ -122,9 +122,14 @@ class SetGroup(Group):
     """The group of a query set. `owner`: the set. The group has no cohort as long as the set has no members."""
 
     def __init__(
-        self, set_template: SetTemplate, streams: Sequence[LiveStream], incarnation: int, unpolled: Unpolled
+        self,
+        set_template: SetTemplate,
+        streams: Sequence[LiveStream],
+        incarnation: int,
+        unpolled: Unpolled,
+        max_catch_up: int | None = None,
     ) -> None:
-        super().__init__(set_template.template, streams, incarnation, unpolled)
+        super().__init__(set_template.template, streams, incarnation, unpolled, max_catch_up)
         self.set_template = set_template
         self.owner: SetOwner
 

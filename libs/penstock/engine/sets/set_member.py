@@ -37,6 +37,12 @@ REPORTS = ("every", "nonempty", "change")
 """Which members of a set report at an instant: all, those with rows, or those whose answer has changed."""
 
 
+RECORD_KEY = "key of the record"
+"""The column of the key of a cluster's query sets: the key of a record of the parameters topic. It is no variable's
+name, so no parameter or column of the answer has this name.
+"""
+
+
 class SetMember(SetOwner):
     """A query set. `key`: the names of the columns that identify a member. `key_types`: the types of these columns (see
     `Cells.type`), "" before the first member is added. `index`: from the key to the number of a member. `constants`:

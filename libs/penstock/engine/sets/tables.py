@@ -111,6 +111,8 @@ def _column(values: list[Any]) -> pa.Array:
 def _cell(value: Any) -> dict[str, str | None]:
     if type(value) is str and not _has_surrogate(value):
         return {"type": TEXT, "value": value}
+    if isinstance(value, dict):
+        return _json_term(value)
     if isinstance(value, (bool, int, float, Decimal, datetime, date)):
         value = rdflib.Literal(value)
     try:
@@ -118,6 +120,16 @@ def _cell(value: Any) -> dict[str, str | None]:
     except DataError:
         return {"type": UNUSABLE, "value": repr(value).encode(errors="replace").decode()}
     return {"type": KINDS[kind - 1], "value": lexical, "datatype": datatype or None, "lang": lang or None}
+
+
+def _json_term(value: dict[str, Any]) -> dict[str, str | None]:
+    """Return the cell of a term in the form of SPARQL Results JSON."""
+    kind, lexical, datatype = value.get("type"), value.get("value"), value.get("datatype")
+    lang = value.get("xml:lang", value.get("lang"))
+    strings = all(isinstance(each, str) and not _has_surrogate(each) for each in (lexical, datatype or "", lang or ""))
+    if kind not in KINDS or not strings or value.keys() - {"type", "value", "datatype", "xml:lang", "lang"}:
+        return {"type": UNUSABLE, "value": repr(value)[:200].encode(errors="replace").decode()}
+    return {"type": kind, "value": lexical, "datatype": datatype or None, "lang": lang or None}
 
 
 def _has_surrogate(text: str) -> bool:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from penstock.engine.answers.delivery import Listeners
 from penstock.engine.answers.engine_queue import EngineQueue
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue
-from penstock.engine.sets.set_groups import SetCohort, SetGroup
-from penstock.engine.sets.set_member import SetMember, checked_key, with_report
+from penstock.engine.sets.set_groups import SetCohort
+from penstock.engine.sets.set_registry import SetRegistry
 from penstock.engine.standing.derived_streams import check_publication, publish_stream, set_depths
 from penstock.engine.standing.groups import Cohort, Group, Member
 from penstock.engine.standing.stream_operator import with_changes
@@ -17,7 +17,6 @@ from penstock.engine.windows.window_contents import WindowPool
 from penstock.errors import LimitError
 from penstock.query.budget import planning
 from penstock.query.resolve import as_query, error_at, resolve
-from penstock.query.set_templates import set_template
 from penstock.query.templates import parametrise
 
 if TYPE_CHECKING:
@@ -27,13 +26,12 @@ if TYPE_CHECKING:
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.history.past_queries import History
     from penstock.engine.intake.streams import LiveStream, Streams
-    from penstock.engine.sets.set_members import MemberColumns
     from penstock.engine.windows.schedule import Schedule
     from penstock.query.ir import ContinuousQuery, Statement
     from penstock.query.templates import Constant, Template
 
 
-class Registry:
+class Registry(SetRegistry):
     """The standing queries by name, their groups, and the windows that groups share."""
 
     def __init__(self, core: EngineCore, streams: Streams, schedule: Schedule, history: History | None = None) -> None:
@@ -164,79 +162,6 @@ class Registry:
         if name in self.members:
             raise error_at(ir, ir.name_at, f"there is already a query named {name}", "" if name == ir.name else name)
         return name
-
-    # ---- query sets
-    def register_set(
-        self, statement: Statement, name: str | None, base: str | None, key: Sequence[str] | None, *, report: str
-    ) -> SetMember:
-        """Add a query set without members, and return it. `key`: the names of the columns that identify a member; None:
-        the parameters. QueryError or DataError if the set is invalid, LimitError if there are too many queries, all
-        without effect.
-        """
-        with planning(self._core.limits, statement.text):
-            ir = self.checked(statement, declares=True)
-            member = self._enrol_set(with_report(ir, report), self._name(ir, name), base, key)
-            self.members[member.name] = member
-            return member
-
-    def restore_set(
-        self, ir: ContinuousQuery, name: str, base: str | None, key: Sequence[str], *, report: str
-    ) -> SetMember:
-        """Add a query set that was registered before, without its members."""
-        with planning(self._core.limits, ir.text, accepted=True):
-            member = self._enrol_set(with_report(ir, report), name, base, key, restored=True)
-            self.members[name] = member
-            return member
-
-    def _enrol_set(
-        self,
-        ir: ContinuousQuery,
-        name: str,
-        base: str | None,
-        key: Sequence[str] | None,
-        *,
-        restored: bool = False,
-    ) -> SetMember:
-        resolved = resolve(ir, EngineCatalogue(self._core, self._streams), stands=restored)
-        template = set_template(resolved, name)
-        read = [self._streams.get(iri) for iri in dict.fromkeys(clause.stream for clause in resolved.windows)]
-        group = SetGroup(template, read, self.incarnation, self._schedule.unpolled)
-        keys = checked_key(template, key)
-        group.make_plan(self._core, self._streams, (), accepted=restored)
-        member = group.owner = SetMember(name, base, ir, group, keys, self.listeners, self._core.dictionary)
-        self._groups[self.incarnation, None, template.template] = group
-        self._schedule.add(group)
-        set_depths(group, self._schedule.readers)
-        return member
-
-    def extend(self, member: SetMember, columns: MemberColumns) -> None:
-        """Add members to a query set. They get the current registration point (see `registration_point`)."""
-        group = member.set_group
-        if not member.constants:  # the first members: now there is a sample for the plan
-            member.constants = member.constants_of(columns)
-            group.make_plan(self._core, self._streams, member.constants, accepted=True)
-        point = self.registration_point(group.streams)
-        group.cohort_of(point, next(self._cohorts), self.pool).extend(columns)
-        if point is None:
-            self.waiting[group] = None
-        group.settle(self.pool)
-
-    def shrink(self, member: SetMember, numbers: Ids) -> None:
-        """Remove members of a query set."""
-        if len(numbers):
-            member.set_group.drop(numbers, self.pool)
-            if None not in member.set_group.apart:
-                self.waiting.pop(member.set_group, None)
-
-    def restore_set_cohort(
-        self, member: SetMember, columns: MemberColumns, point: int | None, last: int | None, *, main: bool
-    ) -> Cohort:
-        """Create a cohort of a query set that `restore_set` has added (see `restore_cohort`)."""
-        cohort = SetCohort(member.set_group, next(self._cohorts))
-        cohort.extend(columns)
-        member.restore(columns)
-        self._place(cohort, point, last, main=main)
-        return cohort
 
     def restore(
         self,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import DataError, LimitError, PenstockError, QueryError
-from penstock.services.coordinator.registrar import Beginning, Registrar, check_size
+from penstock.services.coordinator.query_commands import check_size
+from penstock.services.coordinator.registrar import Beginning, Registrar
 from penstock.wire import QueryRegistration, QueryStop, StreamDeclaration, StreamDrop
 
 IRI, OUT = "http://x/s", "http://x/out"

@@ -1,0 +1,1 @@
+"""Query sets of a cluster: their members from topics, the progress of their groups (ADR 92)."""

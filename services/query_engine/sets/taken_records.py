@@ -1,0 +1,82 @@
+"""Which records of a parameters topic have taken effect, and with which registration points: a part of the committed
+progress of a query set (ADR 92).
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+MAX_RUNS = 10_000
+"""Maximum number of runs of a query set. While there are as many, the set takes no further records."""
+REFUSED = "refused"
+"""The point of a run whose records were refused, because the set had `max_members` members."""
+
+
+class Run(NamedTuple):
+    """Records with offsets from `first` to `end`, exclusive, whose members have the registration point `point`, in ms.
+    None: the point is unknown until a stream of the set has progress.
+    """
+
+    first: int
+    end: int
+    point: int | str | None
+
+
+@dataclass(slots=True)
+class TakenRecords:
+    """The records with offsets below `end` have taken effect. `runs`, in ascending order: those whose members have a
+    registration point that cuts a window, and those that were refused. The other records need no point.
+    """
+
+    end: int = 0
+    runs: list[Run] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, saved: str | None) -> TakenRecords:
+        """Return what `as_json` has returned; None: no record has taken effect."""
+        if saved is None:
+            return cls()
+        end, runs = json.loads(saved)
+        return cls(end, [Run(*run) for run in runs])
+
+    def as_json(self) -> str:
+        """Return the object as JSON text."""
+        return json.dumps([self.end, self.runs])
+
+    def add(self, offset: int, point: int | str | None) -> None:
+        """Record the point of a record. Offsets must ascend."""
+        last = self.runs[-1] if self.runs else None
+        if last is not None and last.point == point and last.end == offset:
+            self.runs[-1] = Run(last.first, offset + 1, point)
+        else:
+            self.runs.append(Run(offset, offset + 1, point))
+
+    def run_of(self, offset: int) -> Run | None:
+        """Return the run of a record, or None."""
+        place = bisect_right(self.runs, offset, key=lambda run: run.first) - 1
+        return self.runs[place] if place >= 0 and offset < self.runs[place].end else None
+
+    def settle(self, begun: int | None, points: Collection[int | None]) -> None:
+        """Remove the runs whose point no longer cuts a window. `begun`: the point of runs without one, if it is known
+        by now. `points`: those that still cut a window.
+        """
+        named = (run._replace(point=begun) if run.point is None else run for run in self.runs)
+        self.runs = [run for run in named if run.point == REFUSED or run.point in points]
+
+    @property
+    def full(self) -> bool:
+        """Whether there are `MAX_RUNS` runs. Forgets the oldest refused records first: they are considered again after
+        the next restart.
+        """
+        while len(self.runs) >= MAX_RUNS:
+            refused = next((i for i, run in enumerate(self.runs) if run.point == REFUSED), None)
+            if refused is None:
+                return True
+            del self.runs[refused]
+        return False
