@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from penstock.engine.standing.groups import Member
     from penstock.mapping.encodings.schema_registry import SchemaRegistry
     from penstock.query.ir import Update
+    from penstock.query.prepared import BoundStanding
     from penstock.rdf.terms import RdflibTerm
 
 _log = logging.getLogger("penstock.engine")
@@ -473,6 +474,9 @@ class Engine:
         a stream for which the earlier one has waited, and more instants than `max_catch_up` or `max_unpolled` allow
         become due at once. The earlier text stays after an error.
         """
+        bound = None if replace else self._texts.bound_standing(text, base)
+        if bound is not None:
+            return self._register_bound(bound, name, base, changes=changes)
         with planning(self.limits, text):
             statement = self._texts.parse(text, base)
             given: dict[str, Any] = {"text": text, "name": name, "base": base, "changes": changes}
@@ -480,6 +484,18 @@ class Engine:
                 given |= {"name": name or as_query(statement).name, "replace": True}
             with self._change(lambda: self._entry("register", given)) as runtime:
                 return self._handle(runtime.register(statement, name, base, changes=changes, replaces=replace))
+
+    def _register_bound(self, bound: BoundStanding, name: str | None, base: str | None, *, changes: bool) -> Query:
+        """Register a standing query whose text was not parsed. It is parsed if it has no group yet, or has an error."""
+        given = {"text": bound.text, "name": name, "base": base, "changes": changes}
+        with self._change(lambda: self._entry("register", given)) as runtime:
+            member = runtime.prepared.register(bound, name, base, changes=changes)
+            if member is None:
+                with planning(self.limits, bound.text):
+                    statement = self._texts.parse(bound.text, base)
+                    member = runtime.register(statement, name, base, changes=changes, replaces=False)
+                runtime.prepared.registered(bound, member)
+            return self._handle(member)
 
     @property
     def queries(self) -> Mapping[str, Query]:

@@ -2,13 +2,16 @@
 
 The constants are IRIs, local parts of prefixed names, strings and unsigned numbers. A text is normalized only if it is
 short and every constant is *plain*: the lexer reads the constant as one token of its kind, whatever stands beside it.
-Texts with comments, escapes or long strings are not normalized.
+Texts with comments, escapes or long strings are not normalized. In the text of a standing query, the name is a
+constant, too.
 """
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
+
+from penstock.query.syntax.lexis import KEYWORDS
 
 _LONGEST = 1 << 12  # maximum length of a normalized text, in characters
 _MOST = 128  # maximum number of its constants
@@ -25,26 +28,36 @@ _EXCLUDED = re.compile(r"""\\|\x00|\"\"\"|\'\'\'""")
 _UNCERTAIN = re.compile(r"#|<(?!=?\s)")  # a comment, or what may be the beginning of an IRI that is not plain
 _PREFIX = re.compile(r"(?:(?<![A-Za-z0-9_.-])[A-Za-z][A-Za-z0-9_-]*)?:\Z", re.ASCII)
 
-IRI, LOCAL, STRING, INTEGER, DECIMAL = "i", "l", "s", "n", "d"
+_HEADER = re.compile(
+    r"""\s*(?:(?:PREFIX\s+(?:[A-Za-z][A-Za-z0-9_-]*)?:|BASE)\s*<[^<>"{}|^`\\\x00-\x20]*>\s*)*"""
+    r"""REGISTER\s+(?:QUERY|RSTREAM|ISTREAM|DSTREAM)\s+([A-Za-z_][A-Za-z0-9_-]*)(?=\s)""",
+    re.ASCII | re.IGNORECASE,
+)
+"""The beginning of a standing query's text, up to a plain name."""
+
+IRI, LOCAL, STRING, INTEGER, DECIMAL, NAME = "i", "l", "s", "n", "d", "r"
 """Kinds of constants, as they stand in `Normalized.pattern` behind a zero character."""
 
 
 class Normalized(NamedTuple):
     """`pattern`: the text, with a zero character and the kind in place of each constant. `constants`: the constants as
-    they are written, in order. The constant of a prefixed name is its local part.
+    they are written, in order. The constant of a prefixed name is its local part. `name`: the name of a standing
+    query, which is not among the constants. None if the text does not begin with a plain name and `REGISTER`.
     """
 
     pattern: str
     constants: tuple[str, ...]
+    name: str | None = None
 
 
-def normalize(text: str) -> Normalized | None:
+def normalize(text: str, *, registered: bool = False) -> Normalized | None:
     """Return the normalized form of a text. None if the text has no constants, or is not normalized (see the module
-    docstring).
+    docstring). `registered`: whether the text is that of a standing query.
     """
     if len(text) > _LONGEST or _EXCLUDED.search(text) is not None:
         return None
-    parts = _CONSTANT.split(text)
+    head, name, rest = _split(text) if registered else ("", None, text)
+    parts = _CONSTANT.split(rest)
     constants = parts[1::2]
     if not constants or len(constants) > _MOST:
         return None
@@ -53,7 +66,19 @@ def normalize(text: str) -> Normalized | None:
     pattern = "".join(parts)
     if _UNCERTAIN.search(pattern) is not None or not _encodable(text):
         return None
-    return Normalized(pattern, tuple(constants))
+    if name is not None:
+        pattern = f"{head}\x00{NAME}{pattern}"
+    return Normalized(pattern, tuple(constants), name)
+
+
+def _split(text: str) -> tuple[str, str | None, str]:
+    """Return the parts of a standing query's text before and after its name, and the name. The first part is "" and the
+    name None if the text has no plain name.
+    """
+    header = _HEADER.match(text)
+    if header is None or header[1] == "a" or header[1].upper() in KEYWORDS:
+        return "", None, text
+    return text[: header.start(1)], header[1], text[header.end(1) :]
 
 
 def kind(constant: str, before: str) -> str:
@@ -68,12 +93,13 @@ def kind(constant: str, before: str) -> str:
     return DECIMAL if "." in constant else INTEGER
 
 
-def offsets(text: str) -> list[tuple[int, str]]:
+def offsets(text: str, *, registered: bool = False) -> list[tuple[int, str]]:
     """Return the offset and the kind of each constant of a text that has a normalized form. The offset of a local part
     is that of its prefixed name; -1 if the name's prefix is not plain.
     """
     found = []
-    parts, at = _CONSTANT.split(text), 0
+    rest = _split(text)[2] if registered else text
+    parts, at = _CONSTANT.split(rest), len(text) - len(rest)
     for before, constant in zip(parts[0::2], parts[1::2], strict=False):
         at += len(before)
         what = kind(constant, before)

@@ -14,8 +14,10 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.query.algebra.tree import Iri, Literal, Triple
+from penstock.query.catalogue import STORED_GRAPH
 from penstock.query.ir import ChangeData, ContinuousQuery, Modify, Update
 from penstock.query.normalized_text import IRI, LOCAL, STRING, offsets
+from penstock.query.resolve import stored_graphs
 from penstock.query.templates import parametrise
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ class PreparedQuery:
     `template`: the query with its parameters. `sample`: the constants of the first text, for estimates.
     """
 
-    __slots__ = ("_numbers", "sample", "template")
+    __slots__ = ("__weakref__", "_numbers", "sample", "template")
 
     def __init__(self, template: Template, sample: tuple[Constant, ...], numbers: Sequence[int | None]) -> None:
         """`numbers`: for each parameter, the number of its constant in the text. None if the constant is the same in
@@ -60,6 +62,20 @@ class BoundQuery:
 
     prepared: PreparedQuery
     constants: tuple[Constant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundStanding:
+    """The text of a standing query as a bound query. `name`: the name in the text; None if it has none. The other
+    fields: see `ContinuousQuery`.
+    """
+
+    text: str
+    name: str | None
+    query: BoundQuery
+    report_nonempty: bool
+    changes: bool = False
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +105,17 @@ class PreparedText:
         found = [statement] if isinstance(statement, ContinuousQuery) else _patterns(statement)
         self._queries = [self._query(query) for query in found]
 
-    def bind(self, text: str, constants: Sequence[str]) -> BoundQuery | Update:
-        """Return the statement of a text with the same `Normalized.pattern` and the same fixed constants. `constants`:
-        the constants of the text's normalized form. In an update, the pattern of each operation is a bound query. The
+    def bind(self, text: str, constants: Sequence[str], name: str | None = None) -> BoundQuery | BoundStanding | Update:
+        """Return the statement of a text with the same `Normalized.pattern` and the same fixed constants. `constants`,
+        `name`: those of the text's normalized form. In an update, the pattern of each operation is a bound query. The
         offsets in its operations are those of the text that was prepared.
         """
         terms = {number: build(constants[number]) for number, build in self._builders}
         if isinstance(self._statement, ContinuousQuery):
-            return self._queries[0].bind(terms)
+            query = self._queries[0].bind(terms)
+            if self._statement.continuous:
+                return BoundStanding(text, name, query, self._statement.report_nonempty)
+            return query
         queries = iter(self._queries)
         operations = tuple([self._operation(operation, terms, queries) for operation in self._statement.operations])
         return Update(text, operations)
@@ -126,13 +145,22 @@ class PreparedText:
         return term if number is None else terms[number]
 
 
-def prepare(text: str, normalized: Normalized, statement: Statement) -> PreparedText | None:
-    """Prepare a text for later texts with the same `Normalized.pattern`. `statement`: the parsed text. None if each of
-    these texts must be parsed: if the text is a continuous query, has an entailment, is an update with an operation on
-    a document or a whole graph, or has no parameters.
+def prepare(
+    text: str, normalized: Normalized, statement: Statement, *, registered: bool = False
+) -> PreparedText | None:
+    """Prepare a text for later texts with the same `Normalized.pattern`. `statement`: the parsed text. `registered`:
+    whether the text is that of a standing query.
+
+    None if each of these texts must be parsed: if the text has no parameters, has an entailment, is an update with an
+    operation on a document or a whole graph, or is a standing query of which more must be checked than its streams
+    (`_is_plain`).
     """
     if isinstance(statement, ContinuousQuery):
-        if statement.continuous or statement.entailed:
+        if (
+            statement.entailed
+            or statement.continuous != registered
+            or (registered and not _is_plain(statement, normalized))
+        ):
             return None
         parameters = list(parametrise(statement)[1])
     else:
@@ -141,7 +169,7 @@ def prepare(text: str, normalized: Normalized, statement: Statement) -> Prepared
         parameters = list(_constants(statement))
     everywhere = Counter(term.at for term in _terms(statement))
     replaced = Counter(term.at for term in parameters)
-    numbers = {at: (number, kind) for number, (at, kind) in enumerate(offsets(text))}
+    numbers = {at: (number, kind) for number, (at, kind) in enumerate(offsets(text, registered=registered))}
     builders: dict[int, tuple[int, _Build]] = {}
     for term in parameters:
         number, kind = numbers.get(term.at, (-1, ""))
@@ -152,6 +180,16 @@ def prepare(text: str, normalized: Normalized, statement: Statement) -> Prepared
         if build is not None and build(written) == term:
             builders[term.at] = number, build
     return PreparedText(statement, len(normalized.constants), builders) if builders else None
+
+
+def _is_plain(query: ContinuousQuery, normalized: Normalized) -> bool:
+    """Return whether queries that differ from a standing query only in parameters and name are valid as long as they
+    have the streams that this query reads.
+    """
+    begins = query.starting_at_ms is not None or query.from_beginning
+    named = query.name == normalized.name and not query.publishes
+    graphs = any(iri.value != STORED_GRAPH for iri in stored_graphs(query))
+    return named and not (begins or graphs or query.parameters or query.warnings)
 
 
 def _constants(update: Update) -> Iterator[Constant]:

@@ -10,16 +10,18 @@ from cachetools import LRUCache
 from penstock.query.ir import Update
 from penstock.query.normalized_text import normalize
 from penstock.query.parser import parse
-from penstock.query.prepared import PreparedText, prepare
+from penstock.query.prepared import BoundQuery, BoundStanding, PreparedText, prepare
 
 if TYPE_CHECKING:
     from penstock.engine.limits import Limits
     from penstock.query.ir import Statement
     from penstock.query.normalized_text import Normalized
-    from penstock.query.prepared import BoundQuery
 
-    _Key: TypeAlias = tuple[str, str | None, tuple[str, ...]]
-    """A pattern (`Normalized.pattern`), a base, and the fixed constants."""
+    _Pattern: TypeAlias = tuple[str, str | None, bool]
+    """`Normalized.pattern`, a base, and whether the text is that of a standing query."""
+
+    _Key: TypeAlias = tuple[str, str | None, bool, tuple[str, ...]]
+    """A `_Pattern`, and the fixed constants."""
 
 CACHED_TEXT = 1 << 16
 """Maximum length of a cached text, in characters."""
@@ -33,7 +35,7 @@ class Texts:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._cache: LRUCache[tuple[str, str | None], Statement] = LRUCache(limits.text_cache)
-        self._fixed: LRUCache[tuple[str, str | None], tuple[int, ...] | None] = LRUCache(limits.text_cache)
+        self._fixed: LRUCache[_Pattern, tuple[int, ...] | None] = LRUCache(limits.text_cache)
         self._prepared: LRUCache[_Key, PreparedText | None] = LRUCache(limits.text_cache)
         self._bound: LRUCache[tuple[str, str | None], None] = LRUCache(limits.text_cache)  # texts of bound queries
         self._caching = Lock()
@@ -60,7 +62,7 @@ class Texts:
             if (text, base) in self._cache or (text, base) in self._bound:
                 return None
         bound = self._bind(text, base)
-        if bound is None or isinstance(bound, Update):
+        if not isinstance(bound, BoundQuery):
             return None
         with self._caching:
             self._bound[text, base] = None
@@ -71,11 +73,20 @@ class Texts:
         bound = self._bind(text, base)
         return bound if isinstance(bound, Update) else None
 
-    def _bind(self, text: str, base: str | None) -> BoundQuery | Update | None:
-        normalized = normalize(text)
+    def bound_standing(self, text: str, base: str | None) -> BoundStanding | None:
+        """Return a standing query's text as a bound query. None if the text is not prepared."""
+        if len(text) > self._limits.max_text_bytes >> 2:  # a character has at most four bytes
+            return None
+        bound = self._bind(text, base, registered=True)
+        return bound if isinstance(bound, BoundStanding) else None
+
+    def _bind(
+        self, text: str, base: str | None, *, registered: bool = False
+    ) -> BoundQuery | BoundStanding | Update | None:
+        normalized = normalize(text, registered=registered)
         if normalized is None:
             return None
-        pattern = normalized.pattern, base
+        pattern = normalized.pattern, base, registered
         with self._caching:
             if pattern not in self._fixed:
                 self._fixed[pattern] = None  # the first text of the pattern
@@ -88,18 +99,21 @@ class Texts:
                     return None
                 prepared = self._prepared[key]
                 if prepared is not None:
-                    return prepared.bind(text, normalized.constants)
-        self._prepare(text, base, normalized)
-        return None
+                    return prepared.bind(text, normalized.constants, normalized.name)
+        prepared = self._prepare(text, base, normalized, registered=registered)
+        return (
+            prepared.bind(text, normalized.constants, normalized.name) if registered and prepared is not None else None
+        )
 
-    def _prepare(self, text: str, base: str | None, normalized: Normalized) -> None:
+    def _prepare(self, text: str, base: str | None, normalized: Normalized, *, registered: bool) -> PreparedText | None:
         """Prepare a text. QueryError if the text is invalid."""
-        prepared = prepare(text, normalized, self.parse(text, base))
+        prepared = prepare(text, normalized, self.parse(text, base), registered=registered)
         if prepared is None:
-            return
-        pattern = normalized.pattern, base
+            return None
+        pattern = normalized.pattern, base, registered
         fixed = tuple([normalized.constants[number] for number in prepared.fixed])
         with self._caching:
             if self._fixed.get(pattern) in (None, prepared.fixed):
                 self._fixed[pattern] = prepared.fixed
                 self._prepared[*pattern, fixed] = prepared
+        return prepared

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.engine.windows.trigger import Trigger
     from penstock.engine.windows.window_contents import Window, WindowPool
     from penstock.query.ir import ContinuousQuery
+    from penstock.query.prepared import BoundStanding
     from penstock.query.templates import Constant, Template
 
 _log = logging.getLogger("penstock.engine")
@@ -40,16 +41,16 @@ _REPLAN_EVERY = 64  # number of executions between two checks whether the plan s
 
 
 class Member:
-    """A registered query. `constants`, and their ids `parameters`, are in the order of the template's parameters.
-    `point`: the registration point P in ms, None until a stream of the group has progress. `listeners`: see
-    `ResultQueue`.
+    """A registered query. `ir`: its text and options; it is a parsed query only if the text was parsed. `constants`,
+    and their ids `parameters`, are in the order of the template's parameters. `point`: the registration point P in ms,
+    None until a stream of the group has progress. `listeners`: see `ResultQueue`.
     """
 
     def __init__(
         self,
         name: str,
         base: str | None,
-        ir: ContinuousQuery,
+        ir: ContinuousQuery | BoundStanding,
         group: Group,
         constants: tuple[Constant, ...],
         parameters: tuple[int, ...],

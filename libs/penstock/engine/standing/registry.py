@@ -156,12 +156,14 @@ class Registry(SetRegistry):
         return query
 
     def _name(self, ir: ContinuousQuery, name: str | None) -> str:
-        name = name or ir.name
-        if name is None:
-            name = next(made for n in self._names if (made := f"q{n}") not in self.members)
+        name = name or ir.name or self.free_name()
         if name in self.members:
             raise error_at(ir, ir.name_at, f"there is already a query named {name}", "" if name == ir.name else name)
         return name
+
+    def free_name(self) -> str:
+        """Return a name that no query has."""
+        return next(made for n in self._names if (made := f"q{n}") not in self.members)
 
     def restore(
         self,

@@ -1,0 +1,48 @@
+"""Registration of standing queries whose texts differ from earlier ones only in constants and name, without parsing and
+planning (docs/adr/0088-prepared-texts.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from penstock.engine.standing.groups import Member
+
+if TYPE_CHECKING:
+    from penstock.engine.engine_core import EngineCore
+    from penstock.engine.standing.groups import Group
+    from penstock.engine.standing.registry import Registry
+    from penstock.query.prepared import BoundStanding, PreparedQuery
+
+
+class PreparedRegistration:
+    """The groups of prepared queries."""
+
+    def __init__(self, core: EngineCore, registry: Registry) -> None:
+        self._core = core
+        self._registry = registry
+        # without and with `changes`
+        self._groups: tuple[WeakKeyDictionary[PreparedQuery, Group], ...] = WeakKeyDictionary(), WeakKeyDictionary()
+
+    def register(self, bound: BoundStanding, name: str | None, base: str | None, *, changes: bool) -> Member | None:
+        """Add a standing query, and return it. None, without effect, if the query has no group, or cannot be added: the
+        text must be parsed then. Parameters: see `Registry.register`.
+        """
+        registry = self._registry
+        group = self._groups[changes].get(bound.query.prepared)
+        if group is None or group.plan is None or group.incarnation != registry.incarnation:
+            return None
+        name = name or bound.name or registry.free_name()
+        if name in registry.members or len(registry.members) >= self._core.limits.max_queries:
+            return None
+        bound, constants = (replace(bound, changes=True) if changes else bound), bound.query.constants
+        parameters = tuple([self._core.term_id(constant) for constant in constants])
+        member = registry.members[name] = Member(name, base, bound, group, constants, parameters, registry.listeners)
+        registry.begin_now(member)
+        return member
+
+    def registered(self, bound: BoundStanding, member: Member) -> None:
+        """Record that `member` is the query of a bound text that was parsed: later texts share the member's group."""
+        self._groups[member.ir.changes][bound.query.prepared] = member.group
