@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from penstock.errors import DataError
+from penstock.mapping.construct import compile_construct
 from penstock.mapping.event_times import EventTimes
 from penstock.mapping.executor import Executor
 from penstock.mapping.json_ld_context import ContextMapping
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.mapping.encodings.avro_messages import AvroMessages
     from penstock.mapping.encodings.schema_registry import SchemaRegistry
     from penstock.mapping.message_records import SourceMessage
+    from penstock.mapping.program import Program
 
 FORMATS: Final = ("json", "ndjson", "csv", "avro")
 MEDIA_TYPES: Final = {
@@ -36,7 +38,7 @@ MEDIA_TYPES: Final = {
     "application/vnd.apache.avro": "avro",
     "avro/binary": "avro",
 }
-_SETTINGS: Final = frozenset({"rml", "context", "format", "schema", "base", "events", "time"})
+_SETTINGS: Final = frozenset({"rml", "construct", "context", "format", "schema", "base", "events", "time"})
 
 
 class MappedEvent(NamedTuple):
@@ -49,7 +51,8 @@ class MappedEvent(NamedTuple):
 class StreamMapping:
     """A compiled mapping. `settings`: as in the declaration of a stream.
 
-    rml: an RML mapping in Turtle; or context: a JSON-LD context for JSON messages without one. format: the format of
+    rml: an RML mapping in Turtle; or construct: a CONSTRUCT query whose expressions refer to the message; or context: a
+    JSON-LD context for JSON messages without one. format: the format of
     the messages, "json" (default), "ndjson", "csv" or "avro". schema: the schema of messages in Avro, as JSON or as its
     text; without it, each message has the id of its schema in a registry. base: the IRI for relative IRIs. events:
     JSONPath of the events of a message; by default, a JSON message is one event. Each line of NDJSON and each row of
@@ -63,12 +66,12 @@ class StreamMapping:
             raise DataError(f"mapping: it is an object with settings, not {settings!r:.60}")
         if unknown := sorted(set(settings) - _SETTINGS):
             raise DataError(f"mapping: unknown settings {', '.join(unknown)}; known are {', '.join(sorted(_SETTINGS))}")
-        if ("rml" in settings) == ("context" in settings):
-            raise DataError("mapping: it needs either `rml` or `context`")
+        if sum(name in settings for name in ("rml", "construct", "context")) != 1:
+            raise DataError("mapping: it needs one of `rml`, `construct` and `context`")
         self.format: str = settings.get("format", "json")
         if self.format not in FORMATS:
             raise DataError(f"mapping: `format` is one of {', '.join(FORMATS)}, not {self.format!r}")
-        for name in ("base", "events", "rml"):
+        for name in ("base", "events", "rml", "construct"):
             if name in settings and not isinstance(settings[name], str):
                 raise DataError(f"mapping: `{name}` is a text, not {settings[name]!r:.60}")
         if self.format not in ("json", "avro") and "events" in settings:
@@ -83,9 +86,12 @@ class StreamMapping:
         self._find_events = all_values(self._events, limits.max_values)
         base = check_iri(settings["base"]) if "base" in settings else None
         if "rml" in settings:
-            self._triples = self._of_rml(settings["rml"], base)
+            self._triples = self._of_program(compile_rml(settings["rml"], base, limits))
+        elif "construct" in settings:
+            formulation: Literal["json", "csv"] = "csv" if self.format == "csv" else "json"
+            self._triples = self._of_program(compile_construct(settings["construct"], base, formulation, limits))
         elif self.format == "csv":
-            raise DataError("mapping: a JSON-LD `context` maps JSON; CSV needs `rml`")
+            raise DataError("mapping: a JSON-LD `context` maps JSON; CSV needs `rml` or `construct`")
         else:
             self._triples = ContextMapping(settings["context"], base, limits).triples
 
@@ -165,8 +171,7 @@ class StreamMapping:
 
     _nulls: tuple[str, ...] = ()
 
-    def _of_rml(self, text: str, base: str | None) -> Callable[[Any, SourceMessage, int], bytes]:
-        program = compile_rml(text, base, self._limits)
+    def _of_program(self, program: Program) -> Callable[[Any, SourceMessage, int], bytes]:
         if program.names_graphs:
             raise DataError("mapping: a graph map: an event is a set of triples and cannot name graphs")
         native_format = "json" if self.format == "avro" else self.format

@@ -26,7 +26,8 @@ def map_messages(
     mapping: Annotated[
         Path,
         typer.Option(
-            help="RML in Turtle (.ttl), or JSON: the `mapping` of a declaration, or a document with an @context."
+            help="RML in Turtle (.ttl), CONSTRUCT (.rq), or JSON: the `mapping` of a declaration, or a document with "
+            "an @context."
         ),
     ],
     message: Annotated[
@@ -79,6 +80,8 @@ def _registry(access: RegistryAccess) -> SchemaRegistry:
 
 
 def _settings(path: Path, text: str) -> dict[str, Any]:
+    if path.suffix.lower() in (".rq", ".sparql"):
+        return {"construct": text}
     if path.suffix.lower() not in (".json", ".jsonld"):
         return {"rml": text}
     try:
