@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.log import Log, Message, Reader
     from penstock.log.clock import Clock
     from penstock.log.topics import TopicNames
-    from penstock.services.dispatcher.stream_time import Refused
+    from penstock.services.dispatcher.refused_runs import Refused
     from penstock.wire import DispatcherState, StreamDeclaration, Tuples
 
 POLL_RECORDS = 1_000

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from penstock.log import Message
     from penstock.log.topics import TopicNames
     from penstock.log.view import Lookup
-    from penstock.services.dispatcher.stream_time import ClosedBatch, Refused
+    from penstock.services.dispatcher.refused_runs import Refused
+    from penstock.services.dispatcher.stream_time import ClosedBatch
     from penstock.wire import StreamDeclaration
 
 _NOWHERE = np.empty(0, np.int64)

@@ -11,7 +11,7 @@ The place of an event is the offset of its message, and its number in this messa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,21 @@ partition that has reached its share accepts no events until a batch closes. One
 
 _NUMBER_BITS = 17  # of the number of an event in its message; a message has at most `max_values` events
 _OFFSET_BITS = 63 - _NUMBER_BITS
+
+
+class Refused(NamedTuple):
+    """An event that was not accepted. `bound_ms`: for a late event, the watermark; otherwise, the maximum time allowed.
+    `limit`: which limit its batch or stream has reached, if that is the reason; otherwise empty. `events`: the number
+    of such events of its message: the late ones, or the rejected ones.
+    """
+
+    partition: int
+    offset: int
+    time_ms: int
+    late: bool
+    bound_ms: int
+    limit: str = ""
+    events: int = 1
 
 
 def places(offsets: Numbers) -> Numbers:

@@ -17,7 +17,7 @@ from penstock.event_time.lateness import watermarks_met
 from penstock.event_time.watermark import NEVER
 from penstock.services.dispatcher import refused_runs
 from penstock.services.dispatcher.open_batches import OpenBatches, Origin, Rows
-from penstock.services.dispatcher.refused_runs import RefusedRuns, places
+from penstock.services.dispatcher.refused_runs import Refused, RefusedRuns, places
 from penstock.wire import DispatcherState
 
 if TYPE_CHECKING:
@@ -29,21 +29,6 @@ _ACCEPTED, _LATE = 0, 1  # outcomes of the native core (stream.hpp)
 _LAST = (1 << 63) - 1
 MAX_BATCH_TUPLES = 1 << 22
 """Maximum number of tuples of a batch. A batch is one transaction, and one commit of the stored graph."""
-
-
-class Refused(NamedTuple):
-    """An event that was not accepted. `bound_ms`: for a late event, the watermark; otherwise, the maximum time allowed.
-    `limit`: which limit its batch or stream has reached, if that is the reason; otherwise empty. `events`: the number
-    of such events of its message: the late ones, or the rejected ones.
-    """
-
-    partition: int
-    offset: int
-    time_ms: int
-    late: bool
-    bound_ms: int
-    limit: str = ""
-    events: int = 1
 
 
 class ClosedBatch(NamedTuple):

@@ -43,6 +43,11 @@ MAPPINGS = {
     "json": {"rml": JSON, "time": AT},
     "context": {"context": {"@vocab": "http://x/", "id": "@id", "at": None}, "base": "http://x/s/", "time": AT},
     "csv": {"rml": CSV, "format": "csv", "time": {"path": "at", "unit": "iso8601"}},
+    "construct": {
+        "construct": "CONSTRUCT { ?s <http://x/v> $.v[*] ; <http://x/o> [] } "
+        'WHERE { BIND(IRI(CONCAT("http://x/s/", ENCODE_FOR_URI($.id))) AS ?s) }',
+        "time": AT,
+    },
     "no rule for times": {"rml": JSON},
 }
 AVRO = {"rml": JSON, "time": {"path": "$.at"}, "format": "avro"}

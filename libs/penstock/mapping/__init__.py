@@ -1,6 +1,7 @@
 """Mappings from JSON, CSV and Avro messages to triples (ADR 83).
 
 - `rml`, `term_maps`, `mapping_graph`: compile RML to a program
+- `construct`: compiles CONSTRUCT queries over messages to a program
 - `program`: the compiled form
 - `native_program`: passes a program to the native executor (ADR 84)
 - `executor`, `term_makers`, `json_path`: run a program on records that the native executor does not map
