@@ -20,7 +20,8 @@ _REPLAN_EVERY = 64  # number of uses of a plan between two checks of the statist
 class AskedQuery:
     """A one-shot query, its plan, and the number of its uses. `last_run`: the plan and the figures of the last
     execution. `timed`: the profile of the last execution of `planned` in which times were measured. `permanent`:
-    whether the ids of all constants are permanent, so that they need no further check. `variables`, `slots`: the names
+    whether the ids of all constants are permanent, so that they need no further check. `entails_at`: the number of a
+    snapshot for whose schema the plan is right. `variables`, `slots`: the names
     and slots of the answer's columns.
     """
 
@@ -32,6 +33,7 @@ class AskedQuery:
     last_run: tuple[Planned, native.Profile, native.Profile] | None = None  # perhaps with an earlier plan of the text
     timed: native.Profile | None = None
     permanent: bool = False
+    entails_at: int | None = None
 
     @classmethod
     def of(cls, query: ContinuousQuery, planned: Planned) -> AskedQuery:
@@ -39,12 +41,13 @@ class AskedQuery:
         names = tuple(variable.name for variable in query.variables)
         return cls(query, names, planned, tuple(slot for _, slot in planned.physical.outputs))
 
-    def holds(self, core: EngineCore, streams: Streams, view: native.Source) -> bool:
+    def holds(self, core: EngineCore, streams: Streams, view: native.Source, number: int | None = None) -> bool:
         """Return whether the plan is still right for an execution on `view`. Counts the execution.
 
         The plan is wrong if a constant has another id now. The id of a constant can change if no stored data contains
-        the constant: the dictionary may have dropped the term, and assigned its id to another term. Some executions
-        also check the statistics.
+        the constant: the dictionary may have dropped the term, and assigned its id to another term. With entailment, it
+        is wrong for another schema. Some executions also check the statistics. `number`: the number of the view's
+        snapshot, None if it is unknown.
         """
         if self.planned.blind:
             return False
@@ -54,7 +57,11 @@ class AskedQuery:
                 if core.term_id(term) != term_id:
                     return False
             self.permanent = core.dictionary.touch(self.planned.constant_ids)
-        catalogue = EngineCatalogue(core, streams, stored=view)
-        if not self.planned.physical.entails(catalogue):
-            return False
-        return self.uses % _REPLAN_EVERY != 0 or not self.planned.physical.replan_needed(catalogue)
+        physical = self.planned.physical
+        if physical.schema is not None and (number is None or number != self.entails_at):
+            if not physical.entails(EngineCatalogue(core, streams, stored=view)):
+                return False
+            self.entails_at = number
+        if self.uses % _REPLAN_EVERY:
+            return True
+        return not physical.replan_needed(EngineCatalogue(core, streams, stored=view))

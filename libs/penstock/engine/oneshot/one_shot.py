@@ -68,7 +68,7 @@ class OneShot:
         bound = self._texts.bound_query(text, base) if known is None and dataset is None else None
         # Acquire the lease before any constant is interned, so that it also retains the constants.
         lease = self._core.dictionary.lease()
-        asked, result = self._run(lambda view: self._ask(key, known, bound, view), timeout_s, memory_mb)
+        asked, result = self._run(lambda view, number: self._ask(key, known, bound, view, number), timeout_s, memory_mb)
         if asked.query.form is Form.ASK:
             return result.rows > 0
         columns = result.columns(asked.slots)
@@ -102,20 +102,23 @@ class OneShot:
 
     def _run(
         self,
-        ask: Callable[[native.Source], tuple[AskedQuery, Seed]],
+        ask: Callable[[native.Source, int | None], tuple[AskedQuery, Seed]],
         timeout_s: float | None,
         memory_mb: int | None,
     ) -> tuple[AskedQuery, native.Result]:
-        """Execute the plan that `ask` finds for a view. After the failure of a store, retry on a new view.
+        """Execute the plan that `ask` finds for a view, and for the number of its snapshot if the number is known.
+        After the failure of a store, retry on a new view.
 
         The view is created before the ids of constants are looked up. A constant that has no id then does not occur in
         the view.
         """
         retries = 0
         while True:
+            number = self._core.store.latest()
             view = self._core.store.view()
+            unchanged = self._core.store.latest() == number
             try:
-                asked, seed = ask(view)
+                asked, seed = ask(view, number if unchanged else None)
                 return asked, self._execute(asked, seed, view, timeout_s, memory_mb)
             except BaseException as error:
                 del view  # an error may live long, and must not retain the view
@@ -128,7 +131,7 @@ class OneShot:
                     raise
 
     def _ask(
-        self, key: _Key, known: AskedQuery | None, bound: BoundQuery | None, view: native.Source
+        self, key: _Key, known: AskedQuery | None, bound: BoundQuery | None, view: native.Source, number: int | None
     ) -> tuple[AskedQuery, Seed]:
         """Return a query with its plan, and the plan's input."""
         if bound is not None:
@@ -138,7 +141,7 @@ class OneShot:
                 pass
         text, base, dataset = key
         ir = query_with(_one_shot(self._texts.parse(text, base)), dataset) if known is None else known.query
-        return self._asked(ir, key, known, view), ()
+        return self._asked(ir, key, known, view, number), ()
 
     def _execute(
         self, asked: AskedQuery, seed: Seed, view: native.Source, timeout_s: float | None, memory_mb: int | None
@@ -172,14 +175,16 @@ class OneShot:
             asked.last_run = asked.planned, profile, timed
         return result
 
-    def _asked(self, ir: ContinuousQuery, key: _Key, asked: AskedQuery | None, view: native.Source) -> AskedQuery:
+    def _asked(
+        self, ir: ContinuousQuery, key: _Key, asked: AskedQuery | None, view: native.Source, number: int | None
+    ) -> AskedQuery:
         """Return the plan of a query. Replans if the statistics have changed too much, or if a constant has another id
         now.
 
         The id of a constant can change if no stored data contains the constant: the dictionary may have dropped the
         term, and assigned its id to another term.
         """
-        if asked is not None and asked.holds(self._core, self._streams, view):
+        if asked is not None and asked.holds(self._core, self._streams, view, number):
             return asked
         planned = make_plan(ir, EngineCatalogue(self._core, self._streams, stored=view), grouped=False)
         last_run = None if asked is None else asked.last_run

@@ -46,9 +46,7 @@ def read_schema(core: EngineCore, view: native.Source) -> Schema:
         timeout_s=core.limits.query_timeout_s,
         memory_bytes=core.limits.evaluation_memory_mb << 20,
     )
-    columns = [np.asarray(column) for column in result.columns([0, 1, 2])]
-    order = np.lexsort(columns[::-1])
-    return Schema(np.stack(columns, axis=1)[order], predicates, partial(_iri, result.local))
+    return Schema(result.columns([0, 1, 2]), predicates, partial(_iri, result.local))
 
 
 def _iri(terms: native.LocalTerms, number: int) -> str:

@@ -9,14 +9,15 @@ from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from penstock.query.algebra.vocabulary import DOMAIN, INVERSE, RANGE, SAME_AS, SUBCLASS, SUBPROPERTY
 from penstock.rdf.id_layout import TAG_IRI, TAG_LITERAL, TAG_SHIFT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias, TypeVar
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from penstock.query.budget import Budget
@@ -28,25 +29,27 @@ if TYPE_CHECKING:
 
 
 class Schema:
-    """The schema triples of a snapshot. `predicates`: the ids of the predicates that occur, by IRI."""
+    """The schema triples of a snapshot."""
 
-    __slots__ = ("_iri", "_key", "_predicates", "_rows")
+    __slots__ = ("_columns", "_iri", "_key", "_predicates")
 
-    def __init__(self, rows: NDArray[np.uint64], predicates: Mapping[str, int], iri: Callable[[int], str]) -> None:
-        """`rows`: ids of (predicate, subject, object), ascending, in an array of shape (triples, 3). `iri`: returns the
-        IRI with an id that occurs in the rows.
+    def __init__(
+        self, columns: Sequence[NDArray[np.uint64]], predicates: Mapping[str, int], iri: Callable[[int], str]
+    ) -> None:
+        """`columns`: ids of predicates, subjects and objects. `predicates`: the ids of the predicates that occur, by
+        IRI. `iri`: returns the IRI with an id that occurs in the columns.
         """
-        self._rows = rows
         self._iri = iri
         self._predicates = predicates
-        self._key = rows.tobytes()
+        self._key = b"".join(column.tobytes() for column in columns)
+        self._columns = np.frombuffer(self._key, np.uint64).reshape(3, -1)
 
     def __len__(self) -> int:
         """Return the number of triples."""
-        return len(self._rows)
+        return len(self._columns[0])
 
     def __eq__(self, other: object) -> bool:
-        """Return whether two schemas have the same triples."""
+        """Return whether two schemas have the same triples, in the same order."""
         return isinstance(other, Schema) and self._key == other._key
 
     def __hash__(self) -> int:
@@ -60,8 +63,9 @@ class Schema:
     def pairs(self, predicate: str) -> list[Pair]:
         """Return the (subject, object) of the triples with a predicate, given by its IRI."""
         number = self._predicates.get(predicate, 0)
-        found = self._rows[self._rows[:, 0] == number, 1:].tolist()
-        return [(subject, object_) for subject, object_ in found]
+        named, subjects, objects = self._columns
+        chosen = named == number
+        return list(zip(subjects[chosen].tolist(), objects[chosen].tolist(), strict=True))
 
 
 def _is_iri(term: int) -> bool:
