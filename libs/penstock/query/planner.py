@@ -27,7 +27,7 @@ from penstock.query.datasets import query_dataset
 from penstock.query.ir import ContinuousQuery, Form, RelationToStream
 from penstock.query.plan_tree import render
 from penstock.query.planning.cost.cardinality import CountKey, Counts, Estimator
-from penstock.query.planning.entailment.entailed_paths import with_entailed_paths
+from penstock.query.planning.entailment.entailed_algebra import with_entailed_patterns
 from penstock.query.planning.entailment.rewriting import Rewriter
 from penstock.query.planning.expression_specs import term_spec
 from penstock.query.planning.joins import join
@@ -149,7 +149,7 @@ def _planned(
             raise Fault("ENTAILMENT is not available in a cluster", query.entailment_at, "WITH ENTAILMENT")
         budget.at = query.entailment_at
         context.rewriter = Rewriter(schema, catalogue.term_id, budget)
-        algebra = with_entailed_paths(algebra, context.rewriter, context.numbers)
+        algebra = with_entailed_patterns(algebra, context.rewriter, context.numbers)
     seed = [context.slot(name) for name in hidden]
     scope = Scope(context.dataset.default)
     algebra = _with_unique_names(algebra, context.numbers)

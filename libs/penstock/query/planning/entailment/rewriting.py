@@ -53,6 +53,8 @@ class Rewriter:
         self._budget = budget
         self._found: dict[Triple, tuple[Rewritten, ...]] = {}
         self._names = 0
+        subjects, objects = self._closed.domain_pairs
+        self._given_types = frozenset(subjects), frozenset(objects)
 
     def rewritten(self, pattern: Triple) -> tuple[Rewritten, ...]:
         """Return the patterns that together have the solutions of `pattern` over the entailed graph. Several of them
@@ -69,6 +71,15 @@ class Rewriter:
         """Return the predicates whose triples entail those of a property, and whether they are its inverses."""
         below = self._closed.properties_below(self._term_id(property_))
         return [(property_, False), *((Iri(self.schema.iri(name)), inverse) for name, inverse in below)]
+
+    def gives_type(self, property_: Iri, class_: Iri, *, at_object: bool) -> bool:
+        """Return whether each triple of a property entails that its subject, or its object, has a class."""
+        pair = self._term_id(property_), self._term_id(class_)
+        return pair in self._given_types[at_object]
+
+    def is_below(self, below: Iri, class_: Iri) -> bool:
+        """Return whether each term of a class entails to be of another one, or of the same one."""
+        return below == class_ or self._term_id(class_) in self._closed.classes_above(self._term_id(below))
 
     # ---- parts
     def _all(self, pattern: Triple) -> Iterator[Rewritten]:

@@ -1,4 +1,4 @@
-"""Property paths over the entailed graph (ADR 93).
+"""The algebra of a query with entailment: property paths, and types that need no look-up (ADR 93).
 
 Paths of links, inverses, sequences and alternatives become patterns of triples, each of which is rewritten. In a path
 with `*`, `+` or `?`, each link becomes the alternative of the predicates that entail it; the solutions of such a path
@@ -15,6 +15,7 @@ from penstock.query.algebra.tree import (
     Bgp,
     Call,
     Exists,
+    Filter,
     Inverse,
     Join,
     Link,
@@ -28,6 +29,7 @@ from penstock.query.algebra.tree import (
     ZeroOrOne,
 )
 from penstock.query.algebra.walk import rebuild
+from penstock.query.planning.entailment.implied_types import without_implied
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,16 +38,22 @@ if TYPE_CHECKING:
     from penstock.query.planning.entailment.rewriting import Rewriter
 
 
-def with_entailed_paths(node: Node, rewriter: Rewriter, numbers: Iterator[int]) -> Node:
-    """Return a pattern in which paths have the meaning that they have over the entailed graph."""
+def with_entailed_patterns(node: Node, rewriter: Rewriter, numbers: Iterator[int]) -> Node:
+    """Return a pattern in which paths have the meaning that they have over the entailed graph, without the types that
+    are implied.
+    """
 
     def inner(old: Node) -> Node:
         if not isinstance(old, Bgp):
             return rebuild(old, inner, expr)
         paths = [pattern for pattern in old.patterns if isinstance(pattern, PathTriple)]
-        if not paths:
+        triples = [pattern for pattern in old.patterns if isinstance(pattern, Triple)]
+        retained, conditions = without_implied(triples, rewriter)
+        if len(retained) == len(old.patterns):
             return old
-        found: Node = Bgp(tuple(pattern for pattern in old.patterns if isinstance(pattern, Triple)), old.at)
+        found: Node = Bgp(retained, old.at)
+        for condition in conditions:
+            found = Filter(found, condition, old.at)
         for pattern in paths:
             expanded = _expanded(pattern.subject, pattern.path, pattern.object, pattern.at, rewriter, numbers)
             found = Join(found, expanded, old.at)

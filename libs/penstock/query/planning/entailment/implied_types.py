@@ -1,0 +1,52 @@
+"""Types that other patterns of a group imply need not be looked up (ADR 93)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.query.algebra.tree import Call, Iri, Triple, Variable
+from penstock.query.algebra.vocabulary import TYPE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.query.algebra.tree import Expr, Term
+    from penstock.query.planning.entailment.rewriting import Rewriter
+
+
+def without_implied(patterns: Iterable[Triple], rewriter: Rewriter) -> tuple[tuple[Triple, ...], tuple[Expr, ...]]:
+    """Return the patterns of a basic graph pattern without the types `x a C` that its other patterns entail, and
+    conditions that take their place: a range gives a type only to a term that is no literal.
+    """
+    retained = list(patterns)
+    conditions: list[Expr] = []
+    for pattern in [pattern for pattern in retained if _is_type(pattern)]:
+        others = [other for other in retained if other is not pattern]
+        assert isinstance(pattern.object, Iri)
+        ways = {way for other in others for way in _ways(other, pattern.subject, pattern.object, rewriter)}
+        if not ways:
+            continue
+        retained = others
+        if False not in ways and isinstance(pattern.subject, Variable):
+            literal = Call("isliteral", (pattern.subject,), at=pattern.at)
+            conditions.append(Call("not", (literal,), at=pattern.at))
+    return tuple(retained), tuple(conditions)
+
+
+def _is_type(pattern: Triple) -> bool:
+    predicate = pattern.predicate
+    return isinstance(predicate, Iri) and predicate.value == TYPE and isinstance(pattern.object, Iri)
+
+
+def _ways(pattern: Triple, term: Term, class_: Iri, rewriter: Rewriter) -> list[bool]:
+    """Return how a pattern entails that a term has a class: at its subject (False) or at its object (True)."""
+    if not isinstance(pattern.predicate, Iri):
+        return []
+    if pattern.subject == term and (
+        rewriter.gives_type(pattern.predicate, class_, at_object=False)
+        or (_is_type(pattern) and isinstance(pattern.object, Iri) and rewriter.is_below(pattern.object, class_))
+    ):
+        return [False]
+    if pattern.object == term and rewriter.gives_type(pattern.predicate, class_, at_object=True):
+        return [True]
+    return []
