@@ -158,6 +158,41 @@ private:
     NodePtr a_, b_;
 };
 
+/// isIRI, isBlank and isLiteral of a variable: the tag of an id tells the kind of its term, except for computed terms.
+class KindNode final : public LogicNode {
+public:
+    KindNode(const std::string& name, NodePtr operand)
+        : kind_(name == "isiri"     ? Tag::Iri
+                : name == "isblank" ? Tag::Blank
+                                    : Tag::Literal),
+          operand_(std::move(operand)) {}
+    void test(Frame& frame, Rows rows, Truth* out) const override {
+        if (const auto ids = IdColumn::of(*operand_, frame)) {
+            for (std::size_t k = 0; k < rows.size(); ++k) out[k] = of_id(frame, (*ids)[rows[k]]);
+            return;
+        }
+        ValueColumn values(frame);
+        operand_->evaluate(frame, rows, values.data());
+        for (std::size_t k = 0; k < rows.size(); ++k) out[k] = of_value(values[k]);
+    }
+
+private:
+    Truth of_id(Frame& frame, TermId id) const {
+        if (id == kUnbound) return Truth::Error;
+        const Tag tag = tag_of(id);
+        if (tag == Tag::Local) return of_value(frame.decode(id));
+        return truth(kind_ == Tag::Literal ? tag != Tag::Iri && tag != Tag::Blank : tag == kind_);
+    }
+    Truth of_value(const Value& value) const {
+        if (value.error()) return Truth::Error;
+        if (kind_ == Tag::Literal) return truth(value.literal());
+        return truth(value.type == (kind_ == Tag::Iri ? ValueType::Iri : ValueType::Blank));
+    }
+
+    Tag kind_;
+    NodePtr operand_;
+};
+
 void require(const std::string& name, std::size_t given, std::size_t expected) {
     if (given != expected)
         throw Error("plan: '" + name + "' takes " + std::to_string(expected) + " arguments, not " +
@@ -181,6 +216,10 @@ NodePtr make_form(const std::string& name, std::vector<NodePtr>& arguments) {
         NodePtr needle = std::move(arguments.front());
         arguments.erase(arguments.begin());
         return std::make_unique<InNode>(name == "notin", std::move(needle), std::move(arguments));
+    }
+    if (name == "isiri" || name == "isblank" || name == "isliteral") {
+        require(name, arguments.size(), 1);
+        return std::make_unique<KindNode>(name, std::move(arguments[0]));
     }
     if (name == "sameterm") {
         require(name, arguments.size(), 2);

@@ -11,9 +11,6 @@
 namespace penstock::expr {
 namespace {
 
-Value is_iri(Call&, std::span<const Value> args) { return Value::boolean(args[0].type == ValueType::Iri); }
-Value is_blank(Call&, std::span<const Value> args) { return Value::boolean(args[0].type == ValueType::Blank); }
-Value is_literal(Call&, std::span<const Value> args) { return Value::boolean(args[0].literal()); }
 Value is_numeric(Call&, std::span<const Value> args) {
     return Value::boolean(args[0].numeric() || args[0].type == ValueType::Huge);
 }
@@ -119,9 +116,6 @@ Value struuid(Call& call, std::span<const Value>) { return Value::string(uuid_te
 
 std::span<const FunctionEntry> term_functions() {
     static constexpr FunctionEntry kEntries[] = {
-        {"isiri", 1, 1, is_iri},
-        {"isblank", 1, 1, is_blank},
-        {"isliteral", 1, 1, is_literal},
         {"isnumeric", 1, 1, is_numeric},
         {"str", 1, 1, str},
         {"lang", 1, 1, lang},

@@ -15,9 +15,9 @@ bool is_iri(const Spec& spec) {
     return id != nullptr && tag_of(id->as_int()) == Tag::Iri;
 }
 
-/// Whether a call's variables are read as ids (BoundNode, SameTermNode, CompareNode).
+/// Whether a call's variables are read as ids (BoundNode, KindNode, SameTermNode, CompareNode).
 bool by_ids(const std::string& name, const std::vector<Spec>& arguments) {
-    if (name == "bound") return true;
+    if (name == "bound" || name == "isiri" || name == "isblank" || name == "isliteral") return true;
     if (arguments.size() != 2) return false;
     const Spec &a = arguments[0], &b = arguments[1];
     if (name == "sameterm") return (is_variable(a) || is_iri(a)) && (is_variable(b) || is_iri(b));
