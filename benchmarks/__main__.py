@@ -28,6 +28,7 @@ ALL = (
     "macro.lubm",
     "macro.lubm_json",
     "macro.lubm_general",
+    "macro.entailment",
     "macro.updates",
     "macro.mapping",
     "macro.citybench",

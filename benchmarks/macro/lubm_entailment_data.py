@@ -71,16 +71,22 @@ def schema() -> str:
 _DEPARTMENT = "<http://www.Department0.University0.edu>"
 _PATTERNS = (
     "?X a ub:GraduateStudent . ?X ub:takesCourse <http://www.Department0.University0.edu/GraduateCourse0>",
-    "?X a ub:GraduateStudent . ?Y a ub:University . ?Z a ub:Department . ?X ub:memberOf ?Z ."
-    " ?Z ub:subOrganizationOf ?Y . ?X ub:undergraduateDegreeFrom ?Y",
+    (
+        "?X a ub:GraduateStudent . ?Y a ub:University . ?Z a ub:Department . ?X ub:memberOf ?Z ."
+        " ?Z ub:subOrganizationOf ?Y . ?X ub:undergraduateDegreeFrom ?Y"
+    ),
     "?X a ub:Publication . ?X ub:publicationAuthor <http://www.Department0.University0.edu/AssistantProfessor0>",
     f"?X a ub:Professor . ?X ub:worksFor {_DEPARTMENT} . ?X ub:name ?Y1 . ?X ub:emailAddress ?Y2 . ?X ub:telephone ?Y3",
     f"?X a ub:Person . ?X ub:memberOf {_DEPARTMENT}",
     "?X a ub:Student",
-    "?X a ub:Student . ?Y a ub:Course . ?X ub:takesCourse ?Y ."
-    " <http://www.Department0.University0.edu/AssociateProfessor0> ub:teacherOf ?Y",
-    "?X a ub:Student . ?Y a ub:Department . ?X ub:memberOf ?Y ."
-    " ?Y ub:subOrganizationOf <http://www.University0.edu> . ?X ub:emailAddress ?Z",
+    (
+        "?X a ub:Student . ?Y a ub:Course . ?X ub:takesCourse ?Y ."
+        " <http://www.Department0.University0.edu/AssociateProfessor0> ub:teacherOf ?Y"
+    ),
+    (
+        "?X a ub:Student . ?Y a ub:Department . ?X ub:memberOf ?Y ."
+        " ?Y ub:subOrganizationOf <http://www.University0.edu> . ?X ub:emailAddress ?Z"
+    ),
     "?X a ub:Student . ?Y a ub:Faculty . ?Z a ub:Course . ?X ub:advisor ?Y . ?Y ub:teacherOf ?Z . ?X ub:takesCourse ?Z",
     "?X a ub:Student . ?X ub:takesCourse <http://www.Department0.University0.edu/GraduateCourse0>",
     # owl:TransitiveProperty is no part of the profile: the path says what it means

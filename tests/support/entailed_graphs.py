@@ -5,7 +5,10 @@ Terms are N-Triples texts. This is independent of the engine: it knows nothing o
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Triple: TypeAlias = tuple[str, str, str]
 Graph: TypeAlias = frozenset[Triple]
@@ -23,8 +26,12 @@ def entailed(graph: Graph, stored: Graph) -> Graph:
     """Return the entailed graph of `graph`. The schema is that of `stored`, the stored default graph. Triples with a
     literal as subject take part in the rules, but are not in the result.
     """
-    schema = closed_schema(stored)
-    same = {(s, o) for s, p, o in schema if p == SAME}
+    closed = closed_schema(stored)
+    same = {(s, o) for s, p, o in closed if p == SAME}
+    schema: dict[str, set[Triple]] = {}  # by the terms of the data to which a triple may apply
+    for triple in closed:
+        for term in (triple[0], triple[2]) if triple[1] == INVERSE else (triple[0],):
+            schema.setdefault(term, set()).add(triple)
     found: set[Triple] = set()
     new = set(graph)
     while new:
@@ -57,11 +64,11 @@ def _iri(term: str) -> bool:
     return term.startswith("<")
 
 
-def _follow(premise: Triple, schema: Graph, same: set[tuple[str, str]]) -> set[Triple]:
+def _follow(premise: Triple, schema: Mapping[str, set[Triple]], same: set[tuple[str, str]]) -> set[Triple]:
     s, p, o = premise
     found = {(y, p, o) for x, y in same if x == s} | {(s, p, y) for x, y in same if x == o}
     found |= {(s, y, o) for x, y in same if x == p and _iri(y)}
-    for x, rule, y in schema:
+    for x, rule, y in schema.get(p, set()) | schema.get(o, set()):
         if rule == SUBPROPERTY and x == p and _iri(y):
             found.add((s, y, o))
         if rule == INVERSE and x == p and _iri(y):
