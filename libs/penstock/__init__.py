@@ -36,6 +36,7 @@ from penstock.errors import (
 )
 from penstock.mapping.encodings.registry_access import RegistryAccess
 from penstock.query.parser import parse
+from penstock.query.syntax.strider import StriderText, parse_strider
 
 __all__ = [
     "Client",
@@ -63,9 +64,11 @@ __all__ = [
     "Step",
     "StorageError",
     "StreamWait",
+    "StriderText",
     "UnavailableError",
     "UnboundedStorageWarning",
     "UnknownStreamError",
     "UpdateReport",
     "parse",
+    "parse_strider",
 ]

@@ -266,7 +266,7 @@ class Modifiers:
 @dataclass(frozen=True, slots=True)
 class WindowSyntax:
     """`[ … ]` after a stream. `kind`: RANGE, NOW, ALL, TRIPLES or ELEMENTS. `tumbling`: whether the text contains
-    TUMBLING.
+    TUMBLING. `second_step`: the STEP of a window that also has a SLIDE (CQELS-QL 2.0).
     """
 
     kind: str
@@ -274,6 +274,7 @@ class WindowSyntax:
     step: DurationSyntax | Token | None = None
     tumbling: bool = False
     at: int = _AT
+    second_step: DurationSyntax | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,6 +179,9 @@ class TreeBuilder(UpdateBuilder):
     def entailment(self, c: Children) -> EntailmentClause:
         return EntailmentClause(c[2], position(c[0]))
 
+    def slide_step_window(self, c: Children) -> WindowSyntax:
+        return WindowSyntax("RANGE", c[2], c[4], at=position(c[0]), second_step=c[6])
+
     def time_window(self, c: Children) -> WindowSyntax:
         step = None if isinstance(c[-1], Token) else c[-1]  # TUMBLING is a token
         return WindowSyntax("RANGE", c[2], step, step is not c[-1], position(c[0]))

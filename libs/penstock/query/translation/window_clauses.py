@@ -113,6 +113,9 @@ def _time_range(window: WindowSyntax, computed_ms: int | None) -> TimeRange:
         return TimeRange(0, 0, now=True)
     range_ms = milliseconds(window.size) if isinstance(window.size, DurationSyntax) else None
     own_ms = milliseconds(window.step) if isinstance(window.step, DurationSyntax) else range_ms
+    if window.second_step is not None and milliseconds(window.second_step) != own_ms:
+        message = "SLIDE and STEP of a window must be equal: the window moves at each of its instants"
+        raise Fault(message, window.second_step.at, window.second_step.text)
     step_ms = own_ms if computed_ms is None else computed_ms
     if step_ms is None:
         raise Fault("[ALL] needs a step: write [ALL STEP 1s]", window.at, "[ALL]")
