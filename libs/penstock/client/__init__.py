@@ -6,7 +6,8 @@ from the results topics (`results`), and returns their answers in the types of t
 """
 
 from penstock.client.client import Client
+from penstock.client.cluster_sets import ClusterQuerySet
 from penstock.client.cluster_status import ClusterQueryStatus
 from penstock.client.results import Answered, ClusterEvaluation, ClusterQuery
 
-__all__ = ["Answered", "Client", "ClusterEvaluation", "ClusterQuery", "ClusterQueryStatus"]
+__all__ = ["Answered", "Client", "ClusterEvaluation", "ClusterQuery", "ClusterQuerySet", "ClusterQueryStatus"]

@@ -6,11 +6,12 @@ import json
 import time
 import warnings
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import quote
 from uuid import uuid4
 
 from penstock.client.answers import answer_of, graph_of
+from penstock.client.cluster_sets import ClusterQuerySet
 from penstock.client.cluster_status import status_of_documents
 from penstock.client.documents import document_of, event_of
 from penstock.client.refused_events import Refused
@@ -24,7 +25,7 @@ from penstock.event_time.time_units import unit_warning
 from penstock.log import Partition, Record, UnknownTopicError
 from penstock.log.topics import TopicNames
 from penstock.query.ir import ContinuousQuery
-from penstock.query.parser import parse
+from penstock.query.parser import declared_parameters, parse
 from penstock.rdf.formats import Format
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Client:
     A stream is identified by its IRI or by the name used in its topics. When a method that declares, registers, stores
     or pushes something returns, the change is durable. Reading evaluations, late events or dead letters does not remove
     them from their topics. The client does not have the methods and properties `advance_idle`, `bulk`, `checkpoint`,
-    `decode`, `encode`, `explain`, `limits`, `push_columns`, `query_sets`, `register_set` and `stats` of the engine.
+    `decode`, `encode`, `explain`, `limits`, `push_columns`, `query_sets` and `stats` of the engine.
     """
 
     def __init__(
@@ -150,16 +151,48 @@ class Client:
         query_name = name or _name_of(text, base)
         options = {"base": base, "topic": topic, "max_catch_up": max_catch_up, "changes": "true" if changes else None}
         options["result_format"] = None if result_format == "json" else result_format
-        path = with_query(f"/queries/{quote(query_name, safe='')}", **options)
-        self._results.follow(topic or self._topics.results, query_name)
+        return self._hold(self._register(query_name, text, topic, options))
+
+    def register_set(
+        self,
+        text: str,
+        parameters: Any = None,
+        *,
+        report: Literal["every", "nonempty", "change"] = "change",
+        key: str | Sequence[str] | None = None,
+        name: str | None = None,
+        base: str | None = None,
+        topic: str | None = None,
+        max_catch_up: int | None = None,
+    ) -> ClusterQuerySet:
+        """Register a query set. Repeating a registration has no effect. QueryError, with line and column, if the
+        text is invalid.
+
+        `parameters`: members to add (see `ClusterQuerySet.add`). `report`: which members report at an instant (see
+        `Engine.register_set`). `key`: the name or names of the columns that identify a member; None: the parameters.
+        The cluster does not know these names: the key of a member is the key of its record. Other parameters: see
+        `register`.
+        """
+        set_name = name or _name_of(text, base)
+        options = {"base": base, "topic": topic, "max_catch_up": max_catch_up, "report": report}
+        columns = None if key is None else (key,) if isinstance(key, str) else tuple(key)
+        made = self._hold_set(self._register(set_name, text, topic, options), columns)
+        if parameters is not None:
+            made.add(parameters)
+        return made
+
+    def _register(self, name: str, text: str, topic: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Register a query or a query set, and return its document."""
+        path = with_query(f"/queries/{quote(name, safe='')}", **options)
+        self._results.follow(topic or self._topics.results, name)
         try:
             reply = json.loads(self._coordinator("PUT", path, text.encode()))
         except BaseException:
-            if query_name not in self._held:
-                self._results.unfollow(query_name)
+            if name not in self._held:
+                self._results.unfollow(name)
             raise
-        self._results.follow(topic or self._topics.results, query_name, made=True)
-        return self._hold(reply)
+        self._results.follow(topic or self._topics.results, name, made=True)
+        return dict(reply)
 
     @property
     def queries(self) -> dict[str, ClusterQuery]:
@@ -433,9 +466,25 @@ class Client:
         name, number = record["name"], int(record["number"])
         held = self._held.get(name)
         if held is None or held.number != number:
+            if record["report"] is not None:
+                return self._hold_set(record, None)
             held = ClusterQuery(name, number, record["text"], self._results, self.stop, self._gaps, self._status)
             self._held[name] = held
         return held
+
+    def _hold_set(self, record: Mapping[str, Any], key: tuple[str, ...] | None) -> ClusterQuerySet:
+        name, number, text = record["name"], int(record["number"]), record["text"]
+        held = self._held.get(name)
+        if isinstance(held, ClusterQuerySet) and held.number == number and key in (None, held.key):
+            return held
+        if record["report"] is None:
+            raise DataError(f"{name} is a query: its text declares no parameters")
+        names = declared_parameters(text, record["base"])
+        given = name, number, text, self._results, self.stop, self._gaps, self._status
+        place = self._topics.parameters(name)
+        made = ClusterQuerySet(*given, topic=place, parameters=names, key=key, append=self._append)
+        self._held[name] = made
+        return made
 
 
 def _name_of(text: str, base: str | None) -> str:

@@ -60,6 +60,12 @@ class ClusterEvaluation:
         return f"<Evaluation of {self.query} at {self.time}>"
 
     @property
+    def member(self) -> str | None:
+        """Of a query set: the key of the member. None for a query."""
+        found: str | None = self.line.get("member")
+        return found
+
+    @property
     def windows(self) -> dict[str, Bounds]:
         """The nominal bounds of each window, by IRI of the stream or named window: (start, exclusive; end, inclusive),
         in ms. A start is None if the window has none.
