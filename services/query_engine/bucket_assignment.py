@@ -152,7 +152,7 @@ class BucketAssignment:
         """
         opening = self.opening[number]
         if opening.writer is None:
-            opening.writer = self._log.transactional(f"{self._topics.names.prefix}.bucket.{number}")
+            opening.writer = self._log.transactional(f"{self._topics.names.prefix}.bucket.{number}", offsets=False)
             opening.epoch = self._placement.epoch
         opening.end = self._log.spans([opening.place])[opening.place].end
 

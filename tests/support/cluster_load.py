@@ -16,7 +16,7 @@ from penstock.log import START, Partition, Record, Topic
 from penstock.log.kafka import KafkaLog
 from penstock.log.topics import TopicNames
 from penstock.wire import decode
-from support.held_rows import HeldRows
+from support.held_rows import HeldRows, result_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -82,7 +82,7 @@ class Load:
             client.load(data, graph, "nt")
         client.declare_stream(IRI, "s", **self.settings)
         for name, text in self.queries.items():
-            client.register(text, name, changes=name in self.changing)
+            client.register(text, name, changes=name in self.changing, result_format=result_format(text))
         self.beat(BEGIN)
 
     def register(self, client: Client, name: str, text: str) -> None:

@@ -255,8 +255,10 @@ class Log(Protocol):
         """Open a writer."""
         ...
 
-    def transactional(self, transactional_id: str) -> TransactionalWriter:
-        """Open a writer. Fences the previous writer with the same transactional id, and settles its transaction."""
+    def transactional(self, transactional_id: str, *, offsets: bool = True) -> TransactionalWriter:
+        """Open a writer. Fences the previous writer with the same transactional id, and settles its transaction.
+        `offsets` False: `commit` need not return offsets, which takes less time.
+        """
         ...
 
     def reader(self, positions: Mapping[Partition, int] | None = None) -> Reader:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from penstock.log.errors import RecordTooLargeError
 from penstock.log.port import MAX_RECORD_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from penstock.log.port import Headers, Record
 
+_VALUE, _KEY, _HEADERS = itemgetter(1), itemgetter(2), itemgetter(4)  # fields of a `Record`
 _BATCH_BYTES = 61  # overhead of Kafka's record batch for a single record
 _RECORD_BYTES = 36  # upper bound for a record without its key, value and headers
 _HEADER_BYTES = 10  # upper bound for the lengths of a header's name and value
@@ -31,8 +33,12 @@ def wire_bytes(record: Record) -> int:
     return size + headers_bytes(record.headers) if record.headers else size
 
 
-def check_sizes(records: Iterable[Record], limit: int = MAX_RECORD_BYTES) -> None:
+def check_sizes(records: Sequence[Record], limit: int = MAX_RECORD_BYTES) -> None:
     """Raise RecordTooLargeError for the first record above the limit."""
+    if not any(map(_HEADERS, records)):  # the common case: no record is larger than the limit if all together are not
+        texts = sum(map(len, filter(None, map(_VALUE, records)))) + sum(map(len, filter(None, map(_KEY, records))))
+        if texts + _BATCH_BYTES + _RECORD_BYTES <= limit:
+            return
     for record in records:
         size = wire_bytes(record)
         if size > limit:

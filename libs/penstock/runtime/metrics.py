@@ -7,6 +7,18 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 _LATENCY_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
+class CountedHistogram(Histogram):
+    """A histogram that counts many equal values at once."""
+
+    def observe_many(self, amount: float, count: int) -> None:
+        """Observe `amount` `count` times. The time of the call does not depend on `count`."""
+        self._sum.inc(amount * count)
+        for bucket, bound in zip(self._buckets, self._upper_bounds, strict=True):
+            if amount <= bound:
+                bucket.inc(count)
+                break
+
+
 class Metrics:
     """The metrics of a process, in a separate registry."""
 
@@ -59,8 +71,8 @@ class Metrics:
     def _gauge(self, name: str, help_: str, *labels: str) -> Gauge:
         return Gauge(f"penstock_{name}", help_, labels, registry=self.registry)
 
-    def _histogram(self, name: str, help_: str) -> Histogram:
-        return Histogram(f"penstock_{name}", help_, registry=self.registry, buckets=_LATENCY_S)
+    def _histogram(self, name: str, help_: str) -> CountedHistogram:
+        return CountedHistogram(f"penstock_{name}", help_, registry=self.registry, buckets=_LATENCY_S)
 
 
 class Tally:

@@ -26,9 +26,9 @@ class KafkaLog(KafkaConnection):
         """Open a writer."""
         return self.keep(KafkaWriter(self))
 
-    def transactional(self, transactional_id: str) -> KafkaTransactionalWriter:
+    def transactional(self, transactional_id: str, *, offsets: bool = True) -> KafkaTransactionalWriter:
         """Open a writer. Fences the previous writer with the same transactional id, and settles its transaction."""
-        return self.keep(KafkaTransactionalWriter(self, transactional_id))
+        return self.keep(KafkaTransactionalWriter(self, transactional_id, offsets=offsets))
 
     def reader(self, positions: Mapping[Partition, int] | None = None) -> KafkaReader:
         """Open a reader of these partitions."""

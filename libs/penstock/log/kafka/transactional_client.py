@@ -7,15 +7,19 @@ from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from penstock.log.kafka.callbacks import unmasked
+from penstock.log.kafka.error_codes import REFUSED
+from penstock.log.kafka.submission import produce
+from penstock.log.port import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _CONNECT_S: Final = 2.0  # wait for the first connection of a client
 _OPEN_S: Final = 0.1  # wait for the opening, which normally takes .01 s
+_TRY_S: Final = 30.0  # wait for each step of a tried transaction
 _OPEN_TRIES: Final = 4  # after which each wait is twice as long as the one before
 
 
@@ -43,3 +47,21 @@ def open_client(settings: Mapping[str, Any], give_up_at: float) -> Producer:
         else:
             return producer
     raise AssertionError
+
+
+def refuses(settings: Mapping[str, Any], topic: str) -> bool:
+    """Return whether a topic refuses a small record. Tries this in a transaction of a separate client, and aborts the
+    transaction.
+    """
+    refused: list[KafkaError] = []
+    producer = Producer(dict(settings))
+    try:
+        with unmasked():
+            producer.init_transactions(_TRY_S)
+            producer.begin_transaction()
+            produce(producer, Record(topic, b"", b"", 0), lambda error, _: refused.append(error) if error else None)
+            producer.flush(_TRY_S)
+            producer.abort_transaction(_TRY_S)
+    except KafkaException as exception:
+        return bool(refused) or exception.args[0].code() in {*REFUSED, KafkaError.INVALID_TXN_STATE}
+    return bool(refused)

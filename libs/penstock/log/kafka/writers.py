@@ -7,6 +7,7 @@ import time
 import uuid
 from contextlib import contextmanager, suppress
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -25,7 +26,7 @@ from penstock.log.kafka.callbacks import unmasked
 from penstock.log.kafka.denials import DENIED
 from penstock.log.kafka.error_codes import FENCED, PURGED, REFUSED, TOO_LARGE, UNKNOWN
 from penstock.log.kafka.submission import produce
-from penstock.log.kafka.transactional_client import open_client
+from penstock.log.kafka.transactional_client import open_client, refuses
 from penstock.log.port import MAX_RECORD_BYTES, Partition, Record
 from penstock.log.sizes import check_sizes, wire_bytes
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     import confluent_kafka
 
     from penstock.log.kafka.connection import KafkaConnection
+    from penstock.log.kafka.submission import Delivery
 
 _FLUSH_S: Final = 30.0
 _REASON_S: Final = 1.0  # maximum wait for the delivery reports of a failed client
@@ -44,6 +46,8 @@ _LEAST_S: Final = 1.0  # minimum duration of a call that settles a transaction
 _IN_FLIGHT_KBYTES: Final = 262_144
 _POLL_S: Final = 0.05
 _LOOK_S: Final = 2.0  # interval of the checks for deleted topics while records are not written
+_TOPIC: Final = itemgetter(0)
+_PLACE: Final = itemgetter(0, 3)  # topic and partition of a `Record`
 _UNDELIVERED: Final = KafkaError._MSG_TIMED_OUT  # nothing was committed, unlike with _TIMED_OUT
 _BROKEN_OFF: Final = KafkaError._STATE  # a transaction failed while its records were submitted
 _WRITING: Final = {
@@ -146,10 +150,12 @@ class KafkaWriter:
 class KafkaTransactionalWriter:
     """Writes each call's records in one transaction."""
 
-    def __init__(self, log: KafkaConnection, transactional_id: str) -> None:
+    def __init__(self, log: KafkaConnection, transactional_id: str, *, offsets: bool = True) -> None:
         self._log = log
         self._id = transactional_id
+        self._returns_offsets = offsets
         settings = {**_WRITING, "linger.ms": 0, "transactional.id": transactional_id}
+        settings["delivery.report.only.error"] = not offsets
         settings["transaction.timeout.ms"] = int(_TRANSACTION_S * 1000)
         settings["delivery.timeout.ms"] = settings["transaction.timeout.ms"]
         self._groups: dict[str, Consumer] = {}
@@ -178,8 +184,8 @@ class KafkaTransactionalWriter:
         if self._over is not None:
             raise self._over
         check_sizes(records)
-        for record in records:
-            self._log.check(Partition(record.topic, record.partition))
+        for topic, partition in dict.fromkeys(map(_PLACE, records)):
+            self._log.check(Partition(topic, partition))
         if consumed:
             self._meet(group, next(iter(consumed)))
         self._give_up_at = time.monotonic() + self._log.give_up_s
@@ -211,17 +217,19 @@ class KafkaTransactionalWriter:
                 self._refused_before = True
                 raise self._refusal(records, error, over=self._over is not None) from exception
             raise failure from exception
-        return [self._offsets[i] for i in range(len(records))]
+        return [self._offsets[i] for i in range(len(records))] if self._returns_offsets else []
 
     def _send(self, records: Sequence[Record]) -> None:
-        """Begin a transaction with these records.
-
-        Records of topics with a lower size limit are sent in small batches, because the brokers compare the size of a
-        whole batch with the limit.
+        """Begin a transaction with these records. Those of topics with a lower size limit are sent in small batches,
+        because the brokers compare the size of a whole batch with the limit.
         """
         self._offsets.clear()
         self._refused = None
         self._producer.begin_transaction()
+        if not self._returns_offsets and self._log.small_topics.keys().isdisjoint(map(_TOPIC, records)):
+            for record in records:
+                self._submit(record, self._delivered)
+            return
         held: dict[str, int] = {}
         for i, record in enumerate(records):
             limit = self._log.small_topics.get(record.topic)
@@ -258,9 +266,16 @@ class KafkaTransactionalWriter:
         def on_delivery(error: KafkaError | None, message: confluent_kafka.Message) -> None:
             if error is None:
                 self._offsets[place] = message.offset()
-            elif error.code() in REFUSED:
-                self._refused = self._refused or (record.topic, error)
+            else:
+                self._delivered(error, message)
 
+        self._submit(record, on_delivery)
+
+    def _delivered(self, error: KafkaError | None, message: confluent_kafka.Message) -> None:
+        if error is not None and error.code() in REFUSED:
+            self._refused = self._refused or (message.topic() or "", error)
+
+    def _submit(self, record: Record, on_delivery: Delivery) -> None:
         while True:
             try:
                 return produce(self._producer, record, on_delivery)
@@ -295,22 +310,8 @@ class KafkaTransactionalWriter:
         return kind(text, topic, over=over)
 
     def _refuses(self, topic: str) -> bool:
-        """Return whether a topic refuses a small record. Tries this in a transaction of a separate producer, and aborts
-        the transaction.
-        """
-        refused: list[KafkaError] = []
         settings = {**_WRITING, "linger.ms": 0, "transactional.id": f"{self._id}.try-{uuid.uuid4().hex}"}
-        producer = Producer(self._log.client(**settings))
-        try:
-            with unmasked():
-                producer.init_transactions(_FLUSH_S)
-                producer.begin_transaction()
-                produce(producer, Record(topic, b"", b"", 0), lambda error, _: refused.append(error) if error else None)
-                producer.flush(_FLUSH_S)
-                producer.abort_transaction(_FLUSH_S)
-        except KafkaException as exception:
-            return bool(refused) or exception.args[0].code() in {*REFUSED, KafkaError.INVALID_TXN_STATE}
-        return bool(refused)
+        return refuses(self._log.client(**settings), topic)
 
     def _send_progress(self, consumed: Mapping[Partition, int], group: str) -> None:
         offsets = [TopicPartition(name.topic, name.number, at) for name, at in consumed.items()]

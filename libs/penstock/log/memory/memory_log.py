@@ -26,8 +26,8 @@ class MemoryLog(MemoryBroker):
         """Open a writer."""
         return MemoryWriter(self)
 
-    def transactional(self, transactional_id: str) -> MemoryTransactionalWriter:
-        """Open a writer. Fences the previous writer with the same transactional id."""
+    def transactional(self, transactional_id: str, *, offsets: bool = True) -> MemoryTransactionalWriter:  # noqa: ARG002
+        """Open a writer, which always returns offsets. Fences the previous writer with the same transactional id."""
         self.faults.at(Point.OPEN, transactional_id)
         return MemoryTransactionalWriter(self, transactional_id, self.next_epoch(transactional_id))
 
