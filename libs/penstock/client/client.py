@@ -312,8 +312,9 @@ class Client:
         """Produce one event: RDF text in `format` (a name or media type), or rdflib triples. `timestamp`: its time in
         ms. The event is durable when the call returns. Errors: see `push_events`.
 
-        If the stream has a mapping, `format` None, "json" or "csv" means a message for the mapping. `timestamp` is then
-        the time of the message; None: the time of its Kafka record. Without a mapping, `format` None is N-Triples.
+        If the stream has a mapping, `format` None, "json", "ndjson", "csv" or "avro" means a message for the mapping,
+        which may be several events. `timestamp` is then the time of the message; None: the time of its Kafka record.
+        Without a mapping, `format` None is N-Triples.
 
         The adaptor validates the event; an invalid one goes to the dead-letter topic.
         """
