@@ -138,7 +138,7 @@ class Bucket:
             return self._join_set(registration, ir, runtime), None
         member = runtime.registry.restore(replace(ir, changes=record.changes), name, record.base, record.max_catch_up)
         member.point = point
-        member.gaps.extend(registration.gaps)
+        member.skip(registration.gaps)
         group = self.groups[record.group] = member.group
         if group.publishes is not None:
             self._open_derived_sink(registration, group.publishes)
@@ -159,7 +159,7 @@ class Bucket:
         restore = runtime.registry.restore_set
         member = restore(ir, str(record.number), record.base, (RECORD_KEY,), report=report, max_catch_up=most)
         member.point = registration.point
-        member.gaps.extend(registration.gaps)
+        member.skip(registration.gaps)
         self.groups[record.group] = member.group
         self.feeds[record.group] = MemberFeed(registration, member, self.committed.get(record.group))
         return member
@@ -190,7 +190,7 @@ class Bucket:
     def omit(self, name: str, gap: Gap, runtime: Runtime) -> None:
         """Do not evaluate the instants of a gap. If the query publishes a stream, the stream advances past them."""
         member, registration = self.members[name]
-        member.gaps.append(gap)
+        member.skip([gap])
         number = registration.record.group
         cohorts = list(member.group.cohorts) if number in self.feeds else [member.cohort]
         started = [each for each in cohorts if each is not None and isinstance(each.trigger, GridTrigger)]

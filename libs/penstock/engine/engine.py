@@ -13,7 +13,7 @@ from functools import partial
 from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
-from weakref import WeakMethod, WeakValueDictionary
+from weakref import WeakMethod, WeakValueDictionary, ref
 
 import numpy as np
 from rdflib import BNode
@@ -45,7 +45,7 @@ from penstock.engine.sets.query_set import QuerySet, SetOperations
 from penstock.engine.sets.set_changes import MembersReport
 from penstock.engine.sets.set_member import REPORTS, SetMember
 from penstock.engine.sets.tables import as_table, table_bytes
-from penstock.engine.standing.standing_query import Query
+from penstock.engine.standing.standing_query import Operations, Query
 from penstock.engine.statistics import engine_stats
 from penstock.engine.stored_graph import LocalGraph
 from penstock.errors import (
@@ -132,7 +132,7 @@ class Engine:
         self._directory: DataDirectory | None = None
         self._changes = ChangeLog()
         self._idle = IdleSources()
-        self._handles: WeakValueDictionary[Member, Query] = WeakValueDictionary()
+        self._operations = Operations(WeakMethod(self._stop), WeakMethod(self._catch_up))
         self._set_handles: WeakValueDictionary[SetMember, QuerySet] = WeakValueDictionary()
         try:
             if data_dir is not None:
@@ -777,10 +777,12 @@ class Engine:
                 queue.deliver()
 
     def _handle(self, member: Member) -> Query:
-        handle = self._handles.get(member)
-        if handle is None:
-            handle = self._handles[member] = Query(member, WeakMethod(self._stop), WeakMethod(self._catch_up))
-        return handle
+        with self._lock:
+            handle = None if member.handle is None else member.handle()
+            if handle is None:
+                handle = Query(member, self._operations)
+                member.handle = ref(handle)
+            return handle
 
     def _set_handle(self, member: SetMember) -> QuerySet:
         handle = self._set_handles.get(member)

@@ -142,7 +142,7 @@ class Runtime:
         for cohort, gap in self.schedule.skip(moved, at_most, reached):
             for member in cohort:
                 if not member.gaps or member.gaps[-1] != gap:  # several cohorts of a query set skip the same instants
-                    member.gaps.append(gap)
+                    member.skip([gap])
             self.firing.skipped(cohort)
             if cohort.group.publishes is not None:
                 published.append(cohort.group.publishes)
@@ -207,7 +207,7 @@ class Runtime:
         known = replacements.replaced(statement, name) if replaces and replacements is not None else None
         if known is None or replacements is None:
             return self.registry.register(statement, name, base, changes=changes)
-        if (known.ir.text, known.base, known.ir.changes) != (statement.text, base, changes):
+        if (known.text, known.base, known.changes) != (statement.text, base, changes):
             self.progress(())  # first complete evaluations that were interrupted
             for stream in replacements.replace(known, statement, base, changes=changes):
                 self.schedule.unfinished[stream] = None

@@ -66,15 +66,13 @@ class BoundQuery:
 
 @dataclass(frozen=True, slots=True)
 class BoundStanding:
-    """The text of a standing query as a bound query. `name`: the name in the text; None if it has none. The other
-    fields: see `ContinuousQuery`.
+    """The text of a standing query as a bound query. `name`: the name in the text; None if it has none. A text with
+    warnings is not bound.
     """
 
     text: str
     name: str | None
     query: BoundQuery
-    report_nonempty: bool
-    changes: bool = False
     warnings: tuple[str, ...] = ()
 
 
@@ -114,7 +112,7 @@ class PreparedText:
         if isinstance(self._statement, ContinuousQuery):
             query = self._queries[0].bind(terms)
             if self._statement.continuous:
-                return BoundStanding(text, name, query, self._statement.report_nonempty)
+                return BoundStanding(text, name, query)
             return query
         queries = iter(self._queries)
         operations = tuple([self._operation(operation, terms, queries) for operation in self._statement.operations])

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from threading import Lock
+from threading import Lock, RLock
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -20,6 +20,7 @@ _log = logging.getLogger("penstock.engine")
 AT_ONCE = 100_000
 """Maximum number of evaluations that a poll without a limit adds for queries that catch up."""
 _AT_ONCE_ASYNC = 1_000
+FunctionT = TypeVar("FunctionT", bound="Callable[..., object]")
 
 
 class Leaving(Protocol):
@@ -36,12 +37,15 @@ class Listeners:
     """The queues of an engine whose evaluations are delivered as they occur. The engine calls `deliver` of each queue
     in `queues` after each change.
 
+    `taking` protects all queues; it is held only briefly, and never while user code runs.
+
     `heard`: the queries with a subscriber of their own. `all_heard`: whether there is a subscriber for all single
     queries. `together`: whether the single queries of the engine were polled together; the evaluations of queries that
     are stopped afterwards remain in their logs. `stopped`: the queues of queries that were stopped earlier.
     """
 
     def __init__(self) -> None:
+        self.taking = RLock()
         self.queues: set[Delivery] = set()
         self.heard: set[Recipient] = set()
         self.all_heard = False
@@ -51,15 +55,18 @@ class Listeners:
 
 class Delivery(ABC):
     """A queue of evaluations that can be polled, or delivered to subscribers. A queue with a subscriber or a waker adds
-    itself to `listeners`. `_delivering` is held while subscribers run, but no thread waits for it.
+    itself to `listeners`. `_delivering` is held while subscribers run, but no thread waits for it; it exists from the
+    first subscription on. There is a queue for each query, so it is small.
     """
+
+    __slots__ = ("_delivering", "_listeners", "_subscribers", "_undelivered", "_wakers", "ended")
 
     def __init__(self, listeners: Listeners) -> None:
         self._listeners = listeners
-        self._delivering = Lock()
+        self._delivering: Lock | None = None
         self._undelivered = False
-        self._subscribers: list[Callable[[Evaluation], object]] = []
-        self._wakers: list[Callable[[], object]] = []
+        self._subscribers: tuple[Callable[[Evaluation], object], ...] = ()
+        self._wakers: tuple[Callable[[], object], ...] = ()
         self.ended = False
 
     @abstractmethod
@@ -74,14 +81,15 @@ class Delivery(ABC):
         """Add a subscriber: `callback` is called with each pending and future evaluation. Returns a function that ends
         the subscription.
         """
-        self._subscribers.append(callback)
+        self._delivering = self._delivering or Lock()
+        self._subscribers += (callback,)
         self._listen()
         self._subscribers_changed()
         self.deliver()
 
         def unsubscribe() -> None:
             if callback in self._subscribers:
-                self._subscribers.remove(callback)
+                self._subscribers = _without(self._subscribers, callback)
                 self._subscribers_changed()
 
         return unsubscribe
@@ -90,9 +98,13 @@ class Delivery(ABC):
         """Add a waker: it is called when there may be new evaluations, and when the queue has ended. Returns a function
         that removes the waker.
         """
-        self._wakers.append(waker)
+        self._wakers += (waker,)
         self._listen()
-        return lambda: self._wakers.remove(waker)
+
+        def forget() -> None:
+            self._wakers = _without(self._wakers, waker)
+
+        return forget
 
     def _listen(self) -> None:
         if not self.ended:
@@ -104,10 +116,10 @@ class Delivery(ABC):
         If a delivery is already in progress, in another thread or further up the call stack, that delivery includes the
         new evaluations. This method does not wait for it, so that a subscriber may call the engine.
         """
-        for waker in list(self._wakers):
+        for waker in self._wakers:
             waker()
         self._undelivered = True
-        while self._undelivered and self._subscribers and self._delivering.acquire(blocking=False):
+        while self._undelivered and self._subscribers and (lock := self._delivering) and lock.acquire(blocking=False):
             try:
                 self._undelivered = False
                 # Take one evaluation at a time: if the subscriber unsubscribes or Ctrl-C interrupts it, the others stay
@@ -115,14 +127,20 @@ class Delivery(ABC):
                 while self._subscribers and (taken := self.take(1)):
                     self._hand_over(*taken)
             finally:
-                self._delivering.release()
+                lock.release()
 
     def _hand_over(self, evaluation: Evaluation) -> None:
-        for callback in list(self._subscribers):
+        for callback in self._subscribers:
             try:
                 callback(evaluation)
             except Exception:  # noqa: BLE001 - a user's function may raise anything
                 _log.exception("a subscriber of %s failed on its evaluation at %d", evaluation.query, evaluation.time)
+
+
+def _without(functions: tuple[FunctionT, ...], one: FunctionT) -> tuple[FunctionT, ...]:
+    """Return the functions without the first one that is equal to `one`."""
+    at = functions.index(one)
+    return functions[:at] + functions[at + 1 :]
 
 
 class Taken(Protocol):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from heapq import heappop, heappush
-from threading import RLock
 from typing import TYPE_CHECKING
 
 from penstock.engine.answers.delivery import Delivery
@@ -27,10 +26,11 @@ class EngineQueue(Delivery):
     conversely. The queue looks only at logs that have blocks, so quiet queries cost nothing.
     """
 
+    __slots__ = ("_heads", "_stopped", "_unpolled")
+
     def __init__(self, unpolled: Unpolled, listeners: Listeners) -> None:
         super().__init__(listeners)
         self._unpolled = unpolled
-        self._taking = RLock()
         # (instant, order of the log, number of a block, log, numbers of later blocks): the first block of each log that
         # may have pending evaluations
         self._heads: list[tuple[int, int, int, BlockLog, Iterator[int]]] = []
@@ -50,7 +50,7 @@ class EngineQueue(Delivery):
         """
         taken = Evaluations()
         most = _ALL if limit is None else limit
-        with self._taking:
+        with self._listeners.taking:
             self._begin()
             for log in self._unpolled.claim():
                 self._add_head(log, -1, iter(()))

@@ -38,7 +38,10 @@ class Membership:
 
     def __init__(self, members: Iterable[Recipient | None]) -> None:
         self.all = tuple(members)
-        self._numbers = {member: number for number, member in enumerate(self.all, 1) if member is not None}
+
+    @cached_property
+    def _numbers(self) -> dict[Recipient, int]:
+        return {member: number for number, member in enumerate(self.all, 1) if member is not None}
 
     @cached_property
     def seed(self) -> tuple[Ids, ...]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from threading import RLock
 from typing import TYPE_CHECKING, ClassVar
 
 from penstock.engine.answers.delivery import Delivery
@@ -14,10 +13,15 @@ from penstock.engine.answers.result_blocks import Block, Evaluation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from threading import RLock
 
     from penstock.engine.answers.block_log import BlockLog
     from penstock.engine.answers.delivery import Listeners
     from penstock.engine.answers.membership import Recipient
+
+
+_NOTHING: deque[Evaluation] = deque()
+"""Stands for the evaluations that are left of a query that has not ended; it stays empty."""
 
 
 @dataclass(slots=True)
@@ -39,8 +43,6 @@ class Segment:
 class ResultQueue(Delivery):
     """The pending results of a member.
 
-    `_taking` protects the queue; it is held only briefly, and never while user code runs.
-
     If a member moves to another cohort, it consumes the log of that cohort from then on. A queue is therefore a list of
     segments of logs. The engine's queue may consume evaluations of the same blocks (`EngineQueue`). It does not move
     the segments, so blocks of a segment may be consumed already.
@@ -48,14 +50,19 @@ class ResultQueue(Delivery):
     `single`: whether the queue is that of a single query, whose evaluations the engine's queue may consume.
     """
 
+    __slots__ = ("__weakref__", "_left", "_member", "_segments")
+
     single: ClassVar[bool] = True
 
     def __init__(self, member: Recipient, listeners: Listeners) -> None:
         super().__init__(listeners)
         self._member = member
-        self._segments: deque[Segment] = deque()
-        self._left: deque[Evaluation] = deque()
-        self._taking = RLock()
+        self._segments: list[Segment] = []
+        self._left: deque[Evaluation] = _NOTHING
+
+    @property
+    def _taking(self) -> RLock:
+        return self._listeners.taking
 
     # ---- polling
     def take(self, limit: int | None = None) -> list[Evaluation]:
@@ -126,7 +133,7 @@ class ResultQueue(Delivery):
                 self._close_last()
             else:
                 left = self.take()
-                self._left.extend(left)
+                self._left = deque(left)
                 self._segments.clear()
                 if left and self.single:
                     self._listeners.stopped[self] = None
@@ -164,6 +171,6 @@ class ResultQueue(Delivery):
 
     def restore(self, segments: list[tuple[BlockLog, int, int | None]]) -> None:
         """Restore the segments of a checkpoint, and this member's evaluations in their blocks."""
-        self._segments = deque(Segment(log, first, end) for log, first, end in segments)
+        self._segments = [Segment(log, first, end) for log, first, end in segments]
         for segment in self._segments:
             segment.log.reopen(self._member, segment.next, segment.until)

@@ -117,7 +117,7 @@ class _Reader:
         except QueryError as error:
             raise StorageError(f"{self._folder / 'engine.json'}: query {saved['name']}: {error}") from error
         member.point = saved["point"]
-        member.gaps.extend(Gap(*gap) for gap in saved["gaps"])
+        member.skip(Gap(*gap) for gap in saved["gaps"])
 
     def _restored(self, ir: ContinuousQuery, saved: dict[str, Any]) -> Member:
         registry, given = self._runtime.registry, saved.get("set")

@@ -141,9 +141,9 @@ class _Writer:
         segments = member.result_queue.segments()
         return {
             "name": member.name,
-            "text": member.ir.text,
+            "text": member.text,
             "base": member.base,
-            "changes": member.ir.changes,
+            "changes": member.changes,
             "point": member.point,
             "past": None if (history := self._runtime.history) is None else history.save(member.group),
             "gaps": [[gap.after, gap.until, gap.count] for gap in member.gaps],

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from penstock.engine.checkpoint.log_entries import CHANGE, LogEntry, apply
 from penstock.engine.checkpoint.log_file import frames, log_numbers, log_path
 from penstock.engine.intake.graph_change import GraphChange
-from penstock.engine.standing.groups import fullest
+from penstock.engine.windows.schedule import fullest
 from penstock.errors import PenstockError, StorageError
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ def explain(
         return one_shot.explain(statement, base)
     member = runtime.registry.members.get(name or "")
     if member is not None:  # the options of the registration
-        statement = replace(statement, changes=member.ir.changes, report_nonempty=member.ir.report_nonempty)
+        statement = replace(statement, changes=member.changes, report_nonempty=member.group.query.report_nonempty)
     resolved = resolve(statement, EngineCatalogue(runtime.core, runtime.streams))
     if resolved.parameters:
         template = set_template(resolved, name or resolved.name or "").template

@@ -59,7 +59,9 @@ class SetMember(SetOwner):
         listeners: Listeners,
         dictionary: native.Dictionary,
     ) -> None:
-        super().__init__(name, base, ir, group, (), (), listeners)
+        super().__init__(name, base, ir, group, (), listeners)
+        self.ir = ir
+        self.constants: tuple[Constant, ...] = ()
         self.set_group = group
         self.key = key
         self.key_types = [""] * len(key)

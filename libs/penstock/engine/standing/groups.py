@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.engine.answers.answer_versions import AnswerVersion
 from penstock.engine.answers.block_log import BlockLog, Unpolled
@@ -24,6 +24,7 @@ from penstock.query.ir import RelationToStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from weakref import ref
 
     from penstock.core import _native as native
     from penstock.engine.answers.delivery import Listeners
@@ -41,10 +42,25 @@ _REPLAN_EVERY = 64  # number of executions between two checks whether the plan s
 
 
 class Member:
-    """A registered query. `ir`: its text and options; it is a parsed query only if the text was parsed. `constants`,
-    and their ids `parameters`, are in the order of the template's parameters. `point`: the registration point P in ms,
-    None until a stream of the group has progress. `listeners`: see `ResultQueue`.
+    """A registered query, of which there may be very many. `parameters`: the ids of its constants, in the order of the
+    template's parameters. `point`: the registration point P in ms, None until a stream of the group has progress.
+    `listeners`: see `ResultQueue`. `handle`: a weak reference to the query's `Query` object, or None.
     """
+
+    __slots__ = (
+        "__weakref__",
+        "_gaps",
+        "base",
+        "cohort",
+        "group",
+        "handle",
+        "name",
+        "parameters",
+        "point",
+        "result_queue",
+        "text",
+        "warnings",
+    )
 
     def __init__(
         self,
@@ -52,19 +68,19 @@ class Member:
         base: str | None,
         ir: ContinuousQuery | BoundStanding,
         group: Group,
-        constants: tuple[Constant, ...],
         parameters: tuple[int, ...],
         listeners: Listeners,
     ) -> None:
         self.name = name
         self.base = base
-        self.ir = ir
+        self.text = ir.text
+        self.warnings = ir.warnings
         self.group = group
-        self.constants = constants
         self.parameters = parameters
+        self.handle: ref[Any] | None = None
         self.result_queue = ResultQueue(self, listeners)
         self.point: int | None = None
-        self.gaps: deque[Gap] = deque(maxlen=MAX_GAPS)
+        self._gaps: deque[Gap] | None = None
         self.cohort: Cohort | None = None
 
     def __repr__(self) -> str:
@@ -75,29 +91,36 @@ class Member:
         base: str | None,
         ir: ContinuousQuery,
         group: Group,
-        constants: tuple[Constant, ...],
         parameters: tuple[int, ...],
     ) -> None:
         """Take another text, of which the arguments come. The member must have left its cohort, and gets a new
         registration point.
         """
-        self.base, self.ir, self.group = base, ir, group
-        self.constants, self.parameters = constants, parameters
+        self.base, self.text, self.warnings = base, ir.text, ir.warnings
+        self.group, self.parameters = group, parameters
         self.cohort = self.point = None
+
+    @property
+    def changes(self) -> bool:
+        """Whether the query was registered with `changes`."""
+        return self.group.query.changes
+
+    @property
+    def gaps(self) -> Sequence[Gap]:
+        """The latest gaps."""
+        return self._gaps or ()
+
+    def skip(self, gaps: Iterable[Gap]) -> None:
+        """Add gaps."""
+        for gap in gaps:
+            if self._gaps is None:
+                self._gaps = deque(maxlen=MAX_GAPS)
+            self._gaps.append(gap)
 
     def joins(self, cohort: Cohort) -> None:
         """Join a cohort, which evaluates the member from now on."""
         self.cohort = cohort
         self.result_queue.follow(cohort.log)
-
-
-def fullest(members: Iterable[Member]) -> Member | None:
-    """Return the member with the most bytes of pending answers, among those without a subscriber. None if no such
-    member has pending answers.
-    """
-    sizes = {member: member.result_queue.bytes() for member in members if not member.result_queue.subscribed}
-    found = max(sizes, key=sizes.__getitem__, default=None)
-    return found if found is not None and sizes[found] else None
 
 
 class Cohort:
@@ -266,6 +289,7 @@ class Group:
         self.main: Cohort | None = None
         self.apart: dict[int | None, Cohort] = {}
         self.plan: Planned | None = None
+        self.sample: Sequence[Constant] = ()
 
     @property
     def cohorts(self) -> Iterator[Cohort]:
@@ -286,6 +310,7 @@ class Group:
         """
         catalogue = EngineCatalogue(core, streams)
         self.plan = make_plan(self.template, catalogue, grouped=True, sample=sample, accepted=accepted)
+        self.sample = sample
         return self.plan
 
     def current_plan(self, cohort: Cohort, core: EngineCore, streams: Streams, stored: native.Source) -> Planned:
@@ -300,16 +325,15 @@ class Group:
         if due or self.query.entailed:
             catalogue = EngineCatalogue(core, streams, [window.made for window in cohort.windows], stored)
             if not self.plan.physical.entails(catalogue):
-                sample = cohort.first.constants
-                self.plan = make_plan(self.template, catalogue, grouped=True, sample=sample, accepted=True)
+                self.plan = make_plan(self.template, catalogue, grouped=True, sample=self.sample, accepted=True)
             elif due and (self.plan.blind or self.plan.physical.replan_needed(catalogue)):
-                self._replan(catalogue, cohort.first.constants)
+                self._replan(catalogue, self.sample)
         return self.plan
 
     def plan_now(self, cohort: Cohort, core: EngineCore, streams: Streams) -> Planned:
         """Return a plan for the current statistics. The group keeps its own plan."""
         catalogue = EngineCatalogue(core, streams, [window.made for window in cohort.windows])
-        return make_plan(self.template, catalogue, grouped=True, sample=cohort.first.constants, accepted=True)
+        return make_plan(self.template, catalogue, grouped=True, sample=self.sample, accepted=True)
 
     def _replan(self, catalogue: EngineCatalogue, sample: Sequence[Constant]) -> None:
         try:

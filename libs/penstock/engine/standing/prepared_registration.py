@@ -4,7 +4,6 @@ planning (docs/adr/0088-prepared-texts.md).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -37,12 +36,11 @@ class PreparedRegistration:
         name = name or bound.name or registry.free_name()
         if name in registry.members or len(registry.members) >= self._core.limits.max_queries:
             return None
-        bound, constants = (replace(bound, changes=True) if changes else bound), bound.query.constants
-        parameters = tuple([self._core.term_id(constant) for constant in constants])
-        member = registry.members[name] = Member(name, base, bound, group, constants, parameters, registry.listeners)
+        parameters = tuple([self._core.term_id(constant) for constant in bound.query.constants])
+        member = registry.members[name] = Member(name, base, bound, group, parameters, registry.listeners)
         registry.begin_now(member)
         return member
 
     def registered(self, bound: BoundStanding, member: Member) -> None:
         """Record that `member` is the query of a bound text that was parsed: later texts share the member's group."""
-        self._groups[member.ir.changes][bound.query.prepared] = member.group
+        self._groups[member.changes][bound.query.prepared] = member.group

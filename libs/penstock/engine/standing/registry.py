@@ -227,7 +227,7 @@ class Registry(SetRegistry):
             made = self._streams.get(resolved.name) if restored else publish_stream(resolved, name, self._streams)
             group.publishes = made
         self.add(group)
-        member = self.members[name] = Member(name, base, ir, group, constants, parameters, self.listeners)
+        member = self.members[name] = Member(name, base, ir, group, parameters, self.listeners)
         return member
 
     def group_for(

@@ -80,11 +80,11 @@ class Replacements:
         if cohort is not None:
             cohort.forget_others()
         registry.add(group)
-        member.become(base, ir, group, constants, parameters)
+        member.become(base, ir, group, parameters)
         if handover is None:
             registry.begin_now(member)
         else:
             if (gap := handover.gap(group.grid)) is not None:
-                member.gaps.append(gap)
+                member.skip([gap])
             registry.begin_after(member, handover.point, handover.after)
         registry.drop_if_empty(earlier)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.engine.answers.delivery import as_they_occur, poll
@@ -17,21 +18,25 @@ if TYPE_CHECKING:
     from penstock.event_time.gaps import Gap
 
 
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """What the standing queries need of their engine, by weak references that do not keep the engine alive."""
+
+    stop: WeakMethod[Callable[[Member], None]]
+    catch_up: WeakMethod[Callable[[Member], bool]]
+
+
 class Query:
     """A standing query. Its evaluations are pending until they are polled, iterated over or delivered to subscribers.
 
     Methods may be called from any thread. A reference to a query does not keep its engine alive.
     """
 
-    def __init__(
-        self,
-        member: Member,
-        stop: WeakMethod[Callable[[Member], None]],
-        catch_up: WeakMethod[Callable[[Member], bool]],
-    ) -> None:
+    __slots__ = ("__weakref__", "_member", "_operations")
+
+    def __init__(self, member: Member, operations: Operations) -> None:
         self._member = member
-        self._stop = stop
-        self._catch_up_one = catch_up
+        self._operations = operations
 
     def __repr__(self) -> str:
         return f"<Query {self.name}{' (stopped)' if self.stopped else ''}>"
@@ -44,7 +49,7 @@ class Query:
     @property
     def text(self) -> str:
         """The text of the query."""
-        return self._member.ir.text
+        return self._member.text
 
     @property
     def base(self) -> str | None:
@@ -54,12 +59,12 @@ class Query:
     @property
     def changes(self) -> bool:
         """Whether the query was registered with `changes`, so that its evaluations have `added` and `removed`."""
-        return self._member.ir.changes
+        return self._member.changes
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings about the text of the query."""
-        return self._member.ir.warnings
+        return self._member.warnings
 
     @property
     def registration_point(self) -> int | None:
@@ -90,7 +95,7 @@ class Query:
 
     def _catch_up(self) -> bool:
         """Evaluate some instants of a query that began in the past. Returns whether there was an evaluation."""
-        catch_up = self._catch_up_one()
+        catch_up = self._operations.catch_up()
         return catch_up is not None and catch_up(self._member)
 
     def unpolled(self) -> int:
@@ -121,5 +126,5 @@ class Query:
 
     def stop(self) -> None:
         """Stop the query. Pending evaluations can still be polled. If the query publishes a stream, the stream ends."""
-        if not self.stopped and (stop := self._stop()) is not None:
+        if not self.stopped and (stop := self._operations.stop()) is not None:
             stop(self._member)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.engine.answers.block_log import Unpolled
 from penstock.engine.intake.streams import LiveStream
-from penstock.engine.standing.groups import fullest
 from penstock.engine.standing.stream_readers import Readers
 from penstock.engine.windows.backlog import Backlog
 from penstock.engine.windows.reach import first_closings, last_of, reach
@@ -48,6 +47,15 @@ class Work(Protocol):
         """Advance the stream that a cohort publishes, after the cohort's count windows have received closed batches.
         The new watermark is the time up to which the cohort will report nothing more.
         """
+
+
+def fullest(members: Iterable[Member]) -> Member | None:
+    """Return the member with the most bytes of pending answers, among those without a subscriber. None if no such
+    member has pending answers.
+    """
+    sizes = {member: member.result_queue.bytes() for member in members if not member.result_queue.subscribed}
+    found = max(sizes, key=sizes.__getitem__, default=None)
+    return found if found is not None and sizes[found] else None
 
 
 class Schedule:
