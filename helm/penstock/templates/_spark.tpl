@@ -20,9 +20,12 @@
 {{/* Options of spark-submit: (dict "root" $ "component" "bulk-load" "spark" .Values.bulkLoad) */}}
 {{- define "penstock.sparkConf" -}}
 {{- $root := .root -}}
-{{- $conf := dict -}}
+{{- $conf := dict "spark.ui.enabled" "false" -}}{{/* it would answer without a token */}}
 {{- if include "penstock.executorPods" .spark -}}
 {{- $conf = dict
+  "spark.ui.enabled" "false"
+  "spark.authenticate" "true"
+  "spark.network.crypto.enabled" "true"
   "spark.kubernetes.namespace" $root.Release.Namespace
   "spark.kubernetes.container.image" (include "penstock.image" (dict "root" $root "image" .spark.image))
   "spark.kubernetes.container.image.pullPolicy" .spark.image.pullPolicy
