@@ -24,8 +24,6 @@
 {{- if include "penstock.executorPods" .spark -}}
 {{- $conf = dict
   "spark.ui.enabled" "false"
-  "spark.authenticate" "true"
-  "spark.network.crypto.enabled" "true"
   "spark.kubernetes.namespace" $root.Release.Namespace
   "spark.kubernetes.container.image" (include "penstock.image" (dict "root" $root "image" .spark.image))
   "spark.kubernetes.container.image.pullPolicy" .spark.image.pullPolicy
