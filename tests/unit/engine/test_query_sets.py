@@ -17,6 +17,7 @@ from rdflib import BNode, Literal, URIRef
 import penstock
 from penstock import DataError, LimitError, PenstockError, QueryError
 
+XSD_INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 NEAR = (
     "REGISTER QUERY near (?user ?limit) AS SELECT ?o FROM STREAM <urn:s> [RANGE 1s STEP 100ms]"
     " WHERE { ?user <urn:p> ?o FILTER(?o < ?limit) }"
@@ -534,3 +535,21 @@ def test_keys_of_removed_members_live_as_long_as_their_steps(bench):
     gc.collect()
     (step, *_) = alerts.poll()
     assert step.members.to_pylist() == [{"user": "urn:a-long-enough-name"}]
+
+
+def test_terms_in_the_form_of_json_results(bench):
+    rows = [
+        {
+            "user": {"type": "uri", "value": "urn:a"},
+            "limit": {"type": "literal", "value": "5", "datatype": XSD_INTEGER},
+        },
+        {"user": {"type": "uri", "value": "urn:b"}, "limit": {"type": "literal", "value": "x", "xml:lang": "fr"}},
+        {"user": {"type": "some", "value": "urn:c"}, "limit": 5},
+        {"user": {"type": "uri", "value": "urn:d", "more": 1}, "limit": 5},
+        {"user": {"type": "uri", "value": "\ud800"}, "limit": 5},
+        {"user": {"type": "bnode", "value": "b"}, "limit": 5},
+    ]
+    alerts = registered(bench, rows, key="user")
+    assert "urn:a" in alerts or URIRef("urn:a") in alerts
+    assert len(alerts) == 2
+    assert len(bench.engine.dead_letters()) == 4
