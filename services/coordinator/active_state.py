@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from penstock.engine.limits import MAX_CATCH_UP, Limits
@@ -13,18 +14,34 @@ from penstock.services.coordinator.insertion_writer import CompletedRequests, In
 from penstock.services.coordinator.predicate_demand import KnownVersions, PredicatePushdown
 from penstock.services.coordinator.query_commands import QueryCommands
 from penstock.services.coordinator.registrar import Registrar
-from penstock.services.coordinator.shares import next_placement
+from penstock.services.coordinator.shares import Loads, accepting, next_placement, reason_to_move
 from penstock.services.coordinator.state_writer import StateWriter
 from penstock.services.coordinator.stream_commands import StreamCommands
 from penstock.wire import encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from penstock.log import Log
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.services.coordinator.control_state import Opening
     from penstock.wire import Heartbeat
+
+
+SETTLE_MS = 30_000
+"""Time in ms after a move of buckets during which no bucket moves because loads differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The last change of the buckets' engines: its time, the reason, and for each moved bucket its previous engine (or
+    None) and its new one.
+    """
+
+    time_ms: int
+    reason: str
+    buckets: dict[str, tuple[str | None, str]]
 
 
 class Active:
@@ -54,23 +71,56 @@ class Active:
         self.streams = StreamCommands(log, topics, self.registrar, self.writer, self.filters)
         self.queries = QueryCommands(topics, self.registrar, self.writer, self.filters)
         self.insertions = InsertionWriter(topics, self.state, self.writer, CompletedRequests(records))
+        self._loads: dict[str, int] = {}
+        self.settle_ms = SETTLE_MS
+        self._moved_ms = -SETTLE_MS
+        self.last_move: Move | None = None
 
     @property
     def requests(self) -> Mapping[str, int]:
         """For each request topic, the offset of the next record to process, as of the last commit."""
         return self.state.committed.requests
 
-    def place(self, stores: Mapping[str, Heartbeat], engines: Mapping[str, Heartbeat]) -> bool:
+    def place(self, stores: Mapping[str, Heartbeat], engines: Mapping[str, Heartbeat], now_ms: int) -> bool:
         """Assign shards to stores and buckets to engines. Return whether the placement changed.
 
         `stores`, `engines`: the latest heartbeats, by instance.
         """
-        placement = next_placement(self._topics.shards, self._topics.buckets, self.state.placement, stores, engines)
+        before = self.state.placement
+        for instance, beat in engines.items():
+            self._loads.update({b: load for b, load in beat.loads.items() if before.buckets.get(b) == instance})
+        loads = Loads(self._loads, now_ms - self._moved_ms >= self.settle_ms)
+        placement = next_placement(self._topics.shards, self._topics.buckets, before, stores, engines, loads)
         if placement is None:
             return False
         self.writer.commit([Record(self._topics.names.control, encode(placement), PLACEMENT)])
         self.state.placement = placement
+        if placement.buckets != before.buckets:
+            self._moved_ms = now_ms
+            reason = reason_to_move(self._topics.buckets, before.buckets, accepting(engines), loads)
+            moved = {b: (before.buckets.get(b), e) for b, e in placement.buckets.items() if before.buckets.get(b) != e}
+            self.last_move = Move(now_ms, reason or "", moved)
         return True
+
+    def explained(self, engines: Mapping[str, Heartbeat]) -> dict[str, Any]:
+        """Return the placement as JSON. `buckets`: the engine and the measured load of each bucket, in µs of work per
+        second (null: not measured). `engines`: the sum of the loads, and whether the engine accepts buckets. `shards`:
+        the store of each shard. `last_move`: the last change of the buckets' engines by this coordinator.
+
+        `engines`: the latest heartbeats, by instance.
+        """
+        placement, ready = self.state.placement, accepting(engines)
+        sums = dict.fromkeys(sorted(engines.keys() | set(placement.buckets.values())), 0)
+        for bucket, engine in placement.buckets.items():
+            sums[engine] += self._loads.get(bucket, 0)
+        return {
+            "epoch": placement.epoch,
+            "buckets": {b: {"engine": e, "load": self._loads.get(b)} for b, e in placement.buckets.items()},
+            "engines": {e: {"load": load, "accepts": e in ready} for e, load in sums.items()},
+            "shards": placement.shards,
+            "preparing": placement.preparing,
+            "last_move": None if self.last_move is None else asdict(self.last_move),
+        }
 
     def close(self) -> None:
         """Close the writer and the readers."""

@@ -19,7 +19,7 @@ from penstock.log import FencedError, TransientError
 from penstock.replication.election import Election
 from penstock.replication.heartbeats import FailureDetector, HeartbeatSender
 from penstock.replication.status_topic import StatusView
-from penstock.services.coordinator.active_state import Active
+from penstock.services.coordinator.active_state import SETTLE_MS, Active
 from penstock.services.coordinator.control_state import Opening
 from penstock.services.coordinator.insertion import Insertion
 from penstock.services.coordinator.topic_requests import REFUSALS, Requests
@@ -50,7 +50,7 @@ class Coordinator:
     had no effect; retry it.
 
     `discard_after_ms`: time in ms after which adaptors discard a predicate that no query reads; None: they discard
-    nothing. `max_catch_up`: the default for registrations that do not set it.
+    nothing. `max_catch_up`: the default for registrations that do not set it. `settle_ms`: see `SETTLE_MS`.
     """
 
     def __init__(
@@ -62,8 +62,9 @@ class Coordinator:
         clock: Clock,
         discard_after_ms: int | None = None,
         max_catch_up: int = MAX_CATCH_UP,
+        settle_ms: int = SETTLE_MS,
     ) -> None:
-        self.topics = topics
+        self.topics, self._settle_ms = topics, settle_ms
         self._clock, self._discard_after_ms, self._max_catch_up = clock, discard_after_ms, max_catch_up
         self._log = log
         self.terms = terms
@@ -117,11 +118,12 @@ class Coordinator:
                     Active(self._log, self.topics, self._opening, self._discard_after_ms, self._max_catch_up),
                     None,
                 )
+                self._active.settle_ms = self._settle_ms
                 self._status.check_all()
                 self._requests = Requests(self._log, self.topics, self._status, self._active.requests)
                 return True
             stores, engines = self._failure_detector.heard("store"), self._failure_detector.heard("query-engine")
-            moved = self._active.place(stores, engines)
+            moved = self._active.place(stores, engines, self._clock.now_ms())
             self._confirm(self._active)
             moved |= self._active.filters.shrink(self._clock.now_ms())
             return self._ask(self._active) or moved
@@ -269,6 +271,13 @@ class Coordinator:
         """By instance, the addresses to which one-shot queries can be sent: those of the live query engines."""
         alive = self._failure_detector.alive("query-engine")
         return {instance: beat.url for instance, beat in sorted(alive.items()) if beat.url is not None}
+
+    @property
+    def placement(self) -> dict[str, Any]:
+        """Where buckets and shards are, and why, as JSON: see `Active.explained`."""
+        if self._active is None:
+            raise NotActiveError("this coordinator is on standby")
+        return self._active.explained(self._failure_detector.heard("query-engine"))
 
     @property
     def _registrar(self) -> Registrar:

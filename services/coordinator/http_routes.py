@@ -6,6 +6,7 @@ if it knows no active instance.
   maximum seconds to wait for an engine to enrol the query
 - GET /streams, /queries
 - GET /engines: addresses for one-shot queries; also on standby
+- GET /placement: engines and loads of buckets, stores of shards, and why buckets moved last
 - POST /update: an update; ?base=, ?using-graph-uri=, ?using-named-graph-uri=. POST /data: an RDF document;
   ?graph=, ?base=. A client may repeat either request with the same `idempotency-key` header; the data are stored once
 - POST, PUT, DELETE /rdf-graphs, /rdf-graphs/PATH: adds a document to a graph, or replaces or removes the graph (SPARQL
@@ -97,6 +98,7 @@ def routes(
         route("/queries", handler.queries, "GET"),
         route("/queries/{name:path}", handler.query, "PUT", "GET", "DELETE"),
         Route("/engines", errors_as_json(handler.engines)),
+        route("/placement", handler.placement, "GET"),
         route("/update", handler.update, "POST"),
         route("/data", handler.data, "POST"),
         *GraphStore(add=handler.add, change=handler.change_graph).routes(forwarding.around),
@@ -215,6 +217,9 @@ class _Handler:
     async def engines(self, _: Request) -> Response:
         """Return the addresses of live query engines, by instance. Also on standby."""
         return JSONResponse(await self._do(lambda c: c.engines))
+
+    async def placement(self, _: Request) -> Response:
+        return JSONResponse(await self._do(lambda c: c.placement))
 
     # ---- stored data
     async def update(self, request: Request) -> Response:

@@ -1,13 +1,13 @@
-"""Assignment of buckets to engines and of shards to stores: pure functions of the previous placement and the last
-heartbeats.
+"""Assignment of buckets to engines and of shards to stores: pure functions of the previous placement, the last
+heartbeats and the measured loads.
 
-An engine gets buckets once it is near the end of the log. If no engine is near the end, all engines get buckets. A
-shard that another store still serves moves only when its new store has brought it up to date (ADR 58).
+Engines get buckets by load (ADR 97), once they are near the end of the log. If no engine is near the end, all engines
+get buckets. A shard that another store still serves moves only when its new store has brought it up to date (ADR 58).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.wire import Placement
@@ -17,16 +17,56 @@ if TYPE_CHECKING:
 
     from penstock.wire import Heartbeat
 
+BUSY = 100_000
+"""Load of an engine in µs of work per second, from which on buckets move because loads differ. Below it, a move costs
+more than it gains.
+"""
+IMBALANCE = 0.25
+"""Difference between the highest and the lowest load of an engine, as a share of the average load, above which buckets
+move.
+"""
+_LEVEL = 0.02
+_WORTH = 0.99  # a move must reduce the difference by more than rounding errors
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """The loads of buckets in µs of work per second. `measured`: the last measured load of each bucket. `settled`:
+    whether buckets may move because loads differ. It is False for some time after a move, until the loads are measured
+    again.
+    """
+
+    measured: Mapping[str, int] = field(default_factory=dict)
+    settled: bool = True
+
+    def weights(self, count: int) -> dict[str, float]:
+        """Return a weight for each of `count` buckets: its load, the average load if it was not measured, and a
+        hundredth of the average in addition, so that buckets without work are spread too.
+        """
+        buckets = [*map(str, range(count))]
+        known = [self.measured[bucket] for bucket in buckets if bucket in self.measured]
+        average = sum(known) / len(known) if any(known) else 1.0
+        return {bucket: self.measured.get(bucket, average) + average / 100 for bucket in buckets}
+
+
+_UNKNOWN = Loads()
+
 
 def next_placement(
-    shards: int, buckets: int, before: Placement, stores: Mapping[str, Heartbeat], engines: Mapping[str, Heartbeat]
+    shards: int,
+    buckets: int,
+    before: Placement,
+    stores: Mapping[str, Heartbeat],
+    engines: Mapping[str, Heartbeat],
+    loads: Loads = _UNKNOWN,
 ) -> Placement | None:
     """Return the placement that follows `before`, with the addresses of the stores; None if nothing changes.
 
-    `shards`, `buckets`: their numbers in the cluster. `stores`, `engines`: the latest heartbeats, by instance.
+    `shards`, `buckets`: their numbers in the cluster. `stores`, `engines`: the latest heartbeats, by instance. `loads`:
+    see `place_buckets`.
     """
     held, preparing = place_shards(shards, before, stores)
-    evaluated = place_buckets(buckets, before.buckets, engines)
+    evaluated = place_buckets(buckets, before.buckets, engines, loads)
     where = {name: beat.url for name, beat in stores.items() if beat.url is not None}
     addresses = before.stores | where
     addresses = {name: addresses[name] for name in sorted(set(held.values())) if name in addresses}
@@ -34,14 +74,21 @@ def next_placement(
     return None if replace(placement, epoch=before.epoch) == before else placement
 
 
-def place_buckets(count: int, before: Mapping[str, str], engines: Mapping[str, Heartbeat]) -> dict[str, str]:
-    """Return the engine of each of `count` buckets, by bucket. `engines`: the latest heartbeats, by instance.
+def place_buckets(
+    count: int, before: Mapping[str, str], engines: Mapping[str, Heartbeat], loads: Loads = _UNKNOWN
+) -> dict[str, str]:
+    """Return the engine of each of `count` buckets, by bucket. `engines`: the latest heartbeats, by instance. `loads`:
+    the loads of the buckets.
+    """
+    return balance(count, before, accepting(engines), loads)
 
-    Engines that are not ready get buckets only if no engine is ready.
+
+def accepting(engines: Mapping[str, Heartbeat]) -> set[str]:
+    """Return the engines that may get buckets: those that are ready and do not shut down. If none is ready, all that do
+    not shut down.
     """
     staying = {name for name, beat in engines.items() if not beat.leaves}
-    ready = {name for name in staying if engines[name].ready}
-    return share_out(count, before, ready or staying)
+    return {name for name in staying if engines[name].ready} or staying
 
 
 def place_shards(
@@ -95,3 +142,66 @@ def share_out(count: int, before: Mapping[str, str], alive: Collection[str]) -> 
             found[share] = holder
             room[holder] -= 1
     return found
+
+
+def balance(count: int, before: Mapping[str, str], alive: Collection[str], loads: Loads) -> dict[str, str]:
+    """Return the engine of each of `count` buckets, so that the engines have similar loads. `before`: the previous
+    engines. `alive`: the engines to which buckets may be assigned; if there are none, nothing changes.
+
+    Buckets move only if there is a reason (see `reason_to_move`), and then as few as possible. The result is
+    deterministic.
+    """
+    if not alive:
+        return dict(before)
+    weights = loads.weights(count)
+    found = {bucket: engine for bucket, engine in before.items() if engine in alive and bucket in weights}
+    moves = reason_to_move(count, before, alive, loads)
+    totals = _totals(found, alive, weights)
+    for bucket in sorted(weights.keys() - found.keys(), key=lambda bucket: (-weights[bucket], int(bucket))):
+        found[bucket] = min(totals, key=totals.__getitem__)
+        totals[found[bucket]] += weights[bucket]
+    if moves is not None:
+        _level(found, totals, weights)
+    return found
+
+
+def reason_to_move(count: int, before: Mapping[str, str], alive: Collection[str], loads: Loads) -> str | None:
+    """Return why buckets are to move, None if they are not."""
+    weights = loads.weights(count)
+    found = {bucket: engine for bucket, engine in before.items() if engine in alive and bucket in weights}
+    if len(found) < count:
+        return "buckets had no live engine"
+    totals = _totals(found, alive, weights)
+    if count >= len(totals) > len(set(found.values())):
+        return "an engine had no bucket"
+    difference = (max(totals.values()) - min(totals.values())) * len(totals) / sum(totals.values())
+    if difference <= IMBALANCE or not (loads.settled or not loads.measured):
+        return None
+    work = _totals(found, alive, {bucket: float(loads.measured.get(bucket, 0)) for bucket in weights})
+    if loads.measured and max(work.values()) < BUSY:
+        return None
+    return f"the loads of engines differed by {difference:.0%} of their average"
+
+
+def _totals(found: Mapping[str, str], alive: Collection[str], weights: Mapping[str, float]) -> dict[str, float]:
+    totals = dict.fromkeys(sorted(alive), 0.0)
+    for bucket, engine in found.items():
+        totals[engine] += weights[bucket]
+    return totals
+
+
+def _level(found: dict[str, str], totals: dict[str, float], weights: Mapping[str, float]) -> None:
+    """Move one bucket after another from the engine with the highest load to the one with the lowest, as long as this
+    reduces their difference, and the difference is more than `_LEVEL` of the average.
+    """
+    enough = _LEVEL * sum(totals.values()) / len(totals)
+    while True:
+        most, least = max(totals, key=totals.__getitem__), min(totals, key=totals.__getitem__)
+        gap = totals[most] - totals[least]
+        held = [bucket for bucket, engine in found.items() if engine == most and weights[bucket] < gap * _WORTH]
+        if gap <= enough or not held:
+            return
+        bucket = min(held, key=lambda bucket: (abs(gap - 2 * weights[bucket]), int(bucket)))
+        found[bucket] = least
+        totals[most] -= weights[bucket]
+        totals[least] += weights[bucket]

@@ -18,6 +18,7 @@ of their groups. The next engine that opens the writer fences this one, and cont
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,7 @@ from penstock.services.query_engine.buckets import BucketSet
 from penstock.services.query_engine.catch_up import CatchUp
 from penstock.services.query_engine.commit_metrics import CommitMetrics
 from penstock.services.query_engine.enrolment import Enrolment
+from penstock.services.query_engine.load_meter import LoadMeter
 from penstock.services.query_engine.readiness import Readiness
 from penstock.services.query_engine.result_collector import ResultCollector
 from penstock.services.query_engine.result_sinks import ResultSinks
@@ -57,8 +59,9 @@ class QueryEngine:
     """One engine process. `replicas` creates its replica.
 
     The engine calls `progress` for each evaluation; an exception that `progress` raises ends the engine. `interrupted`
-    returns whether the process is stopping; steps are then short. `last_error`: why the last step ended early (it could
-    not reach another process), or None. `graph`: the stored graph if stores hold it, otherwise None.
+    returns whether the process is stopping; steps are then short. `timer`: see `LoadMeter`. `last_error`: why the last
+    step ended early (it could not reach another process), or None. `graph`: the stored graph if stores hold it,
+    otherwise None.
     """
 
     def __init__(
@@ -70,13 +73,15 @@ class QueryEngine:
         clock: Clock,
         progress: Callable[[], None] = lambda: None,
         interrupted: Callable[[], bool] = lambda: False,
+        timer: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         self.topics, self._progress, self._interrupted = topics, progress, interrupted
         self.last_error: str | None = None
         self.leaving = False
         self.commit_metrics = metrics = CommitMetrics(clock)
         self.sinks = sinks = ResultSinks(log, topics, clock)
-        collector = ResultCollector(sinks, self._record_evaluation)
+        self.meter = LoadMeter(clock, timer)
+        collector = ResultCollector(sinks, self.meter, self._record_evaluation)
         replica, positions, self.graph = replicas.make(collector)
         self.replica = replica
         runtime = replica.runtime
@@ -157,7 +162,9 @@ class QueryEngine:
 
     # ---- heartbeats
     def _beat(self) -> None:
-        self._heartbeat_sender.beat(tuple(self.buckets), ready=self._readiness.ready)
+        self._heartbeat_sender.beat(
+            tuple(self.buckets), ready=self._readiness.ready, loads=self.meter.loads(self.buckets)
+        )
 
     def _record_evaluation(self) -> None:
         self._heartbeat_sender.progress()

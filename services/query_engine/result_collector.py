@@ -15,22 +15,28 @@ if TYPE_CHECKING:
     from penstock.engine.standing.groups import Cohort, Group, Member
     from penstock.replication.replica import Registration
     from penstock.services.query_engine.buckets import Bucket, BucketSet
+    from penstock.services.query_engine.load_meter import LoadMeter
     from penstock.services.query_engine.result_sinks import ResultSinks
 
 
 class ResultCollector:
     """The evaluations since the last call of `collect`. Calls `progress` for each evaluation; exceptions of `progress`
-    end the engine.
+    end the engine. `meter` measures the work of the buckets.
     """
 
-    def __init__(self, sinks: ResultSinks, progress: Callable[[], None]) -> None:
-        self._sinks, self._progress = sinks, progress
+    def __init__(self, sinks: ResultSinks, meter: LoadMeter, progress: Callable[[], None]) -> None:
+        self._sinks, self._meter, self._progress = sinks, meter, progress
         self._blocks: dict[Group, list[Block]] = {}
         self._published: dict[Group, list[tuple[int | None, Block | None, int]]] = {}
 
     # ---- `EvaluationSink`
+    def begins(self) -> None:
+        """Begin to measure the work of an evaluation."""
+        self._meter.begin()
+
     def evaluated(self, group: Group, block: Block) -> None:
         """Record the answers of a cohort of a group at an instant."""
+        self._meter.evaluated(group)
         self._progress()
         self._blocks.setdefault(group, []).append(block)
 
@@ -51,6 +57,7 @@ class ResultCollector:
         if not evaluated and not published:
             return
         for bucket in buckets:
+            self._meter.begin()
             for number, group in bucket.groups.items():
                 for given in published.get(group, ()):
                     bucket.derived_sinks[number].take(*given)
@@ -65,6 +72,7 @@ class ResultCollector:
                             bucket.add(self._sinks.records(block, bucket.members, bucket.complete))
                         else:
                             bucket.add(member_records(self._sinks, feed.registration.record, feed.member, block))
+            self._meter.collected(bucket.number, bucket.groups.values())
 
     def drain(self, bucket: Bucket, draining: Bucket, registration: Registration, member: Member) -> None:
         """Add the records of a stopped query's last evaluations to the pending records of a bucket. Passes the query's

@@ -258,6 +258,7 @@ class EngineGauges:
         runtime = engine.replica.runtime
         metrics.active.set(bool(engine.buckets))
         metrics.buckets.set(len(engine.buckets))
+        metrics.work.set(engine.meter.share)
         self._evaluations.reach(engine.commit_metrics.evaluations)
         self._transactions.reach(engine.commit_metrics.transactions)
         self._gaps.reach(engine.commit_metrics.gaps)

@@ -136,6 +136,7 @@ class Cluster:
         self._dead_stores: list[Any] = []  # whose regions engines may still read
         self.restarts = 0
         self._leaves = random.Random(f"leaves {seed}") if leaving else None
+        self._work, self._worked = random.Random(f"work {seed}"), 0
         self.left = 0  # processes that ended in order
         self.forking = forking
         self.forks = 0  # parts of forks that stores have answered
@@ -150,7 +151,14 @@ class Cluster:
 
     def _coordinator_starter(self, i: int) -> Callable[[], Coordinator]:
         return lambda: Coordinator(
-            self.log, self.topics, f"c{i}", self.terms, self.clock, self.discard_after_ms, self.max_catch_up
+            self.log,
+            self.topics,
+            f"c{i}",
+            self.terms,
+            self.clock,
+            self.discard_after_ms,
+            self.max_catch_up,
+            settle_ms=self._work.choice([0, 2_000, 30_000]),
         )
 
     def _engine_starter(self, i: int) -> Callable[[], QueryEngine]:
@@ -163,13 +171,19 @@ class Cluster:
             factory = ReplicaFactory(
                 directory, self.terms, self.topics.shards, self.limits, self.clock.now_ms, rng, links, patience_s=0.0
             )
-            engine = self._engine(self.log, self.topics, f"e{i}", factory, self.clock)
+            engine = self._engine(self.log, self.topics, f"e{i}", factory, self.clock, timer=self._timer)
+            engine.meter.period_ms = self._work.choice([200, 1_000, 10_000])
             engine.factory, engine.directory = factory, directory
             return engine
 
         return start
 
     # ---- time
+    def _timer(self) -> int:
+        """The time in ns by which engines measure work: it does not depend on this machine."""
+        self._worked += self._work.choice([0, 1_000_000, 50_000_000])
+        return self._worked
+
     def tick(self) -> None:
         """One process does one step; time passes; now and then something happens to somebody."""
         self.clock.advance(self.rng.choice([0, 1, 10, 60]))

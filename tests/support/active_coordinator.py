@@ -23,9 +23,9 @@ class ActiveCoordinator:
     topic.
     """
 
-    def __init__(self, discard_after_ms: int | None = None) -> None:
+    def __init__(self, discard_after_ms: int | None = None, buckets: int = 2) -> None:
         self.log = MemoryLog(VirtualClock(1_000))
-        self.topics = ClusterTopics(TopicNames(), shards=SHARDS, buckets=2)
+        self.topics = ClusterTopics(TopicNames(), shards=SHARDS, buckets=buckets)
         self.log.create(self.topics.all())
         self._discard_after_ms = discard_after_ms
         self.active = self.take_over()

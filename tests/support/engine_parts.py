@@ -20,6 +20,7 @@ from penstock.services.query_engine.buckets import Bucket, BucketSet
 from penstock.services.query_engine.catch_up import CatchUp
 from penstock.services.query_engine.commit_metrics import CommitMetrics
 from penstock.services.query_engine.enrolment import Enrolment
+from penstock.services.query_engine.load_meter import LoadMeter
 from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
 from penstock.services.query_engine.result_collector import ResultCollector
 from penstock.services.query_engine.result_sinks import ResultSinks
@@ -52,7 +53,7 @@ class EngineParts:
         self.metrics = CommitMetrics(self.clock)
         self.progressed = self.commits = self.numbered = 0
         self.sinks = ResultSinks(self.log, topics, self.clock)
-        self.collector = ResultCollector(self.sinks, self._progress)
+        self.collector = ResultCollector(self.sinks, LoadMeter(self.clock), self._progress)
         rng = random.Random(0)
         terms: Any = self.service
         factory = ReplicaFactory(None, terms, 1, Limits(), self.clock.now_ms, rng)

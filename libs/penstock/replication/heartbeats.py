@@ -21,6 +21,8 @@ from penstock.quarantine.kinds import HEARTBEATS
 from penstock.wire import Heartbeat, encode
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.log import Log
     from penstock.log.clock import Clock
     from penstock.replication.cluster_topics import ClusterTopics
@@ -64,22 +66,30 @@ class HeartbeatSender:
         self._holds: tuple[int, ...] = ()
         self._vts: dict[str, int] = {}
         self._leaves, self._ready = False, ready
+        self._loads: Mapping[int, int] = {}
         self._reported = ""  # the last error in the service's log
         self._progressed = time.monotonic()
         self._due = threading.Event()  # set: the thread sends at once
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def beat(self, holds: tuple[int, ...] = (), vts: dict[str, int] | None = None, *, ready: bool = True) -> None:
+    def beat(
+        self,
+        holds: tuple[int, ...] = (),
+        vts: dict[str, int] | None = None,
+        *,
+        ready: bool = True,
+        loads: Mapping[int, int] | None = None,
+    ) -> None:
         """Set the content of the next heartbeats, and record that the loop makes progress. `holds`: numbers of the
         served shards or buckets. `vts`: the last closed batch, by stream. `ready`: whether the process accepts more
-        shards or buckets.
+        shards or buckets. `loads`: loads of buckets, in µs of work per second.
 
         Without a thread, sends a heartbeat if one is due. With a thread, the thread sends a change of `holds` or
         `ready` at once.
         """
         changed = (holds, ready) != (self._holds, self._ready)
-        self._holds, self._vts, self._ready = holds, vts or {}, ready
+        self._holds, self._vts, self._ready, self._loads = holds, vts or {}, ready, loads or {}
         self.progress()
         if changed:
             self._due.set()
@@ -95,7 +105,9 @@ class HeartbeatSender:
         self._progressed = time.monotonic()
 
     def _send(self) -> None:
-        beat = Heartbeat(*self._who, self._clock.now_ms(), self.url, self._holds, self._vts, self._leaves, self._ready)
+        loads = {str(bucket): load for bucket, load in self._loads.items()}
+        now_ms, leaves = self._clock.now_ms(), self._leaves
+        beat = Heartbeat(*self._who, now_ms, self.url, self._holds, self._vts, leaves, self._ready, loads)
         self._writer.append([Record(self._topic, encode(beat), beat.instance.encode())])
 
     def leave(self) -> None:

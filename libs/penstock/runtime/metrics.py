@@ -54,6 +54,7 @@ class Metrics:
         self.watermark = self._gauge("watermark_ms", "watermark of a stream, ms since the epoch", "stream")
         self.local_vts = self._gauge("local_vts_ms", "store: event time that all its shards have applied", "stream")
         self.buckets = self._gauge("buckets", "buckets of standing queries that this engine evaluates")
+        self.work = self._gauge("work_ratio", "query engine: share of the time in which it works for its buckets")
         self.queries = self._gauge("queries", "standing queries; on the active coordinator")
         self.streams = self._gauge("streams", "declared streams; on the active coordinator")
         self.leases = self._gauge("leases", "store: engines that hold a lease")

@@ -247,6 +247,7 @@ class Heartbeat:
     vts: dict[str, int] = field(default_factory=dict)
     leaves: bool = False
     ready: bool = True
+    loads: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,9 @@ class EvaluationSink(Protocol):
     publish: in a cluster, they reach their derived streams through the log instead of directly.
     """
 
+    def begins(self) -> None:
+        """Handle that the evaluation of a cohort begins."""
+
     def evaluated(self, group: Group, block: Block) -> None:
         """Handle the answers of a cohort of `group` at an instant."""
 
@@ -73,6 +76,8 @@ class Firing:
         """
         group, time = cohort.group, cohort.next
         assert time is not None
+        if self._sink is not None:
+            self._sink.begins()
         block = self._evaluator.evaluate(cohort, time)
         assert cohort.trigger is not None
         cohort.trigger.take()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.services.coordinator.shares import place_buckets, place_shards
+from penstock.services.coordinator.shares import Loads, balance, place_buckets, place_shards, reason_to_move
 from penstock.wire import Heartbeat, Placement
 
 
@@ -39,6 +39,59 @@ def test_an_engine_that_leaves_is_replaced_and_the_last_one_is_not():
     before = {"0": "a", "1": "b"}
     assert place_buckets(2, before, beats(beat("a", leaves=True), beat("b"))) == {"0": "b", "1": "b"}
     assert place_buckets(2, before, beats(beat("a", leaves=True), beat("b", leaves=True))) == before
+
+
+# ---- loads
+def sums(found: dict[str, str], loads: dict[str, int]) -> dict[str, int]:
+    return {e: sum(loads[b] for b, engine in found.items() if engine == e) for e in set(found.values())}
+
+
+def test_the_engine_that_joins_gets_half_of_the_work_and_not_half_of_the_buckets():
+    loads = {str(n): 900_000 if n == 0 else 100_000 for n in range(10)}
+    found = balance(10, dict.fromkeys(loads, "a"), ["a", "b"], Loads(loads))
+    assert sums(found, loads) == {"a": 900_000, "b": 900_000}
+
+
+def test_nothing_moves_while_the_loads_are_similar():
+    loads = {"0": 500_000, "1": 100_000, "2": 260_000, "3": 250_000}
+    before = {"0": "a", "1": "a", "2": "b", "3": "b"}
+    assert balance(4, before, ["a", "b"], Loads(loads)) == before
+
+
+@pytest.mark.parametrize(
+    "loads", [Loads({"0": 900_000, "1": 900_000}, settled=False), Loads({"0": 45_000, "1": 45_000})]
+)
+def test_nothing_moves_soon_after_a_move_or_while_all_engines_have_little_work(loads):
+    before = {"0": "a", "1": "a", "2": "b"}
+    assert balance(3, before, ["a", "b"], loads) == before
+    assert reason_to_move(3, before, ["a", "b"], loads) is None
+
+
+def test_a_bucket_with_most_of_the_work_gets_an_engine_of_its_own():
+    loads = {"0": 800_000, "1": 100_000, "2": 100_000, "3": 0}
+    found = balance(4, {"0": "a", "1": "a", "2": "a", "3": "b"}, ["a", "b"], Loads(loads))
+    assert sorted(sums(found, loads).values()) == [200_000, 800_000]
+
+
+@given(st.data(), st.integers(1, 24), st.integers(1, 5))
+def test_after_a_move_no_single_bucket_would_make_the_loads_more_similar(data, count, engines):
+    names = [f"e{n}" for n in range(engines)]
+    buckets = [str(n) for n in range(count)]
+    loads = {b: data.draw(st.integers(0, 1_000_000)) for b in buckets if data.draw(st.booleans())}
+    before = {b: data.draw(st.sampled_from([*names, "gone"])) for b in buckets if data.draw(st.booleans())}
+    found = balance(count, before, names, Loads(loads))
+    assert found.keys() == set(buckets)
+    assert set(found.values()) <= set(names)
+    assert balance(count, found, names, Loads(loads)) == found, "at rest"
+    if reason_to_move(count, before, names, Loads(loads)) is None:
+        assert found == before
+    else:
+        weights = Loads(loads).weights(count)
+        totals = {name: sum(w for b, w in weights.items() if found[b] == name) for name in names}
+        fullest = max(names, key=totals.__getitem__)
+        most, least = totals[fullest], min(totals.values())
+        held = [weights[b] for b in buckets if found[b] == fullest]
+        assert min(held) >= 0.98 * (most - least) or most - least <= 0.021 * sum(totals.values()) / engines
 
 
 # ---- stores
