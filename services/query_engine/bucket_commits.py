@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.replication.progress_log import BucketState
     from penstock.replication.replica import EngineReplica
     from penstock.services.query_engine.buckets import Bucket, BucketSet
-    from penstock.services.query_engine.commit_metrics import CommitMetrics
+    from penstock.services.query_engine.measures.commit_metrics import CommitMetrics
     from penstock.services.query_engine.result_sinks import ResultSinks
     from penstock.services.query_engine.retained_state import RetainedState
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.replication.sequencer import SequencedRecord
     from penstock.services.query_engine.buckets import Bucket, BucketSet
     from penstock.services.query_engine.catch_up import CatchUp
-    from penstock.services.query_engine.commit_metrics import CommitMetrics
+    from penstock.services.query_engine.measures.commit_metrics import CommitMetrics
     from penstock.services.query_engine.result_collector import ResultCollector
 
 

@@ -34,9 +34,9 @@ from penstock.services.query_engine.bucket_assignment import BucketAssignment
 from penstock.services.query_engine.bucket_commits import BucketCommits
 from penstock.services.query_engine.buckets import BucketSet
 from penstock.services.query_engine.catch_up import CatchUp
-from penstock.services.query_engine.commit_metrics import CommitMetrics
 from penstock.services.query_engine.enrolment import Enrolment
-from penstock.services.query_engine.load_meter import LoadMeter
+from penstock.services.query_engine.measures.commit_metrics import CommitMetrics
+from penstock.services.query_engine.measures.load_meter import LoadMeter
 from penstock.services.query_engine.readiness import Readiness
 from penstock.services.query_engine.result_collector import ResultCollector
 from penstock.services.query_engine.result_sinks import ResultSinks

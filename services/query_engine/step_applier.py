@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from penstock.services.query_engine.bucket_commits import BucketCommits
     from penstock.services.query_engine.buckets import BucketSet
     from penstock.services.query_engine.catch_up import CatchUp
-    from penstock.services.query_engine.commit_metrics import CommitMetrics
     from penstock.services.query_engine.enrolment import Enrolment
+    from penstock.services.query_engine.measures.commit_metrics import CommitMetrics
     from penstock.services.query_engine.readiness import Readiness
     from penstock.services.query_engine.result_collector import ResultCollector
     from penstock.services.query_engine.retained_state import RetainedState

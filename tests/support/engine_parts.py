@@ -18,9 +18,9 @@ from penstock.replication.cluster_topics import ClusterTopics
 from penstock.replication.progress_log import ProgressWriter
 from penstock.services.query_engine.buckets import Bucket, BucketSet
 from penstock.services.query_engine.catch_up import CatchUp
-from penstock.services.query_engine.commit_metrics import CommitMetrics
 from penstock.services.query_engine.enrolment import Enrolment
-from penstock.services.query_engine.load_meter import LoadMeter
+from penstock.services.query_engine.measures.commit_metrics import CommitMetrics
+from penstock.services.query_engine.measures.load_meter import LoadMeter
 from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
 from penstock.services.query_engine.result_collector import ResultCollector
 from penstock.services.query_engine.result_sinks import ResultSinks

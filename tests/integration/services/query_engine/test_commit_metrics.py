@@ -15,7 +15,7 @@ from penstock.log import Message
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
 from penstock.runtime.metrics import Metrics
-from penstock.services.query_engine.commit_metrics import CommitMetrics
+from penstock.services.query_engine.measures.commit_metrics import CommitMetrics
 from penstock.services.query_engine.service import EngineGauges, memory_of
 from support.small_cluster import SmallCluster
 

@@ -14,7 +14,7 @@ from penstock.replication.cluster_topics import ClusterTopics
 from penstock.replication.progress_log import ProgressWriter
 from penstock.services.query_engine.bucket_commits import CONFIRM_MS, BucketCommits
 from penstock.services.query_engine.buckets import Bucket, BucketSet
-from penstock.services.query_engine.commit_metrics import CommitMetrics
+from penstock.services.query_engine.measures.commit_metrics import CommitMetrics
 from penstock.services.query_engine.result_sinks import Evaluated, ResultSinks
 
 STEP = 7

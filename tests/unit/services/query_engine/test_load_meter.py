@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 from penstock.log.clock import VirtualClock
-from penstock.services.query_engine.load_meter import PERIOD_MS, LoadMeter
+from penstock.services.query_engine.measures.load_meter import PERIOD_MS, LoadMeter
 
 
 class Work:

@@ -1,0 +1,1 @@
+"""Measures of a query engine: its commits, and the work of its buckets."""
