@@ -63,7 +63,7 @@ class Active:
     ) -> None:
         self._topics = topics
         records = opening.records()
-        self.registrar = Registrar(Limits(max_catch_up=max_catch_up))
+        self.registrar = Registrar(Limits(max_catch_up=max_catch_up), topics.buckets)
         self.state = ControlState(self.registrar, records)
         self.writer = StateWriter(log, topics, opening.writer, self.state)
         pushdown = None if discard_after_ms is None else PredicatePushdown(discard_after_ms)

@@ -190,6 +190,8 @@ class Coordinator:
         base: str | None = None,
         topic: str | None = None,
         max_catch_up: int | None = None,
+        *,
+        replace: bool = False,
         **options: Unpack[ResultOptions],
     ) -> QueryRegistration:
         """Register a standing query, or a query set if the text declares parameters. An identical registration has no
@@ -197,10 +199,12 @@ class Coordinator:
 
         NotYetError if adaptors still discard predicates that the query reads: the coordinator has extended the
         predicate filter; retry. `max_catch_up`: maximum number of instants that one advance of a stream may make due;
-        if there are more, the query skips them. None: the coordinator's default. `options`: see
-        `ResultOptions`.
+        if there are more, the query skips them. None: the coordinator's default. `replace`: the query replaces a
+        registered query of the same name, and answers the instants after those of the earlier one (docs/semantics.md
+        §3). `options`: see `ResultOptions`.
         """
-        return self._do(lambda active: active.queries.register(name, text, base, topic, max_catch_up, **options))
+        given = name, text, base, topic, max_catch_up
+        return self._do(lambda active: active.queries.register(*given, replace=replace, **options))
 
     def stop(self, name: str) -> bool:
         """Stop a query. Returns False if there is no query of that name."""

@@ -2,7 +2,8 @@
 if it knows no active instance.
 
 - PUT, GET, DELETE /streams/NAME: JSON with `iri` and settings. POST /streams: several, by name
-- PUT, GET, DELETE /queries/NAME: the query's text; ?base=, ?topic=, ?max_catch_up=, ?changes=, ?result_format=; ?wait=
+- PUT, GET, DELETE /queries/NAME: the query's text; ?base=, ?topic=, ?max_catch_up=, ?changes=, ?result_format=,
+  ?replace=; ?wait=
   maximum seconds to wait for an engine to enrol the query
 - GET /streams, /queries
 - GET /engines: addresses for one-shot queries; also on standby
@@ -41,6 +42,7 @@ from penstock.services.coordinator.topic_requests import (
     catch_up_of,
     declaration_of_json,
     declarations_of_json,
+    option_of,
     options_of,
 )
 from penstock.updates.effect_requests import EffectRequests
@@ -170,12 +172,13 @@ class _Handler:
         name, asked = request.path_params["name"], request.query_params
         if request.method == "PUT":
             text, wait_s = (await body_of(request)).decode(), _seconds(asked.get("wait"))
-            options = options_of(asked)
+            options, replace = options_of(asked), option_of("replace", asked.get("replace"))
             if "key" in asked:
                 raise DataError("in a cluster, the key of a member is the key of its record in the parameters topic")
             base, topic, most = asked.get("base"), asked.get("topic"), catch_up_of(asked.get("max_catch_up"))
             record = await self._registered(
-                lambda c: c.register(name, text, base, topic, most, **options), max(wait_s, ADAPTORS_WAIT_S)
+                lambda c: c.register(name, text, base, topic, most, replace=replace, **options),
+                max(wait_s, ADAPTORS_WAIT_S),
             )
             return JSONResponse(_query_document(record, await self._standing(name, wait_s)))
         if request.method == "DELETE":

@@ -6,10 +6,8 @@ limits and groups. One triple stands for the content of each named graph.
 
 from __future__ import annotations
 
-import json
 import random
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, Unpack
 
 import numpy as np
@@ -20,14 +18,16 @@ from penstock.engine.intake.declaration import Declaration
 from penstock.engine.limits import Limits
 from penstock.engine.runtime import Runtime
 from penstock.engine.sets.set_member import RECORD_KEY
+from penstock.engine.standing.handover import check_replacement, reads_of
 from penstock.engine.stored_graph import LocalGraph
 from penstock.errors import DataError, PenstockError, QueryError
 from penstock.query.budget import planning
 from penstock.query.functions import text_functions
 from penstock.query.ir import ContinuousQuery
 from penstock.query.parser import parse
+from penstock.query.resolve import as_query
 from penstock.rdf.terms import IRI
-from penstock.replication.replica import declaration_of
+from penstock.replication.registration import declaration_of, declaration_record, group_of, windows_of
 from penstock.services.coordinator.predicate_demand import predicates_read
 from penstock.wire import QueryRegistration, QueryStop, StreamDeclaration, StreamDrop
 
@@ -105,11 +105,12 @@ class Registrar:
     """The current declarations and queries. `declare`, `drop`, `register`, `replace` and `stop` apply a change in
     memory and return it, or raise an error.
 
-    `limits.max_catch_up`: the default for registrations that do not set it.
+    `limits.max_catch_up`: the default for registrations that do not set it. `buckets`: the cluster's number of buckets.
     """
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, buckets: int = 1) -> None:
         limits = limits or Limits()
+        self._buckets = buckets
         self._max_catch_up = limits.max_catch_up
         self._runtime = empty_runtime(limits, lambda: 0, random.Random(0))  # noqa: S311
         self._groups: dict[Group, int] = {}
@@ -133,7 +134,7 @@ class Registrar:
         number = self.commands + 1
         if known is not None:
             number, begin = known.number, Beginning(known.filter_version, known.events_before, known.tuples_before)
-        record = _declaration(number, name or iri, checked, begin=begin)
+        record = declaration_record(number, name or iri, checked, begin=begin)
         if known is not None:
             if known != record:
                 raise DataError(f"stream <{iri}> is already declared with another name or other settings")
@@ -188,20 +189,21 @@ class Registrar:
         max_catch_up: int | None = None,
         *,
         parsed: Parsed | None = None,
+        earlier: QueryRegistration | None = None,
         **options: Unpack[ResultOptions],
     ) -> Change:
         """Register a query. The change is empty if the query is already registered identically. QueryError if it is
         invalid.
 
         `parsed`: the result of `parse` for this text, if available. `not_before_ms`: a time that the registration point
-        must not precede.
+        must not precede. `earlier`: the query that this one replaces, which is stopped already.
         """
         if self.stands(name, text, base, topic, max_catch_up, **options):
             return Change()
         parsed = parsed or self.parse(text, base)
         with planning(self._runtime.core.limits, text, budget=parsed.budget):
             statement = parsed.statement
-            return self._register(name, statement, base, topic, not_before_ms, max_catch_up, options)
+            return self._register(name, statement, base, topic, not_before_ms, max_catch_up, earlier, options)
 
     def _register(
         self,
@@ -211,6 +213,7 @@ class Registrar:
         topic: str | None,
         not_before_ms: int | None,
         max_catch_up: int | None,
+        earlier: QueryRegistration | None,
         options: ResultOptions,
     ) -> Change:
         self._check_derived(statement)
@@ -218,8 +221,10 @@ class Registrar:
         member = self._member(statement, name, base, max_catch_up, options)
         change = self._publish(member)
         number = self._number()
-        group = self._groups.setdefault(member.group, number)
-        streams = tuple(stream.iri for stream in member.group.streams)
+        reads = reads_of(member.group)
+        group, alone = group_of(self._groups.get(member.group), number, earlier, reads.streams, self._buckets)
+        if not alone:
+            self._groups[member.group] = group
         publishes = None if member.group.publishes is None else member.group.publishes.iri
         grid = member.group.grid
         record = QueryRegistration(
@@ -227,7 +232,7 @@ class Registrar:
             name,
             statement.text,
             group,
-            streams,
+            reads.streams,
             base,
             topic,
             publishes,
@@ -238,6 +243,9 @@ class Registrar:
             changes=options.get("changes", False),
             result_format=options.get("result_format", "json"),
             report=options.get("report"),
+            windows=windows_of(reads),
+            replaces=0 if earlier is None else earlier.number,
+            alone=alone,
         )
         self.queries[name], self.reads[name] = record, predicates_read(statement)
         change.add(Change([record], {f"query:{name}": record}))
@@ -266,7 +274,7 @@ class Registrar:
         stream = member.group.publishes
         if stream is None:
             return Change()
-        record = _declaration(self._number(), stream.iri, stream.declaration, member.name)
+        record = declaration_record(self._number(), stream.iri, stream.declaration, member.name)
         self.streams[stream.iri] = record
         return Change([record], {f"stream:{stream.iri}": record})
 
@@ -283,23 +291,27 @@ class Registrar:
         **options: Unpack[ResultOptions],
     ) -> Change:
         """Replace the query of that name, or register it if there is none. If the new query is invalid, the old one
-        remains registered. QueryError also if the old query publishes a stream.
+        remains registered. QueryError also if one of the two publishes a stream.
         """
         known, before = self.queries.get(name), self.commands
         given = name, text, base, topic, not_before_ms, max_catch_up
-        register = partial(self.register, *given, parsed=parsed, **options)
         if known is None or self.stands(name, text, base, topic, max_catch_up, **options):
-            return register()
-        if known.publishes is not None:
-            message = f"query {name} publishes a stream and cannot be replaced: stop it first"
-            raise QueryError(message, 1, 1, name, text)
+            return self.register(*given, parsed=parsed, **options)
+        parsed = parsed or self.parse(text, base)
+        check_replacement(self._runtime.registry.members[name], as_query(parsed.statement))
         change = self.stop(name)
+        of_queries = known.report is None and options.get("report") is None
+        if of_queries:
+            self.commands = before  # one command stops the old query and registers the new one
         try:
-            change.add(register())
+            registered = self.register(*given, parsed=parsed, earlier=known if of_queries else None, **options)
         except PenstockError:
             self.commands = before
             self.restore(known)
             raise
+        if of_queries:
+            change.commands.clear()
+        change.add(registered)
         return change
 
     def stop(self, name: str) -> Change:
@@ -364,7 +376,8 @@ class Registrar:
         statement = parse(record.text, record.base, limits=self._runtime.core.limits, accepted=True)
         options: ResultOptions = {"changes": record.changes, "report": record.report}
         member = self._member(statement, record.name, record.base, record.max_catch_up, options, stands=True)
-        self._groups[member.group] = record.group
+        if not record.alone:
+            self._groups[member.group] = record.group
         self.queries[record.name], self.reads[record.name] = record, predicates_read(statement)
 
     def restored(self) -> None:
@@ -374,25 +387,3 @@ class Registrar:
             if record.publisher is not None and iri not in published:
                 stream = self._runtime.streams.get(iri)
                 stream.publisher, stream.ended = record.publisher, True
-
-
-def _declaration(
-    number: int, name: str, checked: Declaration, publisher: str | None = None, begin: Beginning | None = None
-) -> StreamDeclaration:
-    return StreamDeclaration(
-        number,
-        checked.iri,
-        name,
-        checked.batch_ms,
-        checked.lateness_ms,
-        checked.timing == "all",
-        () if checked.timing == "all" else checked.timing,
-        checked.retention_ms,
-        checked.idle_timeout_ms,
-        checked.max_ahead_ms,
-        checked.absorb_into,
-        checked.slice_mb,
-        publisher,
-        *(begin or Beginning()),
-        mapping=None if checked.mapping is None else json.dumps(checked.mapping, sort_keys=True),
-    )

@@ -197,11 +197,18 @@ def options_of(given: Mapping[str, str]) -> ResultOptions:
     """Return the options of a registration from their texts. DataError if `changes` is neither `true` nor `false`, or
     `result_format` is unknown.
     """
-    changes = given.get("changes", "false")
-    if changes not in ("true", "false"):
-        raise DataError(f"changes must be true or false, not {changes[:40]!r}")
+    changes = option_of("changes", given.get("changes"))
     report = given.get("report")
-    return {"changes": changes == "true", "result_format": record_format(given.get("result_format")), "report": report}
+    return {"changes": changes, "result_format": record_format(given.get("result_format")), "report": report}
+
+
+def option_of(name: str, text: str | None) -> bool:
+    """Return an option of a registration from its text; None is false. DataError if it is another text than `true` or
+    `false`. `name`: that of the option.
+    """
+    if text not in (None, "true", "false"):
+        raise DataError(f"{name} must be true or false, not {text[:40]!r}")
+    return text == "true"
 
 
 def catch_up_of(text: str | None) -> int | None:

@@ -35,7 +35,7 @@ def progress_of(
     """Return the progress of group `number`, which was evaluated up to instant `last_ms` (None: not yet). `complete`:
     see `GroupState.complete`; it may contain queries of other groups.
     """
-    counted = {str(c.point): c.trigger.save() for c in group.cohorts if isinstance(c.trigger, CountTrigger)}
+    counted = {_key(c): c.trigger.save() for c in group.cohorts if isinstance(c.trigger, CountTrigger)}
     before = [_answers(c, dictionary) for c in group.cohorts if c.predecessor is not None]
     return GroupState(
         number,
@@ -80,9 +80,13 @@ def restore_counted(cohort: Cohort, saved: GroupState) -> None:
     trigger = cohort.trigger
     if not isinstance(trigger, CountTrigger):
         return
-    state = json.loads(saved.counted).get(str(cohort.point)) if saved.counted is not None else None
+    state = json.loads(saved.counted).get(_key(cohort)) if saved.counted is not None else None
     if state is not None:
         trigger.restore(state)
+
+
+def _key(cohort: Cohort) -> str:
+    return str(cohort.point if cohort.after is None else [cohort.point, cohort.after])
 
 
 def catch_up_counted(cohort: Cohort) -> None:

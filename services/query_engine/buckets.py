@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.replication.placement_view import PlacementView
     from penstock.replication.progress_log import ProgressWriter
-    from penstock.replication.replica import Registration
+    from penstock.replication.registration import Registration
     from penstock.services.query_engine.result_sinks import Evaluated, ResultSinks
     from penstock.services.query_engine.retained_state import RetainedState
     from penstock.term_ids.cluster_terms import TermService
@@ -120,6 +120,8 @@ class Bucket:
         for registration in registrations:
             member, cohort = self._join(registration, runtime, texts)
             self.members[member.name] = member, registration
+            if registration.after is not None:  # the committed progress of its group does not know its windows
+                self.fired.add(registration.record.group)
             if cohort is not None:
                 fresh.setdefault(registration.record.group, []).append(cohort)
         for number, cohorts in fresh.items():
@@ -129,25 +131,30 @@ class Bucket:
         """Add a query to its cohort. Returns (member, cohort). In place of the cohort, returns None if the cohort is
         not new, or if it has no registration point.
         """
-        record, point = registration.record, registration.point
+        record, point, after = registration.record, registration.point, registration.after
         ir = texts.parse(record.text, record.base, accepted=True)
         assert isinstance(ir, ContinuousQuery), record.name  # the coordinator has checked it
-        runtime.registry.incarnation = self.incarnation
         name = str(record.number)  # a name may be used again for another query
         if record.report is not None:
             return self._join_set(registration, ir, runtime), None
-        member = runtime.registry.restore(replace(ir, changes=record.changes), name, record.base, record.max_catch_up)
+        query, apart = replace(ir, changes=record.changes), -(record.number << 32) - self.incarnation
+        member = runtime.registry.restore(
+            query, name, record.base, record.max_catch_up, apart if record.alone else self.incarnation
+        )
         member.point = point
         member.skip(registration.gaps)
         group = self.groups[record.group] = member.group
         if group.publishes is not None:
             self._open_derived_sink(registration, group.publishes)
-        cohort = group.apart.get(point)
+        if record.alone:
+            group.since_step = registration.step
+        cohort = group.apart.get(point if point is None or after is None else (point, after))
         if cohort is not None:
             cohort.add([member])
             return member, None
-        last = None if point is None else max(point, self.last_ms.get(record.group, point))
-        cohort = runtime.registry.restore_cohort([member], point, last, main=False)
+        begin = registration.begins_after
+        last = None if begin is None else max(begin, self.last_ms.get(record.group, begin))
+        cohort = runtime.registry.restore_cohort([member], point, last, after=after)
         if last is not None and group.publishes is not None and any(gap.until > last for gap in registration.gaps):
             runtime.firing.counted(cohort)  # the previous engine may have failed before it advanced the stream
         return member, None if point is None else cohort

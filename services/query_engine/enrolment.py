@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from penstock.engine.oneshot.texts import Texts
     from penstock.event_time.gaps import Gap
     from penstock.log.topics import TopicNames
-    from penstock.replication.replica import EngineReplica, Registration
+    from penstock.replication.registration import Registration
+    from penstock.replication.replica import EngineReplica
     from penstock.replication.sequencer import SequencedRecord
     from penstock.services.query_engine.buckets import Bucket, BucketSet
     from penstock.services.query_engine.catch_up import CatchUp
@@ -65,7 +66,7 @@ class Enrolment:
             over = self._catch_up.patience()
             for registration in late:
                 if registration.record.report is None:
-                    self.finish(bucket, registration, over)
+                    self.finish(bucket, registration, _never if registration.replaced else over)
                 else:
                     bucket.dirty = True  # a stopped query set is not evaluated any more
             bucket.enrolled = True
@@ -143,11 +144,21 @@ class Enrolment:
         """If the query that the next step stops is a member here, evaluate its due instants for at most FINISH_MS, and
         remove it.
         """
-        known = self._replica.standing(name)
-        if known is None or (bucket := self._buckets.member(known.record)) is None:
+        if (known := self._replica.standing(name)) is not None:
+            self._end(known, self._catch_up.patience())
+
+    def end_replaced(self, number: int) -> None:
+        """If the query that the next step replaces is a member here, evaluate all of its due instants, and remove it.
+        The later query begins after them, so none is skipped.
+        """
+        if (known := self._replica.registrations.get(number)) is not None:
+            self._end(known, _never)
+
+    def _end(self, known: Registration, over: Callable[[], bool]) -> None:
+        if (bucket := self._buckets.member(known.record)) is None:
             return
         number = str(known.record.number)
-        self._catch_up.finish(bucket.members[number][0].group, self._catch_up.patience())
+        self._catch_up.finish(bucket.members[number][0].group, over)
         self._collector.collect(self._buckets)
         bucket.end(number, self._replica.runtime)
 
@@ -165,3 +176,7 @@ class Enrolment:
         if bucket is not None:
             bucket.omit(str(registration.record.number), gap, self._replica.runtime)
             self._metrics.omitted(registration.record.name, gap)
+
+
+def _never() -> bool:
+    return False

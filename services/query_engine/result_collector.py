@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from penstock.engine.answers.result_blocks import Block
     from penstock.engine.standing.groups import Cohort, Group, Member
-    from penstock.replication.replica import Registration
+    from penstock.replication.registration import Registration
     from penstock.services.query_engine.buckets import Bucket, BucketSet
     from penstock.services.query_engine.measures.load_meter import LoadMeter
     from penstock.services.query_engine.result_sinks import ResultSinks

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from penstock.log.clock import Clock
     from penstock.log.port import Headers
     from penstock.replication.cluster_topics import ClusterTopics
-    from penstock.replication.replica import Registration
+    from penstock.replication.registration import Registration
     from penstock.services.query_engine.derived_stream_sink import DerivedStreamSink
     from penstock.wire import QueryRegistration
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from penstock.event_time.gaps import Gap
     from penstock.log import Reader
     from penstock.quarantine import InternalRecords
-    from penstock.replication.replica import EngineReplica, Registration
+    from penstock.replication.registration import Registration
+    from penstock.replication.replica import EngineReplica
     from penstock.replication.sequencer import Step
     from penstock.services.query_engine.bucket_commits import BucketCommits
     from penstock.services.query_engine.buckets import BucketSet
@@ -124,6 +125,8 @@ class StepApplier:
         first = step[0]
         if isinstance(first, QueryStop):
             self._enrolment.end(first.name)
+        elif isinstance(first, QueryRegistration) and first.replaces:
+            self._enrolment.end_replaced(first.replaces)
         for error in applying:
             if error is not None:
                 raise error

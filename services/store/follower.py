@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from penstock.log import Partition, TransientError
 from penstock.quarantine import InternalRecords
 from penstock.replication.log_end import LogEnd
-from penstock.replication.replica import Replica, declaration_of
+from penstock.replication.registration import declaration_of
+from penstock.replication.replica import Replica
 from penstock.services.store.shard_set import ShardSet
 from penstock.wire import ShardLoad, StreamDeclaration
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from penstock.event_time.grid import batch_start, closed_until
 from penstock.event_time.watermark import NEVER
-from penstock.replication.replica import declaration_of
+from penstock.replication.registration import declaration_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

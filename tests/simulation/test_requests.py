@@ -44,10 +44,10 @@ class Asked:
         self.write(self.cluster.topics.names.queries, name, text)
         if text in (BAD, self.standing.get(name)):
             return
-        if name in self.standing:
+        if name in self.standing and text is None:
             self.commands.append(("stop", name))
             del self.standing[name]
-        if text is not None:
+        if text is not None:  # one command replaces the query
             self.commands.append((text, name))
             self.standing[name] = text
 

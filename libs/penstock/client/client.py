@@ -137,6 +137,7 @@ class Client:
         *,
         changes: bool = False,
         result_format: RecordFormat = "json",
+        replace: bool = False,
     ) -> ClusterQuery:
         """Register a standing query. Repeating a registration has no effect. QueryError, with line and column, if the
         query is invalid.
@@ -146,12 +147,15 @@ class Client:
         more, the query skips them, and `gaps` lists them. None: the coordinator's default. `changes`: the evaluations
         of a SELECT have added and removed rows (`ClusterEvaluation.added`). `result_format`: the format of the records
         in the results topic; this client reads all of them. `json`: a record for each evaluation; `json-batch`,
-        `arrow`: a record has the evaluations of many similar queries at an instant.
+        `arrow`: a record has the evaluations of many similar queries at an instant. `replace`: if
+        there is a query of this name, the text takes its place: it answers the instants after those of the earlier
+        text (docs/semantics.md §3). The earlier object then stands for the later text.
         """
         query_name = name or _name_of(text, base)
         options = {"base": base, "topic": topic, "max_catch_up": max_catch_up, "changes": "true" if changes else None}
         options["result_format"] = None if result_format == "json" else result_format
-        return self._hold(self._register(query_name, text, topic, options))
+        options["replace"] = "true" if replace else None
+        return self._hold(self._register(query_name, text, topic, options), replaces=replace)
 
     def register_set(
         self,
@@ -463,9 +467,11 @@ class Client:
                 self._mapped.add(stream)
         return stream in self._mapped
 
-    def _hold(self, record: Mapping[str, Any]) -> ClusterQuery:
+    def _hold(self, record: Mapping[str, Any], *, replaces: bool = False) -> ClusterQuery:
         name, number = record["name"], int(record["number"])
         held = self._held.get(name)
+        if held is not None and replaces:
+            held.number, held.text = number, record["text"]
         if held is None or held.number != number:
             if record["report"] is not None:
                 return self._hold_set(record, None)

@@ -11,6 +11,7 @@ from penstock.engine.intake.streams import Streams
 from penstock.engine.standing.evaluator import Evaluator
 from penstock.engine.standing.firing import Firing
 from penstock.engine.standing.prepared_registration import PreparedRegistration
+from penstock.engine.standing.references import References
 from penstock.engine.standing.registry import Registry
 from penstock.engine.standing.replacement import Replacements
 from penstock.engine.windows.reach import reach
@@ -75,7 +76,7 @@ class Runtime:
             else Replacements(core, self.streams, self.schedule, self.registry, self.history)
         )
         self.prepared = PreparedRegistration(core, self.registry)
-        references, cached = self.registry, limits.cached_terms_mb << 20
+        references, cached = References(core, self.registry), limits.cached_terms_mb << 20
         self.forgetting = Forgetting(core.dictionary, self.streams, references.roots, cached, references.renew_leases)
         self.evaluator = Evaluator(core, self.streams, as_of, self.history)
         parts = self.streams, self.evaluator, self.forgetting, self.registry

@@ -101,14 +101,15 @@ class History:
         steps = [self.tracks[iri].reached(time) for iri in streams]
         return max((self.step if step is None else step for step in steps), default=self.step)
 
-    def bounds(self, streams: Iterable[str], time: int) -> list[tuple[int, int]]:
+    def bounds(self, streams: Iterable[str], time: int, since_step: int = 0) -> list[tuple[int, int]]:
         """Return how far the streams that are not in `streams` were closed when instant `time` of a query over
         `streams` became due: for each of them, (stream number, last closed batch). Insertions count as a stream.
+        The instant did not become due before `since_step`.
 
         Empty if the instant became due at the current step, or is not due yet: the view then excludes nothing.
         """
         named = set(streams)
-        step = self.due(named, time)
+        step = max(self.due(named, time), since_step)
         if step >= self.step:
             return []
         others = [track for iri, track in self.tracks.items() if iri not in named and track.steps]

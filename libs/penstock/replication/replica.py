@@ -7,16 +7,22 @@ store's shards. The replica records all registrations, with their registration p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from penstock.engine.intake.declaration import Declaration
 from penstock.engine.runtime import Runtime
 from penstock.errors import StorageError, UnavailableError
 from penstock.rdf.terms import IRI
 from penstock.replication.history import FOR_EVER, INSERTIONS, History
-from penstock.replication.leaps import MAX_GAPS, gap_of, stable
 from penstock.replication.load_files import LoadFiles
+from penstock.replication.registration import (
+    MAX_GAPS,
+    Registration,
+    declaration_of,
+    gap_of,
+    grid_of,
+    handover_from,
+    stable,
+)
 from penstock.replication.sequencer import Sequencer
 from penstock.replication.state_machine import StateMachine
 from penstock.wire import (
@@ -41,24 +47,6 @@ if TYPE_CHECKING:
     from penstock.replication.sequencer import SequencedRecord, Step
     from penstock.replication.state_machine import FollowedStream
     from penstock.term_ids.cluster_terms import ClusterCore
-
-
-@dataclass(slots=True)
-class Registration:
-    """A standing query in a replica. `point`: the registration point P, None until one of its streams has progress.
-
-    A stopped query remains until its bucket has committed the evaluations that were due before the stop: instants up to
-    `until`.
-    """
-
-    record: QueryRegistration
-    point: int | None
-    step: int
-    stopped: int | None = None  # step of the stop
-    until: int | None = None
-    pointed: int | None = None  # step at which `point` became known
-    gaps: tuple[Gap, ...] = ()  # instants that leaps of event time skip
-    leapt: int | None = None  # step of the last gap
 
 
 W = TypeVar("W", bound=StateMachine)
@@ -164,11 +152,7 @@ class Replica(Generic[W]):
                     yield from self._end(first.stream, observer)
             case QueryRegistration():
                 self._command(first.number)
-                point = self._point(first)
-                pointed = None if point is None else self.history.step
-                made = Registration(first, point, self.history.step, pointed=pointed)
-                self.record_registration(made)
-                self.news.append(made)
+                self._registered(first)
                 if observer is not None:
                     observer.registered()
             case QueryStop():
@@ -220,6 +204,24 @@ class Replica(Generic[W]):
         for iri in [iri for iri in self.ended if not self._read(iri)]:
             self._drop(iri)
 
+    def _registered(self, record: QueryRegistration) -> None:
+        made = Registration(record, self._point(record), self.history.step)
+        earlier = self.registrations.get(record.replaces)
+        if earlier is not None:
+            streams = [self.runtime.streams.get(iri) for iri in {*earlier.record.streams, *record.streams}]
+            closed = {stream.iri: stream.closed_ms for stream in streams}
+            retentions = {stream.iri: stream.declaration.retention_ms for stream in streams}
+            handover = handover_from(earlier, record, closed, self.ended, retentions)
+            earlier.replaced = True
+            self._ends(earlier)
+            if handover is not None:
+                made.point, made.after = handover.point, handover.after
+                gap = handover.gap(grid_of(record))
+                made.gaps = () if gap is None else (gap,)
+        made.pointed = None if made.point is None else made.step
+        self.record_registration(made)
+        self.news.append(made)
+
     def _point(self, record: QueryRegistration) -> int | None:
         """Return the registration point P: the latest time up to which any of the query's streams is closed, or
         `not_before_ms` if that is later. None if no stream has progress and `not_before_ms` is None.
@@ -252,8 +254,10 @@ class Replica(Generic[W]):
 
     def _stopped(self, stop: QueryStop) -> None:
         registration = self.standing(stop.name)
-        if registration is None:
-            return
+        if registration is not None:
+            self._ends(registration)
+
+    def _ends(self, registration: Registration) -> None:
         live = [iri for iri in registration.record.streams if iri not in self.ended]
         closed = [self.runtime.streams.get(iri).closed_ms for iri in live]
         registration.stopped = self.history.step
@@ -301,7 +305,7 @@ class Replica(Generic[W]):
             if registration.stopped is not None or iri not in record.streams:
                 continue
             then = stable(record.streams, closed, self.ended)
-            gap = gap_of(record, registration.point, then, stable(record.streams, moved, ended))
+            gap = gap_of(record, registration.begins_after, then, stable(record.streams, moved, ended))
             if gap is not None:
                 registration.gaps = (*registration.gaps, gap)[-MAX_GAPS:]
                 registration.leapt = self.history.step
@@ -350,7 +354,7 @@ class EngineReplica(Replica[Runtime]):
         runtime = Runtime(
             core,
             sink=sink,
-            as_of=lambda group, time: history.bounds(group.by_iri, time),
+            as_of=lambda group, time: history.bounds(group.by_iri, time, group.since_step),
             at_once=at_once,
             releases=False,  # the retention floor decides
         )
@@ -376,20 +380,3 @@ class EngineReplica(Replica[Runtime]):
     def _name(self, timing: Iterable[str], absorb_into: str | None) -> None:
         for iri in (*timing, *([absorb_into] if absorb_into else [])):
             self.named[iri] = self.terms.constant((IRI, iri, "", ""))
-
-
-def declaration_of(record: StreamDeclaration) -> Declaration:
-    """Return the declaration in a record of the log, without `slice_mb`, because the dispatcher enforces that limit."""
-    timing = "all" if record.timing_all else record.timing
-    found = Declaration.checked(
-        record.iri,
-        batch_ms=record.batch_ms,
-        lateness_ms=record.lateness_ms,
-        timing=timing,
-        absorb_into=record.absorb_into,
-        retention_ms=record.retention_ms,
-        idle_timeout_ms=record.idle_timeout_ms,
-        max_ahead_ms=record.max_ahead_ms,
-        slice_mb=record.slice_mb,
-    )
-    return replace(found, slice_mb=None)

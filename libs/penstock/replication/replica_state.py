@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.engine.intake.declaration import Declaration
 from penstock.errors import StorageError
 from penstock.event_time.gaps import Gap
-from penstock.replication.replica import Registration
+from penstock.replication.registration import Registration
 from penstock.wire import QueryRegistration
 
 if TYPE_CHECKING:

@@ -110,11 +110,16 @@ class Commitments:
         evaluated: dict[str, int] = {}
         oldest = history.step
         for registration in replica.registrations.values():
-            record, point = registration.record, registration.point
-            if point is None:
+            record, point, begins_after = registration.record, registration.point, registration.begins_after
+            if point is None or begins_after is None:
                 continue
-            progress = self._committed.get(record.group % self._buckets, {}).get(record.group)
-            last = point if progress is None or progress.last_ms is None else max(point, progress.last_ms)
+            bucket = record.group % self._buckets
+            progress = self._committed.get(bucket, {}).get(record.group)
+            if self._steps.get(bucket, -1) < registration.step:
+                progress = None  # it is that of other queries of the group
+            last = begins_after
+            if progress is not None and progress.last_ms is not None:
+                last = max(last, progress.last_ms)
             oldest = min(oldest, max(registration.step, history.due(record.streams, last)))
             for iri in record.streams:
                 earliest = point if progress is None else progress.retained.get(iri, point)

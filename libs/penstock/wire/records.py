@@ -224,6 +224,9 @@ class QueryRegistration:
     changes: bool = False
     result_format: str = "json"
     report: str | None = None
+    windows: tuple[int, ...] = ()
+    replaces: int = 0
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

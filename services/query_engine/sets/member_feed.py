@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.log.clock import Clock
     from penstock.log.topics import TopicNames
     from penstock.replication.progress_log import GroupState
-    from penstock.replication.replica import Registration
+    from penstock.replication.registration import Registration
     from penstock.term_ids.cluster_terms import TermCache
 
 RECORDS = 10_000
@@ -146,7 +146,7 @@ class MemberFeed:
         Call between two steps of the total order. TransientError if the dictionary service is unavailable; call again.
         """
         group = self.member.set_group
-        self._taken.settle(self.registration.point, group.apart)
+        self._taken.settle(self.registration.point, [cohort.point for cohort in group.apart.values()])
         if not self._ahead or len(group.apart) >= MAX_POINTS or self._taken.full:
             return None
         records, member = ReadRecords.of(self._ahead[:RECORDS], self.member.columns), self.member
@@ -181,9 +181,9 @@ class MemberFeed:
     def _points(self, numbers: np.ndarray) -> dict[int, int | None]:
         """Return the registration points of the members `numbers` that still cut a window, by row."""
         found: dict[int, int | None] = {}
-        for point, cohort in self.member.set_group.apart.items():
+        for cohort in self.member.set_group.apart.values():
             rows = np.flatnonzero(cohort.have(numbers)) if numbers.any() else ()  # type: ignore[attr-defined]
-            found |= dict.fromkeys((int(row) for row in rows), point)
+            found |= dict.fromkeys((int(row) for row in rows), cohort.point)
         return found
 
     def _record(
@@ -225,5 +225,5 @@ class MemberFeed:
         if self.restoring:
             assert self._saved is not None
             return self._saved
-        self._taken.settle(self.registration.point, self.member.set_group.apart)
+        self._taken.settle(self.registration.point, [cohort.point for cohort in self.member.set_group.apart.values()])
         return set_progress_of(self.registration.record.group, self.member, last_ms, self._taken)

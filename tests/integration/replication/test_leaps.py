@@ -9,7 +9,7 @@ import pytest
 
 from penstock.event_time.gaps import Gap
 from penstock.log import Record
-from penstock.replication.leaps import gap_of, stable
+from penstock.replication.registration import gap_of, stable
 from penstock.wire import QueryRegistration
 from support.small_cluster import SmallCluster
 

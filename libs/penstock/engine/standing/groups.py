@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock.engine.answers.answer_versions import AnswerVersion
 from penstock.engine.answers.block_log import BlockLog, Unpolled
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from penstock.query.ir import ContinuousQuery
     from penstock.query.prepared import BoundStanding
     from penstock.query.templates import Constant, Template
+
+CohortKey: TypeAlias = int | tuple[int, int]
+"""The registration point of a separate cohort, or the point and `Cohort.after`."""
 
 _log = logging.getLogger("penstock.engine")
 _REPLAN_EVERY = 64  # number of executions between two checks whether the plan still fits the statistics
@@ -130,11 +133,14 @@ class Cohort:
     `cut`: whether P cuts a window, that is, whether the window would otherwise begin before P. While P cuts a window of
     a cohort, the cohort is separate; afterwards it joins the group's main cohort. For count windows, and for `[ALL]`
     without retention, P always cuts, so such cohorts stay separate.
+
+    `after`: in a cluster, the time in ms after which queries that have replaced others begin; None: after the point.
     """
 
     def __init__(self, group: Group, number: int) -> None:
         self.group = group
         self.number = number
+        self.after: int | None = None
         self.point: int | None = None
         self.cut = True
         self.trigger: Trigger | None = None
@@ -155,6 +161,11 @@ class Cohort:
 
     def __iter__(self) -> Iterator[Member]:
         return iter(self._all)
+
+    @property
+    def key(self) -> CohortKey | None:
+        """The key of the cohort among the separate ones of its group."""
+        return self.point if self.after is None or self.point is None else (self.point, self.after)
 
     @property
     def first(self) -> Member:
@@ -287,7 +298,8 @@ class Group:
             None  # of a query that begins in the past: its instants are after this time, in ms
         )
         self.main: Cohort | None = None
-        self.apart: dict[int | None, Cohort] = {}
+        self.since_step = 0  # in a cluster: the step from which on the group's instants can be due
+        self.apart: dict[CohortKey | None, Cohort] = {}
         self.plan: Planned | None = None
         self.sample: Sequence[Constant] = ()
 
@@ -389,7 +401,7 @@ class Group:
         if cohort is self.main:
             self.main = None
         else:
-            del self.apart[cohort.point]
+            del self.apart[cohort.key]
 
     def end(self) -> LiveStream | None:
         """Release the group's streams and plan, because a user may hold a reference to a stopped `Query`. Returns the

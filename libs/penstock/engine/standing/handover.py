@@ -13,16 +13,48 @@ from penstock.engine.windows.trigger import step_of
 from penstock.engine.windows.window_contents import range_of
 from penstock.errors import LimitError
 from penstock.event_time.gaps import Gap
-from penstock.event_time.watermark import NEVER
 from penstock.query.ir import TimeRange
 from penstock.query.resolve import error_at
 
 if TYPE_CHECKING:
-    from penstock.engine.intake.streams import LiveStream
+    from collections.abc import Iterator, Mapping
+
     from penstock.engine.limits import Limits
     from penstock.engine.standing.groups import Group, Member
     from penstock.event_time.grid import Grid
     from penstock.query.ir import ContinuousQuery
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSpan:
+    """A time window of a text over a stream, which is given by its IRI. `range_ms` None: it begins with the
+    registration point.
+    """
+
+    stream: str
+    range_ms: int | None
+    step_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What a text reads: the IRIs of its streams, and its time windows on their grid. `grid` None: count windows."""
+
+    streams: tuple[str, ...]
+    grid: Grid | None
+    windows: tuple[WindowSpan, ...]
+
+    def starts(self, after: int) -> Iterator[tuple[str, int | None]]:
+        """Yield the stream of each window, with the exclusive start of the window at the first instant after `after`.
+        None: the window begins with the registration point.
+        """
+        if self.grid is None:
+            yield from ((stream, None) for stream in self.streams)
+            return
+        first = self.grid.next_after(after)
+        for window in self.windows:
+            start = None if window.range_ms is None else self.grid.latest(window.step_ms, first) - window.range_ms
+            yield window.stream, start
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +75,64 @@ class Handover:
         return Gap(self.until, self.after, count) if count else None
 
 
-def hand_over(earlier: Group, point: int, last: int, later: Group) -> Handover:
-    """Return the handover from a query of one group to a query of another group, or of the same one. `point`: the
-    registration point P of the earlier query. `last`: its last evaluated instant, or the time after which it begins.
+def hand_over(
+    earlier: Reads,
+    later: Reads,
+    point: int,
+    until: int,
+    closed: Mapping[str, int],
+    retained: Mapping[str, int],
+    not_before: int | None = None,
+) -> Handover:
+    """Return the handover from one text to another. Times are in ms.
 
-    The later query keeps P if the windows of the earlier one and the declared retention still have all tuples that its
+    `point`: the registration point P of the earlier text. `until`: the last time up to which its instants are due.
+    `closed`: by stream, the end of the last closed batch, for streams with progress. `retained`: by stream, the time
+    after which the declared retention keeps tuples. `not_before`: a time that the registration point must not precede.
+
+    The later text keeps P if the windows of the earlier one and the declared retention still have all tuples that its
     own windows need. Otherwise, its registration point is the time from which they have the tuples. Count windows count
     from the handover.
     """
-    reached = reach(earlier)
-    until = last if reached is None else max(reached, last)
-    # The stored graph is not readable as of an earlier instant of a stream that the earlier query does not name.
-    fresh = (stream.closed_ms for stream in later.streams if stream not in earlier.streams)
-    after = max([until, *(closed for closed in fresh if closed is not None)])
+    # The stored graph is not readable as of an earlier instant of a stream that the earlier text does not name.
+    fresh = [closed[stream] for stream in later.streams if stream not in earlier.streams and stream in closed]
+    after = max([until, *fresh])
     moved = point if later.grid is not None else max(point, after)
-    for stream, start in _starts(later, after):
-        available = _available_from(earlier, stream, until, point)
+    held: dict[str, int] = {}
+    for stream, start in earlier.starts(until) if earlier.grid is not None else ():
+        begin = point if start is None else max(start, point)
+        held[stream] = min(begin, held.get(stream, begin))
+    for stream, start in later.starts(after):
+        if stream not in closed:
+            continue  # nothing of it is released
+        available = min(closed[stream], retained[stream], held.get(stream, closed[stream]))
         if start is None or start < available:
             moved = max(moved, available)
+    if not_before is not None:
+        moved = max(moved, not_before)
     return Handover(moved, until, max(after, moved))
+
+
+def reads_of(group: Group) -> Reads:
+    """Return what the queries of a group read."""
+    query, windows = group.query, []
+    for clause in query.windows:
+        if isinstance(clause.range, TimeRange):
+            range_ms = range_of(clause, group.by_iri[clause.stream])
+            windows.append(WindowSpan(clause.stream, range_ms, step_of(query, clause.range)))
+    return Reads(tuple(group.by_iri), group.grid, tuple(windows))
+
+
+def hand_over_member(earlier: Group, point: int, last: int, later: Group) -> Handover:
+    """Return the handover from a query of one group to a query of another group, or of the same one. `point`: the
+    registration point P of the earlier query. `last`: its last evaluated instant, or the time after which it begins.
+    """
+    reached = reach(earlier)
+    streams = {stream.iri: stream for stream in (*earlier.streams, *later.streams)}
+    closed = {iri: stream.closed_ms for iri, stream in streams.items() if stream.closed_ms is not None}
+    retained = {iri: retained_from(streams[iri]) for iri in closed}
+    until = last if reached is None else max(reached, last)
+    return hand_over(reads_of(earlier), reads_of(later), point, until, closed, retained)
 
 
 def check_replacement(member: Member, later: ContinuousQuery) -> None:
@@ -107,33 +178,3 @@ def may_join(group: Group, handover: Handover) -> bool:
     if group.grid is None:
         return cohort.trigger.last == handover.after
     return cohort.next == group.grid.next_after(handover.after)
-
-
-def _starts(group: Group, after: int) -> list[tuple[LiveStream, int | None]]:
-    """Return the streams of the group's windows, with the exclusive starts of the windows at the first instant after
-    `after`. None: the window begins with the registration point.
-    """
-    starts: list[tuple[LiveStream, int | None]] = []
-    for clause in group.query.windows:
-        stream = group.by_iri[clause.stream]
-        range_ms = range_of(clause, stream) if isinstance(clause.range, TimeRange) else None
-        if group.grid is None or range_ms is None:
-            starts.append((stream, None))
-        else:
-            assert isinstance(clause.range, TimeRange), clause
-            first = group.grid.next_after(after)
-            starts.append((stream, group.grid.latest(step_of(group.query, clause.range), first) - range_ms))
-    return starts
-
-
-def _available_from(earlier: Group, stream: LiveStream, until: int, point: int) -> int:
-    """Return the time after which all tuples of a stream are kept by its retention, or by the windows of a query with
-    registration point `point` that has evaluated its instants up to `until`.
-    """
-    if stream.closed_ms is None:
-        return NEVER
-    released = min(stream.closed_ms, retained_from(stream))
-    if earlier.grid is None:
-        return released
-    starts = [start for read, start in _starts(earlier, until) if read is stream]
-    return min([released, *(point if start is None else max(start, point) for start in starts)])

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from penstock.engine.answers.delivery import Listeners
 from penstock.engine.answers.engine_queue import EngineQueue
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue
-from penstock.engine.sets.set_groups import SetCohort
 from penstock.engine.sets.set_registry import SetRegistry
 from penstock.engine.standing.derived_streams import check_publication, publish_stream, set_depths
 from penstock.engine.standing.groups import Cohort, Group, Member
@@ -22,7 +21,6 @@ from penstock.query.templates import parametrise
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from penstock.core._native import Ids
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.history.past_queries import History
     from penstock.engine.intake.streams import LiveStream, Streams
@@ -179,12 +177,22 @@ class Registry(SetRegistry):
         with planning(self._core.limits, ir.text, accepted=True):
             return self._enrol(ir, name, base, max_catch_up, incarnation, restored=True)
 
-    def restore_cohort(self, members: Sequence[Member], point: int | None, last: int | None, *, main: bool) -> Cohort:
+    def restore_cohort(
+        self,
+        members: Sequence[Member],
+        point: int | None,
+        last: int | None,
+        *,
+        main: bool = False,
+        after: int | None = None,
+    ) -> Cohort:
         """Create a cohort for members of one group that `restore` has added. `point`, `last`: the registration point
-        and the last evaluated instant of the cohort, in ms. `main`: whether it is the group's main cohort.
+        and the last evaluated instant of the cohort, in ms. `main`: whether it is the group's main cohort. `after`: see
+        `Cohort`.
         """
         group = members[0].group
         cohort = Cohort(group, next(self._cohorts))
+        cohort.after = after
         cohort.add(members)
         self._place(cohort, point, last, main=main)
         return cohort
@@ -199,7 +207,7 @@ class Registry(SetRegistry):
             group.main = cohort
             cohort.uncut(self.pool)
         else:
-            group.apart[point] = cohort
+            group.apart[cohort.key] = cohort
 
     def _enrol(
         self,
@@ -302,24 +310,3 @@ class Registry(SetRegistry):
         if published is not None:
             published.ended = True
         return published
-
-    # ---- references
-    def renew_leases(self) -> None:
-        """Renew the leases of the answers that are compared with the next ones (`AnswerVersion.renew`). Call before a
-        collection of terms, which must then mark `roots` as used.
-        """
-        for cohort in self.cohorts:
-            if cohort.predecessor is not None:
-                cohort.predecessor.renew(self._core.dictionary)
-
-    def roots(self) -> Iterator[Ids]:
-        """Yield the ids of terms that plans, members and previous answers (`Cohort.predecessor`) refer to."""
-        for group in self._groups.values():
-            if group.plan is not None:
-                yield group.plan.constant_ids
-            for cohort in group.cohorts:
-                yield from cohort.members.seed[1:]
-                if cohort.predecessor is not None:
-                    yield from cohort.predecessor.ids()
-                if isinstance(cohort, SetCohort):
-                    yield from cohort.columns.keys

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue
 from penstock.engine.sets.set_member import SetMember
-from penstock.engine.standing.handover import check_due, check_replacement, hand_over, may_join
+from penstock.engine.standing.handover import check_due, check_replacement, hand_over_member, may_join
 from penstock.engine.standing.stream_operator import with_changes
 from penstock.errors import UnavailableError
 from penstock.query.budget import planning
@@ -70,7 +70,7 @@ class Replacements:
         group = registry.group_for(template, constants, registry.incarnation, earlier.max_catch_up)
         cohort, handover = member.cohort, None
         if member.point is not None and cohort is not None and cohort.trigger is not None:
-            handover = hand_over(earlier, member.point, cohort.trigger.last, group)
+            handover = hand_over_member(earlier, member.point, cohort.trigger.last, group)
         if handover is not None:
             check_due(self._core.limits, member, group, handover, replaying=self._schedule.replaying)
             if not may_join(group, handover):

@@ -54,7 +54,8 @@ def test_a_query_is_replaced_in_one_transaction_and_stays_if_the_new_one_is_inva
         made.active.queries.register("q", "no query", None, None, replace=True)
     assert made.active.registrar.queries == {"q": first}
     second = made.active.queries.register("q", query(variable="m"), None, None, replace=True)
-    assert made.commands()[2:] == [QueryStop(3, "q"), second]
+    assert made.commands()[2:] == [second]
+    assert (second.replaces, second.number) == (first.number, 3)
     assert made.active.writer.written == 3
     assert made.take_over().registrar.queries == {"q": second}
 

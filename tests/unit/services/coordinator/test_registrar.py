@@ -79,7 +79,7 @@ def test_what_a_dropped_stream_has_absorbed_is_a_graph():
 def test_a_query_that_publishes_declares_its_stream_and_cannot_be_replaced(registrar):
     change = registrar.register(OUT, PUBLISHES)
     assert [type(command) for command in change.commands] == [StreamDeclaration, QueryRegistration]
-    with pytest.raises(QueryError, match="publishes a stream and cannot be replaced: stop it first"):
+    with pytest.raises(QueryError, match="cannot be replaced, because a stream is published"):
         registrar.replace(OUT, PUBLISHES + " ")
     assert registrar.stop(OUT).compacted == {f"query:{OUT}": None, f"stream:{OUT}": None}
 

@@ -1,0 +1,41 @@
+"""The terms to which standing queries refer, so that a collection of terms does not remove them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.engine.sets.set_groups import SetCohort
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.core._native import Ids
+    from penstock.engine.engine_core import EngineCore
+    from penstock.engine.standing.registry import Registry
+
+
+class References:
+    """The terms of the queries of a registry."""
+
+    def __init__(self, core: EngineCore, registry: Registry) -> None:
+        self._core, self._registry = core, registry
+
+    def renew_leases(self) -> None:
+        """Renew the leases of the answers that are compared with the next ones (`AnswerVersion.renew`). Call before a
+        collection of terms, which must then mark `roots` as used.
+        """
+        for cohort in self._registry.cohorts:
+            if cohort.predecessor is not None:
+                cohort.predecessor.renew(self._core.dictionary)
+
+    def roots(self) -> Iterator[Ids]:
+        """Yield the ids of terms that plans, members and previous answers (`Cohort.predecessor`) refer to."""
+        for group in self._registry.groups:
+            if group.plan is not None:
+                yield group.plan.constant_ids
+            for cohort in group.cohorts:
+                yield from cohort.members.seed[1:]
+                if cohort.predecessor is not None:
+                    yield from cohort.predecessor.ids()
+                if isinstance(cohort, SetCohort):
+                    yield from cohort.columns.keys

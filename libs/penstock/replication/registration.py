@@ -1,0 +1,204 @@
+"""A standing query in a replica, and what follows from the record of its registration: leaps and handovers.
+
+A leap is one advance of one stream that makes more than `max_catch_up` instants of a query due (docs/semantics.md §2,
+ADR 57). Whether an advance is a leap, and where a query takes over from another one (ADR 95), depends on the log only:
+on the records of the queries, their registration points, and the progress of their streams. All engines therefore
+compute the same gaps and handovers. An engine that lags behind the log applies many steps with small advances, and
+evaluates all of their instants.
+
+The module also converts declarations of streams to records and back.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.engine.intake.declaration import Declaration
+from penstock.engine.standing.handover import Handover, Reads, WindowSpan, hand_over
+from penstock.event_time.gaps import Gap
+from penstock.event_time.grid import Grid
+from penstock.wire import QueryRegistration, StreamDeclaration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+MAX_GAPS = 1_000
+"""Maximum number of gaps per query in a replica. Older ones are removed."""
+_REPLACING = 1 << 32  # greater than all numbers of commands, in the numbers of groups of replacing queries
+_SINCE_POINT = -1  # the range in a record of a window that begins with the registration point
+
+
+@dataclass(slots=True)
+class Registration:
+    """A standing query in a replica. `point`: the registration point P, None until one of its streams has progress.
+
+    A stopped query remains until its bucket has committed the evaluations that were due before the stop: instants up to
+    `until`.
+    """
+
+    record: QueryRegistration
+    point: int | None
+    step: int
+    stopped: int | None = None  # step of the stop
+    until: int | None = None
+    pointed: int | None = None  # step at which `point` became known
+    gaps: tuple[Gap, ...] = ()  # instants that leaps of event time skip
+    leapt: int | None = None  # step of the last gap
+    after: int | None = None  # of a query that has replaced another one: it begins after this time in ms
+    replaced: bool = False  # whether another query has replaced it
+
+    @property
+    def begins_after(self) -> int | None:
+        """The time in ms after which the query begins; None until it is known."""
+        return self.point if self.after is None else self.after
+
+
+def group_of(
+    known: int | None, number: int, earlier: QueryRegistration | None, streams: tuple[str, ...], buckets: int
+) -> tuple[int, bool]:
+    """Return the number of the group of query `number`, and whether the query is alone in its group.
+
+    `known`: the number of the group with its template, None if there is none. A query over `streams` that replaces
+    `earlier` stays in its bucket, so that the answers of both are committed in order. It may have due instants that
+    other queries of its template have answered, unless it reads the streams of `earlier`.
+    """
+    if earlier is None:
+        return (number if known is None else known), False
+    bucket = earlier.group % buckets
+    same = set(earlier.streams) == set(streams)
+    if same and known is not None and known % buckets == bucket:
+        return known, False
+    return (_REPLACING + number) * buckets + bucket, not same or known is not None
+
+
+def windows_of(reads: Reads) -> tuple[int, ...]:
+    """Return the time windows as numbers for a record: for each, the position of its stream, range and step."""
+    return tuple(
+        number
+        for window in reads.windows
+        for number in (
+            reads.streams.index(window.stream),
+            _SINCE_POINT if window.range_ms is None else window.range_ms,
+            window.step_ms,
+        )
+    )
+
+
+def reads_of(record: QueryRegistration) -> Reads:
+    """Return what a query reads, from its record."""
+    numbers = iter(record.windows)
+    windows = tuple(
+        WindowSpan(record.streams[stream], None if range_ms == _SINCE_POINT else range_ms, step_ms)
+        for stream, range_ms, step_ms in zip(numbers, numbers, numbers, strict=True)
+    )
+    return Reads(record.streams, grid_of(record), windows)
+
+
+def handover_from(
+    earlier: Registration,
+    record: QueryRegistration,
+    closed: Mapping[str, int | None],
+    ended: Mapping[str, int | None],
+    retentions: Mapping[str, int],
+) -> Handover | None:
+    """Return the handover from a query to the one that replaces it. None if the earlier one has no registration point
+    yet.
+
+    `closed`: by stream, the end of its last closed batch in ms, None without progress; `ended`: the same, for ended
+    streams. `retentions`: the declared retention of each stream in ms.
+    """
+    point, begins_after = earlier.point, earlier.begins_after
+    if point is None or begins_after is None:
+        return None
+    reached = stable(earlier.record.streams, closed, ended)
+    until = begins_after if reached is None else max(reached, begins_after)
+    ends = {iri: end for iri in closed if (end := ended.get(iri, closed[iri])) is not None}
+    retained = {iri: end - retentions[iri] for iri, end in ends.items()}
+    return hand_over(reads_of(earlier.record), reads_of(record), point, until, ends, retained, record.not_before_ms)
+
+
+def grid_of(record: QueryRegistration) -> Grid | None:
+    """Return the grid of a query's instants, or None if its windows count tuples."""
+    if not record.steps:
+        return None
+    start = record.starting_at_ms
+    return Grid(start or 0, record.steps, bounded=start is not None)
+
+
+def stable(streams: Iterable[str], closed: Mapping[str, int | None], ended: Mapping[str, int | None]) -> int | None:
+    """Return the time in ms up to which all streams are closed (Wukong+S: Stable_VTS), or None if a stream has no
+    progress. `closed`: the end of each stream's last closed batch, in ms.
+
+    Ended streams do not hold back the others; `ended` has the end of their last closed batch, by IRI. If all streams
+    have ended, the result is the latest of these ends.
+    """
+    names = list(streams)
+    live = [closed[iri] for iri in names if iri not in ended]
+    if not live:
+        return max((end for iri in names if (end := ended[iri]) is not None), default=None)
+    found = [end for end in live if end is not None]
+    return min(found) if len(found) == len(live) else None
+
+
+def gap_of(record: QueryRegistration, begins_after: int | None, before: int | None, now: int | None) -> Gap | None:
+    """Return the gap between two stable times of a query. None if at most `max_catch_up` instants became due, if the
+    windows count tuples, or while `begins_after` or `now` is None.
+
+    `begins_after`: the registration point, or the time after which a query begins that has replaced another one.
+    `before`, `now`: the stable times (see `stable`) before and after an advance. All in ms.
+    """
+    grid = grid_of(record)
+    if grid is None or begins_after is None or now is None:
+        return None
+    after = begins_after if before is None else max(begins_after, before)
+    count = grid.count(after, now)
+    return Gap(after, now, count) if count > record.max_catch_up else None
+
+
+def declaration_of(record: StreamDeclaration) -> Declaration:
+    """Return the declaration in a record of the log, without `slice_mb`, because the dispatcher enforces that limit."""
+    timing = "all" if record.timing_all else record.timing
+    found = Declaration.checked(
+        record.iri,
+        batch_ms=record.batch_ms,
+        lateness_ms=record.lateness_ms,
+        timing=timing,
+        absorb_into=record.absorb_into,
+        retention_ms=record.retention_ms,
+        idle_timeout_ms=record.idle_timeout_ms,
+        max_ahead_ms=record.max_ahead_ms,
+        slice_mb=record.slice_mb,
+    )
+    return replace(found, slice_mb=None)
+
+
+def declaration_record(
+    number: int,
+    name: str,
+    checked: Declaration,
+    publisher: str | None = None,
+    begin: tuple[int, tuple[int, ...], tuple[int, ...]] | None = None,
+) -> StreamDeclaration:
+    """Return the record of a declaration. `number`: that of the command. `begin`: version of the predicate filter, and
+    the end offsets of the stream's topics (see `StreamDeclaration`).
+    """
+    return StreamDeclaration(
+        number,
+        checked.iri,
+        name,
+        checked.batch_ms,
+        checked.lateness_ms,
+        checked.timing == "all",
+        () if checked.timing == "all" else checked.timing,
+        checked.retention_ms,
+        checked.idle_timeout_ms,
+        checked.max_ahead_ms,
+        checked.absorb_into,
+        checked.slice_mb,
+        publisher,
+        *(begin or (0, (), ())),
+        mapping=None if checked.mapping is None else json.dumps(checked.mapping, sort_keys=True),
+    )
