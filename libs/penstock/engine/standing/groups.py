@@ -89,37 +89,6 @@ class Member:
     def __repr__(self) -> str:
         return f"<Member {self.name}>"
 
-    def become(
-        self,
-        base: str | None,
-        ir: ContinuousQuery,
-        group: Group,
-        parameters: tuple[int, ...],
-    ) -> None:
-        """Take another text, of which the arguments come. The member must have left its cohort, and gets a new
-        registration point.
-        """
-        self.base, self.text, self.warnings = base, ir.text, ir.warnings
-        self.group, self.parameters = group, parameters
-        self.cohort = self.point = None
-
-    @property
-    def changes(self) -> bool:
-        """Whether the query was registered with `changes`."""
-        return self.group.query.changes
-
-    @property
-    def gaps(self) -> Sequence[Gap]:
-        """The latest gaps."""
-        return self._gaps or ()
-
-    def skip(self, gaps: Iterable[Gap]) -> None:
-        """Add gaps."""
-        for gap in gaps:
-            if self._gaps is None:
-                self._gaps = deque(maxlen=MAX_GAPS)
-            self._gaps.append(gap)
-
     def joins(self, cohort: Cohort) -> None:
         """Join a cohort, which evaluates the member from now on."""
         self.cohort = cohort
