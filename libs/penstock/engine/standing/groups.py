@@ -11,7 +11,6 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from penstock.engine.answers.answer_versions import AnswerVersion
 from penstock.engine.answers.block_log import BlockLog, Unpolled
 from penstock.engine.answers.membership import Membership
 from penstock.engine.answers.result_queue import ResultQueue
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from weakref import ref
 
     from penstock.core import _native as native
+    from penstock.engine.answers.answer_versions import AnswerVersion
     from penstock.engine.answers.delivery import Listeners
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.streams import LiveStream, Streams
@@ -88,6 +88,28 @@ class Member:
 
     def __repr__(self) -> str:
         return f"<Member {self.name}>"
+
+    def become(self, base: str | None, ir: ContinuousQuery, group: Group, parameters: tuple[int, ...]) -> None:
+        """Take another text. The member must have left its cohort, and gets a new registration point."""
+        self.base, self.text, self.warnings = base, ir.text, ir.warnings
+        self.group, self.parameters, self.cohort, self.point = group, parameters, None, None
+
+    @property
+    def changes(self) -> bool:
+        """Whether the query was registered with `changes`."""
+        return self.group.query.changes
+
+    @property
+    def gaps(self) -> Sequence[Gap]:
+        """The latest gaps."""
+        return self._gaps or ()
+
+    def skip(self, gaps: Iterable[Gap]) -> None:
+        """Add gaps."""
+        for gap in gaps:
+            if self._gaps is None:
+                self._gaps = deque(maxlen=MAX_GAPS)
+            self._gaps.append(gap)
 
     def joins(self, cohort: Cohort) -> None:
         """Join a cohort, which evaluates the member from now on."""
@@ -165,13 +187,6 @@ class Cohort:
         """Remove a member."""
         del self._all[member]
         self._members = None
-
-    def forget_others(self) -> None:
-        """Forget the previous answers of former members, so that one of them may return as a new member."""
-        if self.predecessor is not None and len(self):
-            before = self.predecessor
-            rows = before.renumbered(self.members)
-            self.predecessor = AnswerVersion(self.members, rows, leases=before.leases)
 
     # ---- time
     def start(self, point: int, pool: WindowPool, last: int | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.engine.answers.answer_versions import AnswerVersion
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue
 from penstock.engine.sets.set_member import SetMember
 from penstock.engine.standing.handover import check_due, check_replacement, hand_over_member, may_join
@@ -77,8 +78,9 @@ class Replacements:
                 group = registry.group_for(template, constants, self._history.new_incarnation(), earlier.max_catch_up)
         parameters = tuple(self._core.term_id(constant) for constant in constants)
         registry.leave(member)  # from here on, nothing fails
-        if cohort is not None:
-            cohort.forget_others()
+        if cohort is not None and len(cohort) and (before := cohort.predecessor) is not None:
+            # without the rows of the earlier text, because the member may return as a new one
+            cohort.predecessor = AnswerVersion(cohort.members, before.renumbered(cohort.members), leases=before.leases)
         registry.add(group)
         member.become(base, ir, group, parameters)
         if handover is None:
