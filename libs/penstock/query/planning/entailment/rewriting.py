@@ -111,7 +111,7 @@ class Rewriter:
         if isinstance(object_, Iri | Literal):
             number = self._term_id(object_)
             if properties:
-                below = [name for name, inverse in closed.properties_below(number) if not inverse]
+                below = [name for name, up in closed.stated_pairs if up == number]
             else:
                 below = closed.classes_below(number)
             if below:
@@ -122,7 +122,7 @@ class Rewriter:
         yield part
         assert isinstance(object_, Variable)
         if properties:
-            pairs = [(below, up) for below, (up, inverse) in closed.property_pairs if not inverse]
+            pairs = list(closed.stated_pairs)
         else:
             pairs = list(closed.class_pairs)
         if pairs:

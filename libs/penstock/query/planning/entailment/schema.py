@@ -93,6 +93,7 @@ class ClosedSchema:
         self._domains = self._by_first(schema.pairs(DOMAIN))
         self._ranges = self._by_first(schema.pairs(RANGE))
         self._properties_above = self._closed(self._property_steps(schema))
+        self._stated_above = self._closed(self._saturated(schema.pairs(SUBPROPERTY)))
 
     # ---- the closure
     def classes_above(self, class_: int) -> frozenset[int]:
@@ -107,6 +108,11 @@ class ClosedSchema:
     def classes_below(self, class_: int) -> list[int]:
         """Return the subclasses of a class, without the class itself."""
         return sorted(below for below, above in self._classes_above.items() if class_ in above)
+
+    @cached_property
+    def stated_pairs(self) -> tuple[Pair, ...]:
+        """The pairs (property, superproperty) with different members that follow from rdfs:subPropertyOf alone."""
+        return tuple(sorted((below, up) for below, above in self._stated_above.items() for up in above))
 
     @cached_property
     def property_pairs(self) -> tuple[tuple[int, Directed], ...]:
