@@ -99,3 +99,15 @@ def test_a_class_is_no_parameter_of_a_group_and_other_constants_are() -> None:
         answers = {name: len(query.poll()[0].answer) for name, query in engine.queries.items()}
         assert answers == {"q1": 1, "q2": 1, "q3": 0, "q4": 1}
         assert "queries in its group: 2" in engine.explain(engine.queries["q3"])
+
+
+def test_superproperties_follow_from_subpropertyof_alone() -> None:
+    owl = "http://www.w3.org/2002/07/owl#"
+    with penstock.Engine() as engine:
+        engine.update(
+            f"{RDFS} INSERT DATA {{ <urn:p> rdfs:subPropertyOf <urn:q> . <urn:q> <{owl}inverseOf> <urn:p> ."
+            " <urn:x> <urn:q> <urn:y> }"
+        )
+        stated = engine.query(f"{RDFS} SELECT * WITH ENTAILMENT RDFS {{ <urn:p> rdfs:subPropertyOf ?above }}")
+        assert [str(row["above"]) for row in stated] == ["urn:q"]
+        assert engine.query("ASK WITH ENTAILMENT RDFS { <urn:y> <urn:q> <urn:x> }")

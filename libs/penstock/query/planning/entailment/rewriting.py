@@ -121,10 +121,7 @@ class Rewriter:
             return
         yield part
         assert isinstance(object_, Variable)
-        if properties:
-            pairs = list(closed.stated_pairs)
-        else:
-            pairs = list(closed.class_pairs)
+        pairs = list(closed.stated_pairs) if properties else list(closed.class_pairs)
         if pairs:
             yield _joined(read, self._table((between, object_), pairs))
 
