@@ -24,6 +24,7 @@ ALL = (
     "macro.injection",
     "macro.growth",
     "macro.window_growth",
+    "macro.nexmark",
     "macro.two_threads",
     "macro.lubm",
     "macro.lubm_json",
