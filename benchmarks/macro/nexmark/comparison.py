@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from benchmarks.macro.nexmark.events import Answer
 
 COMMAND = "python -m benchmarks nexmark"
-SECONDS, REPEATS = 30, 3
+SECONDS, RATE, REPEATS = 30, 10_000, 3
 TARGET = 5  # times the better peer
 
 
 def run(*, tiny: bool = False) -> Iterator[Row]:
     """Yield a row for each query and form of input, and one for each peer."""
-    events = Events.made(10 if tiny else SECONDS)
+    events = Events.made(10, 1_000) if tiny else Events.made(SECONDS, RATE)
     spark = None if tiny else _session()
     try:
         with tempfile.TemporaryDirectory() as folder:

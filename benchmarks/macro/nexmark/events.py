@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from pathlib import Path
 
-EVENTS_PER_S = 10_000
 WINDOW_MS, SLIDE_MS, TOP = 10_000, 2_000, 10
 RATE_OF_EXCHANGE, EVERY, CATEGORY = 908, 123, 10
 STREAMS = {"q1": ("bids",), "q2": ("bids",), "q3": ("auctions",), "q5": ("bids",), "q7": ("bids",)}
@@ -31,13 +30,15 @@ class Events:
     streams: dict[str, list[Event]] = field(default_factory=lambda: {"bids": [], "auctions": [], "persons": []})
 
     @classmethod
-    def made(cls, seconds: int) -> Events:
-        """Return random events, the same for each call: of 50, one is a person, three are auctions, the rest bids."""
+    def made(cls, seconds: int, rate: int) -> Events:
+        """Return `rate` random events a second, the same for each call. Of 50 events, one is a person, three are
+        auctions, and the rest are bids.
+        """
         choose = random.Random(7)
         events = cls(seconds)
         bids, auctions, persons = events.streams.values()
-        for number in range(seconds * EVENTS_PER_S):
-            ts = number * 1000 // EVENTS_PER_S
+        for number in range(seconds * rate):
+            ts = number * 1000 // rate
             if number % 50 == 0:
                 n = len(persons)
                 persons.append(
