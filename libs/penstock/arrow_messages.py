@@ -19,9 +19,9 @@ _COMPRESSION: Final = 4 + 2 * 3  # RecordBatch.compression
 
 
 def check_metadata(metadata: bytes) -> None:
-    """Check the metadata of one Arrow message: a flatbuffer, without the prefix of its length. Accepts a schema, and a
-    record batch that is not compressed. DataError for any other: a few kilobytes that are compressed, or rows that
-    refer to a dictionary, may stand for gigabytes.
+    """Check the metadata of one Arrow message, given as a flatbuffer without its length prefix. Accepts schemas and
+    uncompressed record batches. DataError for any other message, because a few kilobytes of compressed data, or of rows
+    that refer to a dictionary, may stand for gigabytes.
     """
     try:
         message = Table(metadata, encode.Get(packer.uoffset, metadata, 0))

@@ -1,4 +1,4 @@
-"""Files and directories accessible only to the owner: checkpoints, logs and regions contain users' data.
+"""Files and directories accessible only to the owner, because checkpoints, logs and regions contain users' data.
 
 `flush` makes a file, or the entries of a directory, durable.
 """

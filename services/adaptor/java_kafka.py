@@ -1,4 +1,4 @@
-"""Properties of Kafka's Java clients, which Spark uses, from those of librdkafka."""
+"""Derives the properties of Kafka's Java clients from those of librdkafka. Spark uses the Java clients."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def _quoted(text: str) -> str:
 
 
 def _pem(given: Mapping[str, str], name: str) -> str:
-    """Return the PEM text of a property: that of the file in `NAME.location`, or else `NAME.pem`; empty if neither is
-    set. SettingsError if the file cannot be read.
+    """Return the PEM text of a property: the content of the file that `NAME.location` names, or else the value of
+    `NAME.pem`. Empty if neither is set. SettingsError if the file cannot be read.
     """
     if location := given.get(f"{name}.location"):
         try:

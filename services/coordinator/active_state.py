@@ -45,8 +45,8 @@ class Move:
 
 
 class Active:
-    """The active instance's state, and the components that change it: `streams`, `queries`, `insertions` and `filters`;
-    `place` changes the placement.
+    """The active instance's state, and the components that change it. The components are `streams`, `queries`,
+    `insertions` and `filters`. The method `place` changes the placement.
 
     `writer` commits each change as one transaction. `discard_after_ms`: time in ms after which adaptors may discard a
     predicate that no query reads; None: they discard nothing. `max_catch_up`: the default for registrations that do not

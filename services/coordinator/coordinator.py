@@ -272,7 +272,7 @@ class Coordinator:
 
     @property
     def engines(self) -> dict[str, str]:
-        """By instance, the addresses to which one-shot queries can be sent: those of the live query engines."""
+        """The addresses of the live query engines, by instance. One-shot queries can be sent to these addresses."""
         alive = self._failure_detector.alive("query-engine")
         return {instance: beat.url for instance, beat in sorted(alive.items()) if beat.url is not None}
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class FilterUpdates:
     """Keeps each stream's predicate filter consistent with the standing queries (ADR 45).
 
-    `known`: the filter versions that adaptors apply; closed with this object. `pushdown`: decides when a filter
-    shrinks; None = never.
+    `known`: the filter versions that adaptors apply; `close` closes it. `pushdown`: decides when a filter shrinks; None
+    = never.
     """
 
     def __init__(

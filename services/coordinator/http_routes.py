@@ -203,8 +203,8 @@ class _Handler:
                 return record
 
     async def _standing(self, name: str, wait_s: float = 0.0) -> Standing | None:
-        """Return the status of a query. Waits up to `wait_s` seconds until an engine has enrolled the query; None if
-        none has.
+        """Return the status of a query. Waits up to `wait_s` seconds for an engine to enrol the query. Returns None if
+        no engine has enrolled it by then.
         """
         deadline = time.monotonic() + wait_s
         while True:

@@ -103,8 +103,8 @@ def _listed(stream: str, version: int, since: Mapping[str, int]) -> StreamPredic
 
 
 class KnownVersions:
-    """The filter versions that the dispatcher reports for each stream: the oldest version that may have filtered
-    tuples which the dispatcher has not read yet, and the versions that have filtered the tuples of open batches.
+    """The filter versions that the dispatcher reports for each stream. It reports the oldest version that may apply to
+    tuples that it has not read yet, and the versions that apply to the tuples of open batches.
     """
 
     def __init__(self, log: Log, names: TopicNames) -> None:
@@ -163,8 +163,9 @@ class PredicatePushdown:
         reads: Mapping[str, Iterable[frozenset[str] | None]],
         now_ms: int,
     ) -> list[StreamPredicates]:
-        """Return the next versions of the filters to restrict: filters that pass on more predicates than queries need,
-        if this need has not changed for `after_ms`. `reads`: by stream, the sets of predicates that its queries read.
+        """Return the next versions of the filters to restrict. A filter is restricted if it passes on more predicates
+        than queries need, and if this need has not changed for `after_ms`. `reads`: by stream, the sets of predicates
+        that its queries read.
         """
         found = []
         self._forget(now_ms)

@@ -1,5 +1,5 @@
-"""The active coordinator's transactions. Each transaction contains records and the coordinator's state. Only the
-transaction of `commit_filters` contains nothing but predicate filters.
+"""The active coordinator's transactions. A transaction contains records and the coordinator's state. The transaction of
+`commit_filters` is the exception: it contains only predicate filters.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ class StreamCommands:
     ) -> dict[str, Beginning]:
         """Return, by IRI, where the new streams begin in their topics.
 
-        Earlier records of the topics belong to an earlier stream of that name. A reader that does not know the new
-        declaration yet must not assign records of the new stream to the earlier one.
+        Earlier records of the topics belong to an earlier stream with the same topics. A reader that does not know the
+        new declaration yet must not assign records of the new stream to the earlier one.
         """
         names = self._topics.names
         named = {iri: name or iri for iri, name, _ in requested if iri not in self._registrar.streams}

@@ -18,8 +18,8 @@ _METADATA, _BODY = 2, 1000  # fields of FlightData
 
 
 class MessageCheck:
-    """Checks the gRPC messages of one request. Retains at most the first MiB of a message; all fields but the body must
-    end in it.
+    """Checks the gRPC messages of one request. Retains at most the first MiB of a message. All fields except the body
+    must end within this first MiB.
     """
 
     __slots__ = ("_head", "_rest")
@@ -29,8 +29,8 @@ class MessageCheck:
         self._rest = 0  # bytes until the next message
 
     def accepts(self, data: memoryview) -> bool:
-        """Read the next bytes of the request. Returns False if a message is compressed, or is neither FlightData nor
-        another message of Flight that begins like one.
+        """Read the next bytes of the request. Returns False if a message is compressed, or if its fields do not have
+        the form of FlightData. Other messages of Flight with fields of this form are accepted.
         """
         at = 0
         while at < len(data):

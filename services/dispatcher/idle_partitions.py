@@ -86,8 +86,8 @@ class IdlePartitions:
         `wall_ms`: the current time.
 
         A stream advances to `highest_ms`. A stream whose events follow the wall clock advances at least to `wall_ms`
-        minus its idle timeout. The number of advances per second that close a batch is limited; beyond it, streams wait
-        for a later call.
+        minus its idle timeout. The rate of advances that close a batch is limited. When the limit is reached, streams
+        wait for a later call.
         """
         earned = HEARTBEATS_S * max(0, wall_ms - self._beaten_ms) / 1000
         self._allowance, self._beaten_ms = min(self._allowance + earned, HEARTBEATS_AT_ONCE), wall_ms

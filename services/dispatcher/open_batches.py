@@ -64,7 +64,7 @@ class Rows:
 
 class Origin(NamedTuple):
     """The record of the tuples topic that contained some tuples: its partition and offset (`position`). `next_offset`,
-    `filter_version`: the partition's next source offset and filter version before this record.
+    `filter_version`: the partition's next source offset and its filter version, both before this record is processed.
     """
 
     partition: int
@@ -114,6 +114,8 @@ class OpenBatches:
         return rows
 
     def oldest(self, partition: int) -> Origin | None:
-        """Return the first record of a partition with tuples in an open batch, or None if there is none."""
+        """Of a partition's records that have tuples in open batches, return the first one. None if there is no such
+        record.
+        """
         origins = (origin for chunks in self._batches.values() for origin, _ in chunks if origin.partition == partition)
         return min(origins, default=None)

@@ -67,8 +67,9 @@ def _part(stream: StreamDeclaration, batch: ClosedBatch, positions: NDArray[np.i
 def refused_records(
     names: TopicNames, lookup: Lookup, refused: Collection[tuple[StreamDeclaration, Sequence[Refused]]]
 ) -> dict[str, list[Record]]:
-    """Return the late and dead-letter records of refused events, by stream IRI, in order of their sources. Reads the
-    original bytes from the events topics, if they still exist. TransientError if the log is unavailable.
+    """Return, by stream IRI, the late and dead-letter records of refused events, in order of source partition and
+    source offset. Reads the original bytes from the events topics, if they still exist. TransientError if the log is
+    unavailable.
     """
     requested: dict[Partition, list[int]] = {}
     for stream, events in refused:

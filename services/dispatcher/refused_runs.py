@@ -62,9 +62,9 @@ def places(offsets: Numbers) -> Numbers:
 
 @dataclass(slots=True)
 class _Run:
-    """A run from place `first` to `last`. `position`: offset of the last tuples record with one of its events.
-    `time_ms`: latest time of the refused events. `before_ms`: latest time of the accepted events between the previous
-    run and this one.
+    """A run from place `first` to `last`. `position`: offset in the tuples topic of the last record that contains an
+    event of the run. `time_ms`: latest time of the refused events. `before_ms`: latest time of the accepted events
+    between the previous run and this one.
     """
 
     first: int

@@ -104,8 +104,8 @@ class StreamTime:
         self._cut: dict[int, int] = {}  # by open batch: the minimum filter version of its events
 
     def grow(self, partitions: int, wall_ms: int) -> None:
-        """Add new partitions of the source, so that there are `partitions`. Adaptors apply no older filter version than
-        `known` to the new ones, so `known` is unchanged.
+        """Add new partitions of the source, so that there are `partitions`. Adaptors apply filter version `known` or a
+        later version to the new partitions, so `known` is unchanged.
         """
         more = range(len(self.partitions), partitions)
         self.partitions += [SourcePartition(heard_ms=wall_ms, filter_version=self.known) for _ in more]
@@ -251,8 +251,8 @@ class StreamTime:
         return [i for i, part in enumerate(self.partitions) if not part.idle and part.own_ms > least]
 
     def close(self) -> Iterator[ClosedBatch]:
-        """Close all batches that the watermark permits. Yields each batch with tuples together with the empty batches
-        before it, and finally the empty batches after the last batch with tuples.
+        """Close all batches that the watermark permits. Yields each nonempty batch together with the empty batches
+        before it, and finally the empty batches after the last nonempty batch.
         """
         if self.watermark_ms == NEVER:
             return

@@ -132,8 +132,9 @@ class BucketAssignment:
 
     def _wait_to_be_fenced(self, gone: Collection[int]) -> bool:
         """Release those of the buckets `gone` that their next engines have opened. This engine continues to evaluate
-        the others. It detects that a bucket was opened by committing the bucket's progress again, although there are no
-        new results: the commit fails if the next engine has fenced this one. Returns whether a bucket was released.
+        the others. To detect that a bucket was opened, this engine commits the bucket's progress again, although there
+        are no new results. The commit fails if the next engine has fenced this one. Returns whether a bucket was
+        released.
         """
         return bool(gone) and self._commits.confirm(FENCED_MS, gone)
 

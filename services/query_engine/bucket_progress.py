@@ -1,8 +1,8 @@
 """The progress of a query group: the state from which another engine can continue the group. It is committed with the
 results.
 
-The progress consists of the last instant, for each stream the event time up to which the group needs no more tuples,
-the count windows, and the previous answers that ISTREAM and DSTREAM need. It does not contain time windows,
+The progress consists of the last instant, the count windows, the previous answers that ISTREAM and DSTREAM need, and an
+event time for each stream. The group needs no more tuples up to this event time. It does not contain time windows,
 because an engine restores these from slices. Answers are saved as terms, because term ids may be private to a process.
 """
 

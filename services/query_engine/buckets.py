@@ -1,4 +1,4 @@
-"""Buckets: shares of the standing queries, and the set of them that one engine evaluates.
+"""Buckets, which are shares of the standing queries, and the set of buckets that one engine evaluates.
 
 Each bucket has its own transactional writer. Opening the writer fences the bucket's previous engine and ends that
 engine's open transaction. The bucket's partition of the progress topic then contains the last committed progress, from

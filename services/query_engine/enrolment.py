@@ -163,7 +163,7 @@ class Enrolment:
         bucket.end(number, self._replica.runtime)
 
     def publish_news(self) -> None:
-        """Add the status of enrolled queries with new registration points or gaps to the next commit."""
+        """Add to the next commit the status of each enrolled query that has a new registration point or a new gap."""
         news, self._replica.news = self._replica.news, []
         for registration in news:
             bucket = self._buckets.enrolled(registration.record)

@@ -4,8 +4,8 @@ If a topic rejects one record, the whole transaction fails. The engine then comm
 rejected records. Each evaluation is committed once, as an answer or as an error. An answer that exceeds the topic's
 `max.message.bytes` is replaced by an error in that topic. A topic may also reject all records, because it was deleted
 or the engine is not authorized. The evaluations of its queries are then replaced by errors in the cluster's results
-topic, and the engine retries the topic periodically. It does not retry a deleted topic before the topic exists again:
-the attempt would end the writer of the bucket.
+topic, and the engine retries the topic periodically. It retries a deleted topic only once the topic exists again,
+because an earlier attempt would end the writer of the bucket.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The state that an engine's replica retains: slices, append logs and history that a query of the cluster may still
 read.
 
-The retention floor can move with each change of a bucket's committed progress, by this engine or another one (ADR 28).
+The retention floor can move whenever this engine or another one commits a bucket's progress (ADR 28).
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class RetainedState:
         self.apply_floor()
 
     def release(self, number: int) -> None:
-        """Apply the last progress that was read of a released bucket. It is possible that no later progress follows,
-        because the bucket's new engine commits nothing.
+        """Apply the last progress that was read for a released bucket. If the bucket's new engine commits nothing, no
+        later progress follows.
         """
         self._commitments.release(number)
         self.apply_floor()

@@ -1,4 +1,4 @@
-"""A follower: applies the log to some shards of the stored graph, all at the same step."""
+"""A follower: applies the log to some shards of the stored graph. All these shards are at the same step."""
 
 from __future__ import annotations
 

@@ -70,9 +70,9 @@ class ShardCheckpoints:
         return ShardCapture(self, directory, folder, state, copied)
 
     def finish(self, capture: ShardCapture) -> None:
-        """Write and publish a captured checkpoint, and remove older checkpoints of the shard by other stores; do
-        nothing if the shard was released meanwhile. May be called from any thread. StorageError if the checkpoint
-        cannot be written.
+        """Write and publish a captured checkpoint, and remove older checkpoints that other stores have written for the
+        shard. Do nothing if the shard was released meanwhile. May be called from any thread. StorageError if the
+        checkpoint cannot be written.
         """
         with self._finishing:
             if capture.directory not in self._open.values():

@@ -67,7 +67,7 @@ class ShardStore:
         self.store.apply_change(snapshot, removed, added, stream, batch)
 
     def batch(self, snapshot: int | None, stream: StoredStream, closed: OpenBatch) -> None:
-        """Store what a batch adds to the graph and removes from it, as snapshot `snapshot`. `snapshot` None: the batch
+        """Apply the additions and removals of a batch to the shard, as snapshot `snapshot`. `snapshot` None: the batch
         has no timeless tuples; only its labels are numbered.
         """
         labels = batch_labels(self.store, stream.absorption, closed.p)

@@ -1,4 +1,4 @@
-"""The streams of a store, without windows and slices: only the tuples by which batches change the stored graph."""
+"""The streams of a store. They have no windows and no slices: their batches only change the stored graph."""
 
 from __future__ import annotations
 

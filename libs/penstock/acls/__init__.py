@@ -1,4 +1,6 @@
-"""The Kafka ACLs that each service and user of a cluster needs: the only definition of them (`penstock acls`)."""
+"""Defines the Kafka ACLs that each service and user of a cluster needs. This is their only definition; `penstock acls`
+prints them.
+"""
 
 from penstock.acls.required import Acl, Cluster, Principal, required_acls, used_topics
 

@@ -31,7 +31,7 @@ def lacking_operations(log: KafkaLog, principal: Principal, cluster: Cluster) ->
 
 
 def _hidden(log: KafkaLog, topic: str) -> bool:
-    """Return whether the ACLs hide from this client whether a topic exists."""
+    """Return True if the ACLs prevent this client from finding out whether a topic exists."""
     try:
         log.check(Partition(topic))
     except DeniedError:

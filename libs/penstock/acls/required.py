@@ -72,8 +72,8 @@ class Acl:
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """The names on which the ACLs of a cluster depend. `streams`: names of the streams to which producers push; empty =
-    all streams. `results`: topics to which queries write results and whose names do not begin with the cluster's
-    prefix. `groups`: the consumer groups of the principal `consumer`.
+    all streams. `results`: the results topics whose names do not begin with the cluster's prefix. `groups`: the
+    consumer groups of the principal `consumer`.
     """
 
     prefix: str = "penstock"
@@ -115,7 +115,7 @@ def required_acls(principal: Principal, cluster: Cluster) -> list[Acl]:
 
 
 def used_topics(principal: Principal, topics: ClusterTopics) -> list[Topic]:
-    """Return the topics that a principal uses and that exist in every cluster."""
+    """Return the topics that a principal uses, among those that exist in every cluster."""
     own = [acl for acl in required_acls(principal, Cluster(topics.names.prefix)) if acl.kind == "topic"]
     return [topic for topic in topics.all() if any(acl.covers(topic.name) for acl in own)]
 

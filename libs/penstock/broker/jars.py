@@ -1,5 +1,5 @@
-"""Downloads jars from locked lists (`jars.lock`: coordinates and SHA-256). Maven downloads each jar once, into a cache
-outside of the checkout.
+"""Downloads the jars that locked lists name (`jars.lock`: coordinates and SHA-256). Maven downloads each jar once, into
+a cache outside of the checkout.
 
 Maven's own settings define the repositories. A list contains all jars that are needed, so Maven resolves no transitive
 dependencies.

@@ -269,13 +269,13 @@ class Client:
         default_graphs: Iterable[str] = (),
         named_graphs: Iterable[str] = (),
     ) -> int:
-        """Execute a SPARQL Update as one snapshot, exactly once. Returns the number of triples that it removes and
-        adds, including triples whose removal or addition changes nothing. `default_graphs`, `named_graphs`: see
+        """Execute a SPARQL Update as one snapshot, exactly once. Returns the total number of removed and added triples,
+        including triples whose removal or addition changes nothing. `default_graphs`, `named_graphs`: see
         `Engine.update`.
 
         QueryError if the text is invalid or has the operation `LOAD`. LimitError if a pattern exceeds the limits of
-        queries, or if the update removes and adds more than a million triples. ConflictError if other changes were
-        stored during each of several evaluations.
+        queries, or if the update removes and adds more than a million triples. The cluster repeats the evaluation if
+        another change was stored during it. ConflictError after several such evaluations.
         """
         graphs = {"using-graph-uri": list(default_graphs), "using-named-graph-uri": list(named_graphs)}
         path = with_query("/update", base=base, **graphs)

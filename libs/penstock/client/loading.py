@@ -39,8 +39,8 @@ class Loading:
     def store(self, manifest: Manifest) -> int:
         """Store a prepared load as one snapshot. Returns its number of triples. DataError if the load is invalid.
 
-        The files must exist as long as the log contains the load: a store that reads the load from the log reads its
-        files. So does a query engine that holds the stored graph itself.
+        The files must exist as long as the log contains the load. When a store reads the load from the log, it reads
+        these files, and so does a query engine that holds the stored graph itself.
         """
         return int(
             json.loads(self._ask(ServiceRequest("POST", "/loads", manifest.to_json(), "application/json")))["triples"]

@@ -107,8 +107,9 @@ class ClusterEvaluation:
     def complete(self) -> bool:
         """Whether the record has the complete answer, which replaces all rows of earlier evaluations, or an `error`.
 
-        If the query was registered with `changes`, its first record has the complete answer, and so has the next one
-        after its results topic has rejected a record. The others have only `added` and `removed`.
+        If the query was registered with `changes`, its first record has the complete answer. So has the first record
+        with an answer after its results topic has rejected a record. All other records with an answer have only `added`
+        and `removed`.
         """
         return "added" not in self.line
 
@@ -117,14 +118,15 @@ class ClusterEvaluation:
         """The rows that the answer of a SELECT has and the previous answer did not have, as a multiset difference.
 
         The previous answer is that of the last earlier evaluation without an error. If the record has the complete
-        answer (`complete`): all of its rows. Raises `error` if it is not None, and PenstockError without a SELECT.
+        answer (`complete`), these are all rows of the answer. Raises `error` if it is not None. PenstockError if the
+        query is not a SELECT.
         """
         return self._changed("added")
 
     @property
     def removed(self) -> Solutions:
         """The rows that the previous answer had and this answer does not have; see `added`. If the record has the
-        complete answer: none, but the consumer must replace all earlier rows.
+        complete answer, the result is empty, but the consumer must replace all earlier rows.
         """
         return self._changed("removed")
 

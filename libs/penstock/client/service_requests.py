@@ -109,8 +109,8 @@ class ServiceClient:
 
         `wait_s`: seconds that the response may take in addition to the default timeout. The request must be idempotent
         or have an idempotency key (`name`), so that it can be repeated. Raises the error that an error response
-        describes, for example AccessError. TransientError after 60 attempts that got no response, or the status 502,
-        503 or 504. These attempts take about 15 s if each of them fails at once.
+        describes, for example AccessError. TransientError after 60 attempts, each of which got no response or a
+        response with status 502, 503 or 504. These attempts take about 15 s if each of them fails at once.
         """
         failed, lost = "no URL is known", False
         for attempt in range(_TRIES):

@@ -83,7 +83,7 @@ def _addresses(context: Any, entries: int, error: type[Exception]) -> dict[int, 
 
 
 def _read(text: str, context: Any, address: tuple[int, str], error: type[Exception]) -> Iterator[Finding]:
-    """Read memory of this process by the device."""
+    """Check that the device can READ memory of this process."""
     try:
         times = _Loop(context, *address).times_s()
     except (error, TimeoutError) as found:

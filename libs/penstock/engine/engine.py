@@ -725,9 +725,9 @@ class Engine:
         return LogEntry(verb, self._wall(), arguments, data)
 
     def _effect(self, run: UpdateRun) -> LogEntry | None:
-        """Evaluate an update, and return the log entry of its change, which contains the quads: a second evaluation of
-        the text may give other quads. None if the change cannot be logged, so that only a checkpoint can make it
-        durable.
+        """Evaluate an update, and return the log entry of its change. The entry contains the quads, because a second
+        evaluation of the text may give other quads. None if the change cannot be logged; only a checkpoint can then
+        make it durable.
         """
         if not run.evaluate():
             run.logged = True
@@ -890,8 +890,8 @@ class _Change:
 
 
 class _Tuples(Sequence[bytes]):
-    """The events of a push of columns, one tuple each, as N-Triples for late events and dead letters. They are
-    formatted on access.
+    """The events of a push of columns as N-Triples, one tuple per event. These texts are for late events and dead
+    letters, and are formatted on access.
     """
 
     def __init__(self, engine: Engine, *columns: Ids) -> None:

@@ -39,8 +39,8 @@ class Grid:
         return time - (time - self.t0) % step
 
     def count(self, after: int, until: int) -> int:
-        """Return the number of instants in (after, until]. It is an upper bound if more than 10 steps are not multiples
-        of another step.
+        """Return the number of instants in (after, until]. The number is only an upper bound if the grid has more than
+        10 steps that are not multiples of another step.
         """
         if self.bounded:
             after = max(after, self.t0 - 1)

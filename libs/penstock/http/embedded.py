@@ -321,8 +321,8 @@ class _Handler:
 
 # ---- request parsing
 def _content_type(request: Request) -> str:
-    """Return the content type of an RDF body. It is N-Triples if the request has no content type, or the type of a
-    form, because `curl -d` labels every body as a form.
+    """Return the content type of an RDF body. Without a content type, the body is N-Triples. The same applies if the
+    content type is that of a form, because `curl -d` labels every body as a form.
     """
     found = media_type(request)
     return "application/n-triples" if found in ("", FORM) else found

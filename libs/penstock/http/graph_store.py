@@ -208,7 +208,7 @@ def _format(media: str) -> Format:
 
 
 def _joined(body: bytes, content_type: str, base: str) -> bytes:
-    """Return the documents of a form with files as one N-Triples document. DataError if a part is invalid."""
+    """Return the documents in a multipart form as one N-Triples document. DataError if a part is invalid."""
     message = BytesParser(policy=HTTP).parsebytes(b"Content-Type: " + content_type.encode() + b"\r\n\r\n" + body)
     if not message.is_multipart():
         raise DataError(f"the body is no {_MULTIPART}")

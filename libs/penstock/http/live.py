@@ -95,7 +95,7 @@ class Feed:
             return next((n for n, e in self._retained if after is None or e.time > after), self._count)
 
     def follows(self, position: int, after: int | None) -> bool:
-        """Return whether the evaluation before the one at `position` is that of instant `after` (ms)."""
+        """Return whether the evaluation at `position` - 1 is retained and has the time `after` (ms)."""
         with self._lock:
             return any(n == position - 1 and e.time == after for n, e in self._retained)
 
@@ -171,8 +171,8 @@ async def events(feed: Feed, after: int | None = None, member: object = None) ->
     """Yield server-sent events: retained evaluations with a time after `after` (ms), then each new one.
 
     The id of an event is the evaluation's time. If the query was registered with `changes`, an event has the added and
-    removed rows. An event whose previous evaluation the listener may not know also has the complete answer. Of a query
-    set, only the evaluations of one member are sent: the one with the key `member`.
+    removed rows. An event also has the complete answer if the listener may not know the evaluation before it. For a
+    query set, only the evaluations of the member with the key `member` are sent.
     """
     waker, position = _Waker(), feed.position(after)
     whole = not feed.follows(position, after)

@@ -33,9 +33,9 @@ _SIMPLE: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
 
 
 def rows_of(body: bytes, content_type: str, names: Sequence[str]) -> Any:
-    """Return the rows of a body, in a form that `QuerySet.add` takes: one JSON object per line (also without a content
-    type), CSV with a header, or an Arrow stream. `names`: the columns that are read. DataError if the body has another
-    format, or is invalid.
+    """Return the rows of a body, in a form that `QuerySet.add` takes. The body is one JSON object per line (also if
+    there is no content type), CSV with a header, or an Arrow stream. `names`: the columns that are read. DataError if
+    the body has another format, or is invalid.
     """
     try:
         if content_type == ARROW:
@@ -75,8 +75,8 @@ def _csv_table(body: bytes, names: Sequence[str]) -> pa.Table:
 
 
 def _arrow_table(body: bytes, names: Sequence[str]) -> pa.Table:
-    """Return the columns `names` of an Arrow stream. DataError if a batch is compressed or a column has a type whose
-    values need not be in the body: both can expand a small body to any size.
+    """Return the columns `names` of an Arrow stream. DataError if a batch is compressed, or if one of these columns has
+    a type that does not require each value to be in the body. In both cases, a small body could expand to any size.
     """
     reader = pa.ipc.MessageReader.open_stream(body)
     while True:

@@ -108,8 +108,9 @@ def _of_form(form: Parameters, in_url: Parameters) -> ProtocolOperation:
 
 
 def _only(parameters: Parameters, of_update: Parameters) -> tuple[Kind, str]:
-    """Return kind and text of the only operation in `parameters`. DataError if there is not exactly one, or if it is an
-    update that is not in `of_update`.
+    """Return kind and text of the only operation in `parameters`. `of_update`: the parameters in which an update is
+    permitted. DataError unless there is exactly one operation, or if the operation is an update that is not in
+    `of_update`.
     """
     kinds: tuple[Kind, ...] = ("query", "update")
     given = [(kind, text) for kind in kinds for text in parameters.get(kind, ())]

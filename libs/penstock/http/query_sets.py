@@ -73,7 +73,7 @@ class QuerySets:
 
     # ---- requests
     async def members(self, request: Request) -> Response:
-        """Add the rows of the body as members (POST), or remove the members with these keys (DELETE)."""
+        """POST: add the rows of the body as members. DELETE: remove the members whose keys are the rows of the body."""
         name = request.path_params["name"]
         found = await run_in_threadpool(self.get, name)
         if found is None:

@@ -61,7 +61,7 @@ class Record(NamedTuple):
 
 class Message(NamedTuple):
     """A record as read from the log. `error`: why it could not be read, or an empty text. A message with an error has
-    no key, value or headers. It may stand for several records; its offset is then the last of theirs.
+    no key, value or headers. It may stand for several records. Its offset is then the last offset of these records.
     """
 
     topic: str

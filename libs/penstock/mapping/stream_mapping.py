@@ -119,9 +119,9 @@ class StreamMapping:
         return message._replace(value=text)
 
     def batch(self, messages: Sequence[tuple[object, object]], max_bytes: int) -> MappedBatch | None:
-        """Return the events of messages, given as (time, text), by the native executor. None if the native executor
-        does not support the mapping. Messages that it declines, and messages of more than `max_bytes`, must be passed
-        to `events`.
+        """Map messages by the native executor and return their events. Each message is given as (time, text). None if
+        the native executor does not support the mapping. Messages that it declines, and messages of more than
+        `max_bytes`, must be passed to `events`.
         """
         return None if self._native is None else self._native.map(messages, max_bytes)
 
@@ -135,7 +135,7 @@ class StreamMapping:
         return [MappedEvent(time, made.ntriples(i)) for i, time in enumerate(made.times.tolist())]
 
     def interpreted(self, message: SourceMessage) -> list[MappedEvent]:
-        """Do the same as `events` without the native executor."""
+        """Do the same as `events`, but without the native executor."""
         records = self._records(message.value)
         if not records:
             raise DataError("the message has no event")

@@ -299,7 +299,9 @@ def _iri(term: Term) -> Callable[[Any, Any, SourceMessage], str | None]:
 
 
 def _is_safe(term: Term) -> bool:
-    """Return whether a term is an IRI whatever its values are: it has a scheme, and its values are percent-encoded."""
+    """Return whether a term is an IRI for all values of its references. This is the case if it begins with a scheme and
+    the values are percent-encoded.
+    """
     first = term.parts[0] if term.parts else ""
     return term.template and term.kind in ("iri", "uri") and isinstance(first, str) and bool(ABSOLUTE.match(first))
 

@@ -55,8 +55,8 @@ class InternalRecords:
             return None
 
     def read_or_ignore(self, message: Message, kinds: Kinds) -> Any:
-        """Return the record in a message, or None if it cannot be decoded. For topics in which no single record is
-        essential.
+        """Return the record in a message, or None if it cannot be decoded. Use this method only for topics in which no
+        single record is essential.
         """
         try:
             return _decoded(message, kinds)

@@ -43,8 +43,8 @@ class Place(NamedTuple):
 
 
 class UnreadableRecordError(StorageError):
-    """A record of an internal topic cannot be decoded. The service stops. It can continue after a restart, when the
-    record is in quarantine. `command`: the command that puts it there.
+    """A record of an internal topic cannot be decoded. The service stops. Once the record is in quarantine, the service
+    can be restarted and continues. `command`: the command that puts it there.
     """
 
     def __init__(self, place: Place, why: str) -> None:

@@ -144,8 +144,9 @@ def _look(budget: Budget, fed: int, token: Token, plain: PlainReader) -> int:
 def _accepted_after(source: Source, count: int) -> set[str]:
     """Return the types of tokens that the grammar accepts after the first `count` tokens.
 
-    The parser that stopped at the error does not have this information: before it notices a wrong token, an LALR parser
-    may apply reductions that are right only in another context. This function therefore parses the tokens again.
+    The parser that stopped at the error does not have this information. An LALR parser may apply reductions before it
+    notices a wrong token, and these reductions may be right only in another context. This function therefore parses the
+    tokens again.
     """
     parsing: Any = sparql().parse_interactive(source.parsed)
     state = parsing.parser_state

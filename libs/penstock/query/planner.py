@@ -81,8 +81,8 @@ class PhysicalPlan:
         return self.schema is None or self.schema == catalogue.schema()
 
     def replan_needed(self, catalogue: Catalogue) -> bool:
-        """Return whether the current statistics differ so much from those by which the plan was chosen that another
-        plan may be better.
+        """Return whether another plan may be better, because the current statistics differ
+        much from those in `counts`.
         """
         for (source, graph, predicate), (edges, _, _) in self.counts.items():
             if graph == ALL_NAMED_GRAPHS and predicate != ANY_PREDICATE:
@@ -180,7 +180,9 @@ def _planned(
 
 
 def _reports_changes(query: ContinuousQuery) -> bool:
-    """Return whether the query requests the change of its answer, which the plan may then return instead."""
+    """Return whether the query requests the change of its answer. If so, the plan may return the change in place of the
+    answer.
+    """
     return query.form is Form.SELECT and (query.changes or query.r2s is not RelationToStream.RSTREAM)
 
 

@@ -1,4 +1,4 @@
-"""Datasets that a request gives, not the text of a query or update (SPARQL 1.1 Protocol §2.1.4, §2.2.3)."""
+"""Datasets that come from a request and not from the text of a query or update (SPARQL 1.1 Protocol §2.1.4, §2.2.3)."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def resolve(query: ContinuousQuery, catalogue: Catalogue, *, stands: bool = Fals
     uses `[ALL]` over a stream that has timing predicates but no retention.
 
     One-shot queries may name unknown graphs, which are empty, as in SPARQL. A query that was registered before
-    (`stands`) may also name them, because the stream that absorbed into the graph may have been dropped.
+    (`stands`) may also name an unknown graph, because the stream that absorbed into this graph may have been dropped.
     """
     if not query.continuous:
         return query

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 class Use(Enum):
-    """How a text uses a parameter, which determines the meaning of a cell without a type."""
+    """How the text of a query set uses a parameter. The use determines the meaning of a value without a type in a table
+    of members.
+    """
 
     SUBJECT = "subject"  # also as a subject: its values are IRIs
     VERTEX = "vertex"  # also as an object, but not as a subject: text is an IRI

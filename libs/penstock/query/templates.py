@@ -1,5 +1,5 @@
-"""Templates: queries that are equal up to constants at vertices and literals in comparisons have the same template, and
-can share a group (ADR 6).
+"""Templates. Queries have the same template, and can share a group, if they differ only in constants at vertices and in
+literals in comparisons (ADR 6).
 
 Parameters replace the constants in subject and object position of triple patterns, and the literals in comparisons.
 Predicates, graphs, windows, paths and LIMIT belong to the template, so that all members of a group can share a plan.

@@ -1,7 +1,7 @@
 """Parser processes: sandboxed parsing of documents in pyoxigraph's formats, with bounded memory and CPU time (ADR 52).
 
-A document that makes its parser exceed a bound, overflow the stack or abort fails with a DataError; other documents are
-not affected. The pool replaces the process: the start of another one takes about 30 ms.
+A document fails with a DataError if its parser exceeds a bound, overflows the stack or aborts. Other documents are not
+affected. The pool replaces the process: the start of another one takes about 30 ms.
 """
 
 from __future__ import annotations
@@ -226,7 +226,9 @@ class ParserPool:
         self.forget()
 
     def forget(self) -> None:
-        """Drop all processes without ending them. A forked child calls it: its parent owns the processes."""
+        """Drop all processes without ending them. A forked child calls this method, because its parent owns the
+        processes.
+        """
         self._idle: list[ParserProcess] = []
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(PARSERS)

@@ -153,7 +153,7 @@ def parse_other(
     """Parse a document in one of pyoxigraph's formats from an open file, in parts of bounded size.
 
     `trusted`: the input is a local file chosen by its owner. It may contain a document type declaration, as many OWL
-    files do, and its parsing does not wait for that of other documents. The limits are the same.
+    files do. Its parsing does not wait while other documents are parsed. The limits are the same.
     """
     scope, triples = BlankScope(), 0
     check = DocumentCheck(fmt, limits, declarations=trusted)

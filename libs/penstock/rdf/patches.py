@@ -43,7 +43,7 @@ def is_patch(name: str) -> bool:
 
 
 def event_format(name: str) -> str:
-    """Return the name of a format of events: that of RDF Patch, or of an RDF format. DataError if it is unknown."""
+    """Return the canonical name of a format of events: RDF Patch or an RDF format. DataError if it is unknown."""
     return PATCH if is_patch(name) else Format.named(name).value
 
 
@@ -63,9 +63,9 @@ class Patch:
 
     @classmethod
     def parse(cls, dictionary: Dictionary, data: bytes) -> Patch:
-        """Parse a patch that is an event. DataError if a row is invalid, names a graph, or removes a blank node. The
-        error gives the line of an invalid row, and the number (among the A and D rows) of a row that names a graph.
-        DataError also for an aborted or unfinished transaction.
+        """Parse a patch that is an event. DataError if a row is invalid, names a graph, or removes a blank node. For an
+        invalid row, the error gives the line. For a row that names a graph, it gives the row's number among the A and D
+        rows. DataError also for an aborted or unfinished transaction.
         """
         parsed = parse_nquads(dictionary, _timed(data), timestamps=True)
         if parsed.graphs.any():

@@ -36,7 +36,7 @@ class Served(Protocol):
         """Release expired leases."""
 
     def fragments_at(self, place: int) -> Fragments:
-        """Return the executor of plan fragments at a place, which is the number of a shard (see `Forking`).
+        """Return the executor of plan fragments at a place. A place is the number of a shard (see `Forking`).
         StorageError if this process does not have the shard.
         """
 

@@ -73,9 +73,9 @@ class Forking:
     """Executes the forks of an engine's plans in the stores, one fork at a time. It opens one connection per place on
     first use.
 
-    The rows of a fork are divided among *places*. Each place is one shard; its address is that of the store that holds
-    the shard at present. `owners`: the place of each shard. `address_of` returns the address of a place, or raises
-    DataPlaneError. `timeout_s`: maximum duration of a fork in s.
+    The rows of a fork are divided among *places*. Each place is one shard. The address of a place is the address of the
+    store that holds the shard at present. `owners`: the place of each shard. `address_of` returns the address of a
+    place, or raises DataPlaneError. `timeout_s`: maximum duration of a fork in s.
     """
 
     def __init__(

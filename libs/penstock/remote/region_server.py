@@ -83,8 +83,8 @@ class Server:
         """Publish a file as a region, and return the region's number, which is never reused.
 
         `reserve_bytes`: maximum size of the file. `stable`: whether the pages of the file stay in place while it is
-        published, that is, no holes are punched into it; only then can RDMA read it. For a shard, `subject` is its
-        number and `epoch` the epoch in its header.
+        published, that is, no holes are punched into it. RDMA can read only stable regions. For a shard, `subject` is
+        its number and `epoch` the epoch in its header.
         """
         return self._regions.publish(str(path), int(kind), subject, epoch, reserve_bytes, stable)
 

@@ -67,8 +67,8 @@ class StoresGraph(native.RemoteStore):
         return self.snapshot
 
     def change(self, removed: Columns, added: Columns, stream: int = 0, batch: int = 0) -> tuple[int, int, int]:
-        """Count a change of quads as one snapshot; the stores commit the change. Returns the number of the snapshot,
-        and the numbers of quads to add and to remove.
+        """Count a change of quads as one snapshot; the stores commit the change. Returns the snapshot number, the count
+        of quads to add, and the count of quads to remove.
         """
         del stream, batch
         for _, p, _, g in (removed, added):
@@ -210,8 +210,8 @@ class WindowStream(native.Stream):
         super().append(ts, s, p, o)
 
     def append_changes(self, ts: NDArray[np.int64], s: Ids, p: Ids, o: Ids, removed: NDArray[np.uint8]) -> None:
-        """Append the tuples of one batch, each of which adds a triple or removes one. `removed`: 1 for those that
-        remove. The step of the total order that contains the batch also closes it.
+        """Append the tuples of one batch. Each tuple adds or removes a triple. `removed`: 1 for each tuple that removes
+        a triple. The step of the total order that contains the batch also closes it.
         """
         self._count(self._absorption, p)
         super().append_changes(ts, s, p, o, removed)

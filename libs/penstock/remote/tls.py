@@ -1,4 +1,6 @@
-"""TLS between stores and query engines (ADR 74): of the data plane, which is native, and of control connections."""
+"""TLS between stores and query engines (ADR 74), for control connections and for the data plane. TLS of the data plane
+is native.
+"""
 
 from __future__ import annotations
 

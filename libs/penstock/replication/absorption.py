@@ -5,7 +5,7 @@ A commit is a batch with at least one timeless tuple, an insertion (possibly wit
 numbered in the total order; this number is the snapshot number in all stores. Edge labels are numbered in the same
 order. A batch first numbers the labels of its windows, then the labels of its stored tuples, each in order of predicate
 ids. An insertion numbers its labels in order of arrival. A step that stores nothing gets no snapshot number, because
-there are only 2³¹ of them (ADR 38).
+there are only 2³¹ snapshot numbers (ADR 38).
 """
 
 from __future__ import annotations

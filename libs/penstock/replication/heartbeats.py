@@ -118,7 +118,9 @@ class HeartbeatSender:
         self._due.set()
 
     def left(self) -> None:
-        """Stop the thread and send the last heartbeat of a process that shuts down, with no shards or buckets."""
+        """Stop the thread and send the last heartbeat of this process. It announces the shutdown and lists no shards or
+        buckets.
+        """
         self._end_thread()
         self._leaves, self._holds = True, ()
         with suppress(LogError):

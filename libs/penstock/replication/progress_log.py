@@ -46,8 +46,8 @@ class GroupState(GroupProgress):
 
     `counted`: state of count windows. `predecessor`: answers at `last_ms`, for ISTREAM, DSTREAM and `changes`.
     `published`: the last batch of the derived stream and the tuples of its open batches, in the cluster's ids.
-    `complete`: the numbers of the queries with `changes` whose results topic has every change since their last complete
-    answer. `members`: of a query set, the records of its parameters topic that have taken effect.
+    `complete`: numbers of queries with `changes`. The results topic of each of these queries has every change since the
+    query's last complete answer. `members`: of a query set, the records of its parameters topic that have taken effect.
     """
 
     counted: str | None = None

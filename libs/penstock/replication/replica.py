@@ -233,8 +233,9 @@ class Replica(Generic[W]):
         return max((end for end in (*closed, record.not_before_ms) if end is not None), default=None)
 
     def _in_force(self, batch: ShardBatch | StreamEnd) -> bool:
-        """Return whether the stream of a batch or end is declared and has not ended, and the record belongs to the
-        stream's current declaration. The dispatcher may write batches of a stream after the stream was dropped.
+        """Return whether a record of a batch or end has an effect: its stream is declared and has not ended, and the
+        record belongs to the stream's current declaration. The dispatcher may write batches of a stream after the
+        stream was dropped.
         """
         return (
             batch.stream in self.declared

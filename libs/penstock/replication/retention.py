@@ -31,10 +31,10 @@ _POLL = 256
 class RetentionFloor:
     """What queries of the cluster may still read.
 
-    `retained`: by stream, the time in ms after which tuples are needed; tuples of streams that are not in it are not
-    needed. `evaluated`: by stream, a time in ms; the view of each future evaluation contains at least the batches that
-    end at or before this time. `step`, `insertions`: the oldest snapshot that is needed, as a step of the total order
-    and as a number of insertions.
+    `retained`: by stream, the time in ms after which tuples are needed. If a stream has no entry, none of its tuples
+    are needed. `evaluated`: by stream, a time in ms; the view of each future evaluation contains at least the batches
+    that end at or before this time. `step`, `insertions`: the oldest snapshot that is needed, as a step of the total
+    order and as a number of insertions.
     """
 
     step: int

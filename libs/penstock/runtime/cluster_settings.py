@@ -116,10 +116,10 @@ def peer_tls(certificates: PeerCertificates | None) -> PeerTls | None:
 
 
 def topics_of(context: Context[S], principal: Principal) -> ClusterTopics:
-    """Return the cluster's topics. Creates those that the service uses and that do not exist, or waits until a service
-    that may create topics has done so.
+    """Return the cluster's topics. Creates missing topics that the service uses, or waits until a service that may
+    create topics has created them.
 
-    DeniedError if the service is not permitted an operation on these topics that it needs. SettingsError if
+    DeniedError if the service needs an operation on these topics that it is not permitted to perform. SettingsError if
     PENSTOCK_SHARDS or PENSTOCK_BUCKETS differs from the number of partitions of the existing topic.
     """
     topics = ClusterTopics(context.names, context.settings.shards, context.settings.buckets)

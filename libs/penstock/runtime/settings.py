@@ -1,8 +1,8 @@
 """Settings of a service: environment variables `PENSTOCK_*`, or a TOML file named by PENSTOCK_CONFIG. The former take
 precedence.
 
-Every librdkafka property can be set: `PENSTOCK_KAFKA_SASL_PASSWORD` sets `sasl.password`, and so does the entry of this
-name in the file's table `kafka`. TLS and SASL therefore need no settings of their own.
+Every librdkafka property can be set: the variable `PENSTOCK_KAFKA_SASL_PASSWORD` sets `sasl.password`, and so does the
+entry `sasl.password` in the file's table `kafka`. TLS and SASL therefore need no settings of their own.
 """
 
 from __future__ import annotations
@@ -176,7 +176,8 @@ class ServiceSettings(BaseSettings):
 
     def tokens(self) -> TokenFile | None:
         """Return the tokens in `http_tokens_file`; None if this setting is not given. SettingsError if the file cannot
-        be used, or if other machines could send requests that nothing authenticates and `http_insecure` is not set.
+        be used. SettingsError also if other machines could send requests, nothing authenticates the requests, and
+        `http_insecure` is not set.
         """
         if self.http_tokens_file is None:
             if self.http_oidc_issuer is None and not self.http_insecure and not is_loopback(self.http_host):

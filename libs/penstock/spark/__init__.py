@@ -1,6 +1,7 @@
 """Spark applications: the bulk load and the stream adaptor, with sessions, Hadoop file access and task functions.
 
-- `bulk_load`: the stages of a load; `sources`, `statement_parsing`, `numbering`, `edges`, `staging`, `manifest`
+- `bulk_load`: the stages of a load; its parts are `sources`, `statement_parsing`, `numbering`, `edges`, `staging` and
+  `manifest`
 - `stream_adaptor`: the driver of the stream adaptor; `stream_task`: its tasks
 - `session`, `java_home`, `hadoop`, `task`, `failures`: shared by both
 

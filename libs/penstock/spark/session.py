@@ -81,8 +81,8 @@ def connector_jars() -> list[Path]:
     """Return Spark's Kafka connector and its dependencies from the locked list. Maven downloads missing ones.
 
     PENSTOCK_SPARK_KAFKA_JARS names an existing directory, which is used unchanged. StorageError if the jars are
-    unavailable. The jar of the token provider is one version older, because its version 4.2.0 is not published; only
-    delegation tokens use it.
+    unavailable. The jar of the token provider is older, because its version 4.2.0 is not published. Only delegation
+    tokens use this jar.
     """
     given = os.environ.get("PENSTOCK_SPARK_KAFKA_JARS")
     if given:

@@ -1,7 +1,8 @@
-"""The stream adaptor in Spark tasks: Arrow batches of messages to Arrow batches of records.
+"""The part of the stream adaptor that runs in Spark tasks: converts Arrow batches of messages to Arrow batches of
+records.
 
 `penstock.ingest.event_adapter` converts the events, as in the plain adaptor. A worker process runs many tasks one after
-the other, and keeps its dictionary and its connection to the dictionary service between them.
+the other. Between tasks, it keeps its dictionary and its connection to the dictionary service.
 """
 
 from __future__ import annotations

@@ -32,9 +32,9 @@ _PAUSE_S: Final = 0.1
 class EffectRequests:
     """Lets one of the live query engines evaluate an update. `engines` returns the base URLs of the live engines.
 
-    For HTTPS, `ca` is the CA of the engines' certificates. Without `ca`, each engine must present this instance's
-    certificate, or one that a certificate in the file `certificate` has signed. Without `ca` and `certificate`, a CA of
-    the system must have signed the engines' certificates.
+    For HTTPS, `ca` is the CA of the engines' certificates. With `certificate` and without `ca`, each engine must
+    present this instance's certificate, or a certificate that is signed by one in the file `certificate`. With neither,
+    a CA of the system must have signed the engines' certificates.
     """
 
     def __init__(

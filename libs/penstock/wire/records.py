@@ -47,7 +47,9 @@ class Tuples:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardBatch:
-    """A shard's tuples of batches that close together. Many tuples are divided into several records (`wire.parts`)."""
+    """The tuples that belong to a shard, from batches that close together. Many tuples are divided into several records
+    (`wire.parts`).
+    """
 
     stream: str
     first: int
@@ -266,7 +268,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorState:
-    """The coordinator's counters, and the offsets of processed requests, which a new active instance needs."""
+    """The coordinator's counters, and the offsets of processed requests. A new active instance needs both."""
 
     epoch: int
     commands: int
@@ -276,8 +278,8 @@ class CoordinatorState:
 
 @dataclass(frozen=True, slots=True)
 class NamedGraph:
-    """States that queries may name a graph. Triples were inserted or loaded into it, or the declaration of a stream
-    that was dropped named it as the graph of absorbed tuples.
+    """States that queries may name a graph. Triples were inserted or loaded into the graph, or the declaration of a
+    dropped stream named it as the graph for absorbed tuples.
     """
 
     iri: str

@@ -84,7 +84,9 @@ class Verdict:
 
 
 def content(line: dict[str, Any]) -> str:
-    """Return the parts of a result that must be equal: without snapshot, attempt, row order and blank node labels."""
+    """Return the parts of a result line that are compared: all except snapshot, attempt, row order and blank node
+    labels.
+    """
     found = {name: value for name, value in line.items() if name not in ("snapshot", "attempt")}
     if "results" in found:
         found["results"] = sorted(json.dumps(row, sort_keys=True) for row in found["results"]["bindings"])
@@ -136,8 +138,8 @@ def demo_cluster(
 ) -> Verdict:
     """Replay `hours` of the day while killing `kills` processes. Returns the verdict.
 
-    `seed` determines which of the `victims` (None: all processes) are killed, and when; None: random. It does not
-    determine what a process is doing when it is killed.
+    `seed` determines which of the `victims` are killed, and when. It does not determine what a process is doing when it
+    is killed. `seed` None: a random seed. `victims` None: all processes.
     """
     console = Console(highlight=False)
     until_ms = MORNING + int(hours * 3_600_000)

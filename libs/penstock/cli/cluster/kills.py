@@ -25,8 +25,8 @@ class Kill(NamedTuple):
 def schedule(seed: int, instances: Iterable[str], events: int, kills: int) -> list[Kill]:
     """Return kills in order, at random points among the events. Instances are named like `engine-0`.
 
-    The name before the number is the service. Every service gets the same number of kills, plus or minus one, and so
-    does every instance of a service.
+    The name before the number is the service. The numbers of kills of two services differ by at most one. So do those
+    of two instances of the same service.
     """
     rng = random.Random(seed)  # noqa: S311 - nothing is secret here
     services: dict[str, list[str]] = {}

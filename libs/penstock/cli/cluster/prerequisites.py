@@ -24,7 +24,9 @@ EXTRAS = {"cluster": ("confluent_kafka", "cryptography", "pydantic_settings", "s
 
 
 class PrerequisiteError(PenstockError):
-    """A prerequisite of the cluster is missing. The message names it, and how to provide it if that is not obvious."""
+    """A prerequisite of the cluster is missing. The message names the prerequisite. It also says how to provide the
+    prerequisite, unless this is obvious.
+    """
 
 
 class Port(NamedTuple):

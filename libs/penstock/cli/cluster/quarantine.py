@@ -41,8 +41,8 @@ def quarantine(
 
 
 def run(log: Log, names: TopicNames, place: str | None, *, show: bool) -> list[str]:
-    """Run the command and return the output lines. DataError if `place` is missing or malformed, or if the record at
-    `place` does not exist, or can be decoded and therefore needs no quarantine.
+    """Run the command and return the output lines. DataError if `place` is missing or malformed, or if there is no
+    record at `place`. DataError also if the record can be decoded, because it then needs no quarantine.
     """
     if show:
         found = [f"{each.place}  {each.bytes} bytes  {each.reason}" for each in listed(log, names)]

@@ -1,4 +1,5 @@
-"""`penstock adaptor|dispatcher|dictionary|coordinator|store|query-engine`: runs one service process, as containers do.
+"""`penstock adaptor|dispatcher|dictionary|coordinator|store|query-engine`: runs one service process. Containers run the
+same commands.
 
 All settings except the kind of adaptor are PENSTOCK_* variables. The services need the extra `cluster`.
 """

@@ -1,9 +1,9 @@
 """A supervisor of service processes: starts them, restarts those that end, and reports repeated failures.
 
 A service restarts at once after its first failure. After each further consecutive failure it restarts after a pause,
-which doubles up to RESTART_MAX_S. From the third consecutive failure on, the supervisor reports why the service ended:
-the last record `failed` of the service's log, or otherwise the last line. It reports an unchanged line again only when
-the number of failures is a power of two (4, 8, 16 …).
+which doubles up to RESTART_MAX_S. From the third consecutive failure on, the supervisor reports why the service ended.
+The reason comes from the last log record with the event `failed`. If there is none, it is the last line of the log. It
+reports an unchanged line again only when the number of failures is a power of two (4, 8, 16 …).
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Supervisor:
     # ---- logs
     def records(self, service: Supervised) -> Iterator[dict[str, Any]]:
         """Yield the records that a service has logged since its last start, newest first, from the last `_TAIL_BYTES`
-        of its log. A line that is not a JSON object is the member `event` of a record.
+        of its log. A line that is not a JSON object becomes a record with this line as its member `event`.
         """
         with self.log_path(service).open("rb") as log:
             end = log.seek(0, os.SEEK_END)
@@ -165,7 +165,9 @@ class Supervisor:
                 yield _record(line)
 
     def last_line(self, service: Supervised) -> str:
-        """Return why a service ended: its last record `failed`, or else its last line."""
+        """Return why a service ended: the reason in its last log record with the event `failed`, or its last log line
+        if there is no such record.
+        """
         last = ""
         for record in self.records(service):
             last = last or str(record.get("event", ""))

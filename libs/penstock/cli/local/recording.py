@@ -139,8 +139,8 @@ class _Player:
         self.taken += 1
 
     def reach(self, moment: int) -> bool:
-        """Push buffered events that are due before the next event, which has time `moment`, and wait until that event
-        is due. Returns False if the replay is to end.
+        """Push buffered events that are due before the next event, and wait until the next event is due. `moment`: the
+        time of the next event. Returns False if the replay is to end.
         """
         if self._first is None or self._last is None or moment <= self._last:
             return True

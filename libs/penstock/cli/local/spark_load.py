@@ -230,8 +230,8 @@ class Stages:
             self._status.update(f"{title}{self._progress()}")
 
     def _progress(self) -> str:
-        """Return as text the number of finished tasks of Spark's current stage, and the lines per second while it reads
-        files.
+        """Return as text the number of finished tasks of Spark's current stage. While Spark reads files, the text also
+        has the number of lines per second.
         """
         stages = self._store.activeStages()
         if stages.isEmpty():

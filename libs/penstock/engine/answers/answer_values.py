@@ -72,8 +72,8 @@ class Answer:
         return tuple(held) if self._pairs is None else self._pairs.expand(held)
 
     def _columns_to_write(self) -> tuple[Sequence[Ids], Sequence[int]]:
-        """Return a column per variable, and for each column the number of successive rows that each of its values
-        stands for. The second result is empty if the columns have one value per row.
+        """Return (columns, repeats). `columns`: one column per variable. `repeats`: for each column, the number of
+        successive rows for which each of its values stands. `repeats` is empty if the columns have one value per row.
         """
         return (self._held, ()) if self._pairs is None else (self._pairs.columns, self._pairs.repeats)
 

@@ -1,4 +1,5 @@
-"""Versions of a cohort's answer: all rows at an instant, as the rows of an earlier instant and what has changed since.
+"""Versions of a cohort's answer. A version represents all rows at an instant by the rows of an earlier instant and the
+changes since then.
 
 Stream operators and evaluations with `changes` compare an answer with the previous version (ADR 81, ADR 86).
 """
@@ -82,7 +83,8 @@ class AnswerVersion:
         return (*rows.columns, *changed)
 
     def renew(self, dictionary: native.Dictionary) -> None:
-        """Replace the leases by a new one. Call before a collection of terms, which must then mark `ids` as used.
+        """Replace the leases by a new lease. Call before a collection of terms; the collection must mark the terms of
+        `ids` as used.
 
         If many rows have changed, the call applies the changes, so that `ids` loses the terms of removed rows.
         """
@@ -137,8 +139,8 @@ def difference(larger: Rows, smaller: Rows | None) -> Rows:
 
 
 def _compacted(earlier: Sequence[Changes], latest: Changes) -> tuple[Changes, ...]:
-    """Return all changes as few parts, each at least twice as large as the next one, so that each row is copied a
-    logarithmic number of times.
+    """Return all changes, merged into a few parts. Each part is at least twice as large as the next one, so each row is
+    copied only a logarithmic number of times.
     """
     if not len(latest):
         return tuple(earlier)

@@ -39,8 +39,9 @@ _BLOCK_BYTES = 1_024  # estimated size of a block without rows
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What an execution has read: its instant, the bounds (start, end] of each window by IRI, the snapshot number, and
-    the last batch of each stream. Times are in ms. `attempt`: the engine's attempt (see `Evaluation.attempt`).
+    """The instant of an execution, and what the execution has read: the bounds (start, end] of each window by IRI, the
+    snapshot number, and the last batch of each stream. Times are in ms. `attempt`: the engine's attempt (see
+    `Evaluation.attempt`).
 
     A start is None if the window has none: an `[ALL]` window, or a count window before its first report.
     """
@@ -258,7 +259,7 @@ class Evaluation:
 
     @property
     def added(self) -> Solutions:
-        """The rows that the answer has, and the previous answer did not have, as a multiset difference.
+        """The rows of this answer that the previous answer did not have, as a multiset difference.
 
         The previous answer is that of the query's last evaluation without an error. The first evaluation of a text has
         all rows in `added` (`complete`). Raises `error` if it is not None, and PenstockError if the query was
@@ -268,13 +269,13 @@ class Evaluation:
 
     @property
     def removed(self) -> Solutions:
-        """The rows that the previous answer had, and the answer does not have; see `added`."""
+        """The rows of the previous answer that this answer does not have; see `added`."""
         return self._solutions(self._changes().removed)
 
     @property
     def has_changes(self) -> bool:
-        """Whether the query was registered with `changes`, so that `added` and `removed` exist. Of a query set that
-        reports changes, they exist if it is a SELECT.
+        """Whether the query was registered with `changes`, so that `added` and `removed` exist. If a query set reports
+        changes, `added` and `removed` exist only if its query is a SELECT.
         """
         return self._block.changes is not None and self._block.form is Form.SELECT
 

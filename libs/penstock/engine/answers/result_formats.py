@@ -1,5 +1,5 @@
-"""The answers of ASK queries as SPARQL Results JSON and XML, and sorted N-Triples. The native module writes all other
-answers (docs/adr/0082-native-answers.md).
+"""Formats the answers of ASK queries as SPARQL Results JSON and XML, and sorts N-Triples documents. The native module
+writes all other answers (docs/adr/0082-native-answers.md).
 """
 
 from __future__ import annotations

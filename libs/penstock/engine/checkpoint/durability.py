@@ -103,9 +103,9 @@ class ChangeLog:
 
     # ---- checkpoints
     def save(self, runtime: Runtime, directory: DataDirectory) -> None:
-        """Write a checkpoint and remove the log before it. After a StorageError, the earlier checkpoint and log remain.
-        If the new checkpoint is active already, it may not be durable, and further changes are refused until a
-        checkpoint succeeds.
+        """Write a checkpoint, and then remove the log of the changes before it. After a StorageError, the earlier
+        checkpoint and log remain. The new checkpoint may then be active without being durable; in that case, further
+        changes are refused until a checkpoint succeeds.
         """
         wal = self._wal
         if wal is None:

@@ -93,8 +93,9 @@ def _frame_at(data: bytes, at: int) -> Frame | None:
 
 
 def _check_tail(path: Path, data: bytes, at: int, last: int) -> None:
-    """Check the rest of a file from offset `at` on, where no valid entry follows entry `last`. StorageError if a later
-    valid entry states that an entry after `last` was durable: this entry is then lost.
+    """Check the rest of a file from offset `at` on. `last` is the number of the last valid entry; there is no valid
+    entry at `at`. StorageError if a later valid entry states that an entry after `last` was durable, because that
+    durable entry is then lost.
     """
     for number in range(last + 1, last + 1 + _AHEAD):
         word, place = struct.pack("<Q", number), at

@@ -2,7 +2,8 @@
 
 The retention of a stream keeps the tuples after a certain time. A query begins at its first instant for which every
 window is complete, and as of which the stored graph is readable. If the retention keeps everything since the first
-progress of the query's streams, the query has the registration point of one that was registered before that progress.
+progress of the query's streams, its registration point is the same as if the query had been registered before that
+progress.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class Beginning:
 
 
 def asks_for_past(query: ContinuousQuery, streams: Sequence[LiveStream]) -> bool:
-    """Return whether a resolved query asks for the past: FROM BEGINNING, or STARTING AT an instant that is not after
-    the registration point, over streams of which one has a retention. Without progress of its streams, there is no
-    past.
+    """Return whether a resolved query asks for the past. A query with FROM BEGINNING does. A query with STARTING AT
+    does if the instant is not after the registration point, and one of its streams has a retention. If none of its
+    streams has progress, there is no past.
     """
     if all(stream.begun is None for stream in streams):
         return False
@@ -63,9 +64,9 @@ def beginning_of(
     *,
     reads_stored: bool,
 ) -> Beginning:
-    """Return where a query for which `asks_for_past` is true begins. `grid` None: it has count windows. QueryError if
-    it needs all tuples since the first progress (count windows, and `[ALL]` without a retention), and some of them are
-    released.
+    """Return where a query begins. `asks_for_past` must be true for the query. `grid` None: the query has count
+    windows. Count windows, and `[ALL]` without a retention, need all tuples since the first progress. QueryError if
+    some of these tuples are released.
     """
     origin = _origin(list(streams.values()))
     after = origin

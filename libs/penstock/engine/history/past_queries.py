@@ -1,8 +1,8 @@
 """The queries that begin in the past: their groups, the views of the stored graph that they read, and their progress.
 
 Each such query is a group of its own, with its own incarnation, because groups share windows only if they have reached
-the same instants. While it has more due instants than were evaluated, its group is in the backlog: passes of the
-schedule leave it out, and `catch_up` evaluates its instants in turns.
+the same instants. While some of its due instants are not evaluated, its group is in the backlog. Passes of the schedule
+then leave the group out, and `catch_up` evaluates the group's instants in turns.
 """
 
 from __future__ import annotations
@@ -114,9 +114,9 @@ class History:
         return self.timeline.period(group.streams, time)[1]
 
     def catch_up(self, fire: Callable[[Cohort], None], budget_s: float, only: Group | None = None) -> list[LiveStream]:
-        """Evaluate due instants of queries that are behind, by calling `fire`, for about `budget_s` seconds; `only`: of
-        this group. Stops at a query whose pending evaluations take half of the engine's limits. Returns the derived
-        streams that have advanced.
+        """Evaluate due instants of queries that are behind, by calling `fire`, for about `budget_s` seconds. If `only`
+        is given, evaluate only instants of this group. For each query, stops when the pending evaluations take half of
+        the engine's limits. Returns the derived streams that have advanced.
         """
         groups = [only] if only is not None else self._backlog.groups()
         advanced = []

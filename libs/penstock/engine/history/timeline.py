@@ -121,13 +121,17 @@ class Timeline:
             self.active = False
 
     def _retained_overall(self) -> int:
-        """Return the time up to which no stream needs passes: an idle stream does not retain commits for ever."""
+        """Return the time up to which no stream needs passes. This also holds for idle streams, so that an idle stream
+        does not retain commits for ever.
+        """
         closed = [stream.closed_ms for stream in self._streams if stream.closed_ms is not None]
         return max(closed, default=NEVER) - max((s.declaration.retention_ms for s in self._streams), default=0)
 
     # ---- reading
     def known_from(self, stream: LiveStream) -> int:
-        """Return the time after which the stored graph is readable as of all instants of queries over the stream."""
+        """Return an event time. For each later instant of the queries over the stream, the stored graph is readable as
+        of that instant.
+        """
         course = self._courses.get(stream)
         if course is None:
             return NEVER if stream.closed_ms is None else stream.closed_ms

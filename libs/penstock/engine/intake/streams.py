@@ -140,8 +140,8 @@ class LiveStream:
 
     # ---- tuples
     def take(self, times: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike) -> bool:
-        """Append events of one tuple each, in one call of the native module. Returns False, without effect, unless all
-        events are accepted and no batch closes; the caller then uses the slower `append`.
+        """Append events of one tuple each, in one call of the native module. If an event is not accepted, or a batch
+        closes, returns False without effect; the caller then uses the slower `append`.
 
         This method accepts an event only if it is at most `max_ahead_ms` ahead of the watermark. The slower path also
         accepts events that are at most `max_ahead_ms` ahead of the wall clock.

@@ -41,7 +41,7 @@ class EngineCatalogue:
     they exist. `stored`: a view of the stored graph to use, if there is one already.
 
     `constants` collects every constant whose id the plan may contain. `blind`: whether statistics of the stored graph
-    were unavailable. Planning never waits: it then uses zeros.
+    were unavailable. Planning does not wait for them: if they are unavailable, it uses zeros.
     """
 
     def __init__(

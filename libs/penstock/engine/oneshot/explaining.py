@@ -29,8 +29,8 @@ def explain(
     runtime: Runtime, one_shot: OneShot, statement: Statement, base: str | None, name: str | None = None
 ) -> str:
     """Return the plan of a query with estimates from current statistics, and the figures of the last execution, if
-    there was one. The figures of a continuous query are those of the standing query `name` or, without a name, of the
-    query of the same group that was executed last.
+    there was one. The figures of a continuous query are those of the standing query `name`. Without a name, they are
+    those of the last executed query in the same group.
 
     The next execution of a standing query will be timed. QueryError for an update.
     """

@@ -56,7 +56,7 @@ class Texts:
 
     def bound_query(self, text: str, base: str | None) -> BoundQuery | None:
         """Return the prepared query of a one-shot query's text, with the constants of the text. None if the text is not
-        prepared, or if the same text was queried before: a plan of its own is faster then.
+        prepared. None also if the same text was queried before, because a plan for exactly this text is then faster.
         """
         with self._caching:
             if (text, base) in self._cache or (text, base) in self._bound:

@@ -88,8 +88,9 @@ class UpdateRun:
         return changes
 
     def as_nquads(self, most: int) -> tuple[bytes, bytes] | None:
-        """Return the removed and the added quads as N-Quads. None if they contain a blank node, which has no name
-        outside of this process, or an IRI that N-Quads do not allow, or if they have more than `most` bytes.
+        """Return the removed and the added quads as N-Quads. None if they contain a blank node, because it has no name
+        outside of this process. None also if they contain an IRI that N-Quads do not allow, or if both texts together
+        have more than `most` bytes.
         """
         assert self.change is not None
         removed, added = (self._nquads(quads) for quads in (self.change.removed, self.change.added))

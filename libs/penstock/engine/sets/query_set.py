@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SetOperations:
-    """What a query set needs of its engine, by weak references that do not keep the engine alive. `lock`: the engine's
-    lock.
+    """What a query set needs of its engine. The references to the engine's methods are weak, so they do not keep the
+    engine alive. `lock`: the engine's lock.
     """
 
     add: WeakMethod[Callable[[SetMember, pa.Table], MembersReport]]

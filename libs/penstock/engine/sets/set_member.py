@@ -45,8 +45,8 @@ name, so no parameter or column of the answer has this name.
 
 class SetMember(SetOwner):
     """A query set. `key`: the names of the columns that identify a member. `key_types`: the types of these columns (see
-    `Cells.type`), "" before the first member is added. `index`: from the key to the number of a member. `constants`:
-    those of a member, for estimates.
+    `Cells.type`), "" before the first member is added. `index`: maps the key of a member to its number. `constants`:
+    the constants of one member, for estimates.
     """
 
     def __init__(
@@ -156,7 +156,9 @@ class SetMember(SetOwner):
 
 
 def with_report(query: ContinuousQuery, report: str) -> ContinuousQuery:
-    """Return the query of a set with this report, one of REPORTS. QueryError for changes of an ISTREAM or DSTREAM."""
+    """Return the query of a set with the report `report`, which is one of REPORTS. QueryError if `report` is "change"
+    and the query has ISTREAM or DSTREAM.
+    """
     if report == "change" and query.r2s is not RelationToStream.RSTREAM:
         message = f"a report of changes and {query.r2s.value} exclude each other: REGISTER QUERY reports both"
         raise error_at(query, query.at, message)

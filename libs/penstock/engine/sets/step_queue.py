@@ -46,7 +46,9 @@ class StepQueue(ResultQueue):
         return 1 << 60 if limit is None else max(limit, 0)
 
     def _pending(self) -> dict[tuple[int, int], list[tuple[Segment, int, Block]]]:
-        """Return the pending blocks by (instant, place among the reports of a cohort at this instant)."""
+        """Return the pending blocks by (instant, place). `place`: the position of a block among the reports of its
+        cohort at that instant.
+        """
         found: dict[tuple[int, int], list[tuple[Segment, int, Block]]] = {}
         for segment in self._segments:
             last, place = None, 0

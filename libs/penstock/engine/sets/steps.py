@@ -114,14 +114,16 @@ class Step:
 
     @property
     def added(self) -> pa.Table:
-        """The rows of the answers that the members' previously reported answers did not contain, as a multiset
+        """For each answer, the rows that the member's previously reported answer did not contain, as a multiset
         difference, in the form of `to_arrow`. PenstockError if the set does not report changes.
         """
         return self._table([self._rows(block, self._changes(block).changes.added) for block in self._blocks])
 
     @property
     def removed(self) -> pa.Table:
-        """The rows of the members' previously reported answers that the answers do not contain; see `added`."""
+        """For each answer, the rows of the member's previously reported answer that this answer does not contain; see
+        `added`.
+        """
         return self._table([self._rows(block, self._changes(block).changes.removed) for block in self._blocks])
 
     @property

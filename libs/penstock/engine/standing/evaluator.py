@@ -116,8 +116,8 @@ class Evaluator:
 
     def _known_answer(self, cohort: Cohort) -> int:
         """Return the `answer_id` of the cohort's predecessor, so that the execution may return the changes since that
-        answer. The stream operator needs complete rows, and the result is 0, if there is no predecessor, if the members
-        have changed since the predecessor, or if the dictionary is partial.
+        answer. The result is 0 if there is no predecessor, if the members have changed since the predecessor, or if the
+        dictionary is partial. In these cases, the stream operator needs complete rows.
         """
         before = cohort.predecessor
         if before is None or before.members is not cohort.members or self._core.dictionary.partial:
@@ -152,9 +152,9 @@ class Evaluator:
     def _compared(
         self, cohort: Cohort, rows: Rows, errors: Mapping[int, PenstockError]
     ) -> tuple[Rows, Rows | None, AnswerVersion]:
-        """Return the rows of this instant and of the previous one (None: there is none), to be compared, and the
-        version of the answer for the next instant. A member that has failed has no rows in either, and keeps its
-        previous rows in the version.
+        """Return the rows of this instant, the rows of the previous instant (None if there is none), and the version of
+        the answer for the next instant. The caller compares the first two. A member that has failed has no rows in
+        either, and keeps its previous rows in the version.
         """
         now, members, previous = rows.published(), cohort.members, cohort.predecessor
         before = previous.renumbered(members) if previous is not None else None

@@ -26,8 +26,8 @@ _RELEASE_EVERY = 64  # number of closed batches with tuples after which a pass r
 
 
 class EvaluationSink(Protocol):
-    """Receives the evaluations of a query engine. It also receives the answers that queries
-    publish: in a cluster, they reach their derived streams through the log instead of directly.
+    """Receives the evaluations of a query engine. It also receives the answers that queries publish. In a cluster,
+    these answers reach the derived streams through the log instead of directly.
     """
 
     def begins(self) -> None:

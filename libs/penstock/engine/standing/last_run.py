@@ -69,7 +69,7 @@ class LastRun:
 
     def maintenance(self) -> dict[int | None, str]:
         """Return, by node id, how operators were evaluated. The result contains only operators that can update their
-        state from changes (ADR 78). None is the id of the stream operator. Empty if no operator ran, or if the run was
+        state from changes (ADR 78). The stream operator has the id `None`. Empty if no operator ran, or if the run was
         split.
         """
         if self.parts is not None:

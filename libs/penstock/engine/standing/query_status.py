@@ -36,8 +36,8 @@ class QueryStatus:
     windows is unknown. `waits_for`: the streams that have not ended and have not closed their batches up to `next`. If
     `next` is None, `waits_for` contains all streams that have not ended.
 
-    `state`: "catching up" if instants are due that are not evaluated yet, for example because the query began in the
-    past; otherwise "waiting", until the query is stopped.
+    `state`: "stopped" if the query is stopped. Otherwise, "catching up" if instants are due that are not evaluated yet,
+    for example because the query began in the past; else "waiting".
     """
 
     name: str

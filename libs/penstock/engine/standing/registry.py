@@ -171,8 +171,8 @@ class Registry(SetRegistry):
         max_catch_up: int | None = None,
         incarnation: int | None = None,
     ) -> Member:
-        """Add a query that was registered before to its group, but to no cohort yet. If it publishes a stream, the
-        stream must exist already. `incarnation`: that of the group; None: the current one.
+        """Add a previously registered query to its group, but not to a cohort yet. If it publishes a stream, the stream
+        must exist already. `incarnation`: that of the group; None: the current one.
         """
         with planning(self._core.limits, ir.text, accepted=True):
             return self._enrol(ir, name, base, max_catch_up, incarnation, restored=True)

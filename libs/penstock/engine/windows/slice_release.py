@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def release(stream: LiveStream, readers: Iterable[Group], store: StoredGraph) -> None:
-    """Release the slices and append logs of a stream that will not be read again. `readers`: the groups that read the
+    """Release a stream's slices and append logs that will not be read again. `readers`: the groups that read the
     stream.
 
     `stream.retained_from` and `stream.evaluated_from` are the cluster's retention floors, None in an embedded engine.

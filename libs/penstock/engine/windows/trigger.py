@@ -110,9 +110,9 @@ class CountTrigger:
     """The reports of the count windows of a cohort. A report becomes known when its batch closes (docs/semantics.md
     §3).
 
-    Each window has a queue of reports (time, position), where the position is the number of tuples since P. The next
-    instant is the earliest time at the head of a queue. It may be evaluated only when every stream has closed the batch
-    that contains it, because no earlier report can follow then.
+    Each window has a queue of reports (time, position). The position is the number of tuples since the registration
+    point. The next instant is the earliest time at the head of a queue. It may be evaluated only when every stream has
+    closed the batch that contains it, because no earlier report can follow then.
     """
 
     def __init__(self, sources: list[CountSource], last: int) -> None:

@@ -2,8 +2,8 @@
 
 Cohorts of one incarnation whose queries read the same streams have the same progress. They share windows with the same
 range, step, grid start and kind (added or removed tuples); the first cohort moves such a window at each instant. A
-window that a registration point cuts is shared only by cohorts with the same registration point. Windows that differ
-only in the set of streams that their queries read share a content until one of them falls behind.
+window that a registration point cuts is shared only by cohorts with the same registration point. If windows differ only
+in the set of streams that their queries read, they share a content until one of them falls behind.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Content:
 
 
 class SlidingWindow:
-    """A time window over a stream, which evaluations read."""
+    """A time window over a stream. Evaluations read its content."""
 
     def __init__(self, key: WindowKey, stream: LiveStream, grid: Grid, content: Content) -> None:
         self.key = key
@@ -93,8 +93,8 @@ class SlidingWindow:
         return (None if self.key.range_ms is None else end - self.key.range_ms), end
 
     def held_from(self, time: int) -> int:
-        """Return the exclusive start of the content at instant `time`: the nominal start, or the registration point P
-        if it is later or if there is no nominal start.
+        """Return the exclusive start of the content at instant `time`. This is the nominal start, or the registration
+        point P if P is later or there is no nominal start.
         """
         return self._held_from(self.bounds(time)[0])
 
@@ -120,7 +120,7 @@ class SlidingWindow:
 
 
 class CountedWindow:
-    """A count window over a stream, for one cohort. Cohorts cannot share count windows, because these count tuples from
+    """A count window over a stream, for one cohort. Cohorts cannot share a count window, because it counts tuples from
     the registration point.
     """
 
@@ -257,7 +257,7 @@ def counted_windows(
 
 def cuts(windows: Sequence[Window], time: int, point: int) -> bool:
     """Return whether registration point `point` cuts one of the windows at instant `time`, that is, whether the window
-    would otherwise begin before it. Always True for count windows.
+    would otherwise begin before `point`. Always True for count windows.
     """
     for window in windows:
         if isinstance(window, CountedWindow):

@@ -23,7 +23,8 @@ class _JsonLines(logging.Formatter):
 
 
 def write_to(path: Path) -> None:
-    """Append the audit log to a file: one line for each HTTP request that changes something, or was refused a change.
+    """Append the audit log to a file: one line for each HTTP request that changes something, or whose change is
+    refused.
 
     Creates the file with mode 0600. StorageError if the file cannot be written.
     """

@@ -193,7 +193,7 @@ def _key_id(token: str) -> str | None:
 
 
 def _values(claims: Mapping[str, Any], name: str) -> list[str]:
-    """Return the values of a claim, which is a list of strings, or one string of values separated by spaces.
+    """Return the values of a claim. The claim is a list of strings, or one string of values separated by spaces.
 
     A name with dots is the path of a claim inside other claims, unless there is a claim with exactly that name.
     """

@@ -77,7 +77,7 @@ class KeyFile:
 
 
 class KeyUrl:
-    """A key set at a URL: the given one, or the one in the issuer's discovery document (OpenID Connect)."""
+    """A key set at a URL. The URL is given, or it is in the issuer's discovery document (OpenID Connect)."""
 
     refresh_s = 300.0
     retry_s = 10.0

@@ -16,8 +16,8 @@ _MAX_OWNERS: Final = 10_000
 
 
 class RequestRates:
-    """For each owner of a token, by name, the number of requests that are allowed now: a bucket, which fills at the
-    owner's rate. A burst may have as many requests as the rate allows in a second, but at least one.
+    """A bucket for each owner of a token, by name. The bucket contains the number of requests that are allowed now, and
+    fills at the owner's rate. A burst may have as many requests as the rate allows in a second, but at least one.
 
     Retains at most `_MAX_OWNERS` buckets. Full buckets are dropped first, because they have no effect.
     """

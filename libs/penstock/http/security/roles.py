@@ -43,8 +43,8 @@ class Identity:
 
 
 def role_of(method: str, path: str) -> Role | None:
-    """Return the role that a request needs; None if it needs no token. A change by a path that is not listed above
-    needs ADMIN.
+    """Return the role that a request needs; None if it needs no token. A change needs ADMIN if its path matches none of
+    the constants of this module.
     """
     if path in OPEN_PATHS:
         return None

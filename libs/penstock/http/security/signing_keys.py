@@ -32,8 +32,8 @@ class KeySource(Protocol):
 
 
 class SigningKeys:
-    """Keys that are fetched regularly, and when a token names an unknown one. After a failed fetch the former keys stay
-    in use; `last_error` gives the reason.
+    """Keys that are fetched regularly. They are also fetched when a token names an unknown key. After a failed fetch
+    the former keys stay in use; `last_error` gives the reason.
     """
 
     def __init__(self, source: KeySource) -> None:

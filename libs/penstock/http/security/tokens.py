@@ -46,8 +46,8 @@ def new_token(name: str, role: Role) -> tuple[str, str]:
 
 
 class TokenFile:
-    """The tokens of a file. The check of a token first reads the file again if the file has changed, at most once in
-    `CHECK_S`.
+    """The tokens of a file. Before this object checks a token, it tests whether the file has changed, at most once in
+    `CHECK_S` seconds. If the file has changed, it reads the file again.
 
     If the new content is malformed, it is not applied: the former tokens stay valid, and `last_error` gives the reason.
     """

@@ -139,8 +139,8 @@ class KafkaConnection:
         self._wait_for({topic: partitions})
 
     def _wait_for(self, requested: Mapping[str, int]) -> None:
-        """Wait until topics have the given numbers of partitions, by repeated requests. Brokers do not report when all
-        of them have the new metadata.
+        """Repeat a request until the topics have the given numbers of partitions. No broker reports the moment at which
+        all brokers have the new metadata.
         """
         deadline = time.monotonic() + _ANSWER_S
         while requested:
@@ -170,8 +170,8 @@ class KafkaConnection:
         return None
 
     def _why(self, exception: KafkaException) -> str:
-        """Return the text of an exception and of the last error event. The exception may report only a timeout, and the
-        event its cause.
+        """Return the text of an exception and of the last error event. If the exception reports only a timeout, the
+        event may report the cause of the timeout.
         """
         self._admin.poll(0)
         return " ".join(filter(None, [exception.args[0].str(), self._last_error]))

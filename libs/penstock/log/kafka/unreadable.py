@@ -1,8 +1,8 @@
 """Batches of records that the client cannot decompress (docs/kafka.md).
 
 A producer may compress records of many gigabytes into a batch that the brokers accept. librdkafka decompresses zstd and
-snappy up to `receive.message.max.bytes`. Beyond it, it reports an error with the first offset of the batch, and fetches
-the batch again, for ever. A reader therefore skips the batch.
+snappy up to `receive.message.max.bytes`. If a batch is larger, librdkafka reports an error with the first offset of the
+batch, and fetches the batch again, for ever. A reader therefore skips the batch.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class UnreadableBatches:
         self._ends: dict[Partition, tuple[int, int]] = {}  # the first offset and the end of the last one
 
     def skipped(self, raw: confluent_kafka.Message) -> Message | None:
-        """Return a message in place of the batch that a consumer's error is about. The message has the last offset of
-        the batch. None if this reader has already skipped the batch, or if the brokers do not respond; the consumer
-        then reports the error again.
+        """Return a message in place of an unreadable batch. `raw`: the consumer's error about the batch. The message
+        has the last offset of the batch. None if this reader has already skipped the batch, or if the brokers do not
+        respond; the consumer then reports the error again.
         """
         name, first = Partition(raw.topic(), raw.partition()), raw.offset()
         known = self._ends.get(name)
@@ -61,19 +61,22 @@ class UnreadableBatches:
         return Message(*name, end - 1, -1, None, None, (), error_text)
 
     def forget(self) -> None:
-        """Skip a batch again if it is read again: the reader has moved."""
+        """Forget which batches were skipped, because the reader has moved. A batch that is read again is then skipped
+        again.
+        """
         self._ends.clear()
 
 
 def is_unreadable(raw: confluent_kafka.Message) -> bool:
-    """Return whether what a consumer has received is an error about a batch that it cannot decompress."""
+    """Return whether `raw` is an error about a batch that the consumer cannot decompress."""
     error = raw.error()
     return error is not None and error.code() == KafkaError._BAD_COMPRESSION and raw.offset() >= 0
 
 
 def _end_of_batch(log: KafkaConnection, name: Partition, first: int) -> int:
-    """Return the offset after an unreadable batch. Its size is not known: reads offsets after `first` at growing, then
-    at shrinking distances. Each offset in the batch has the same error. TransientError if the brokers do not respond.
+    """Return the offset after an unreadable batch. The size of the batch is not known. The function therefore reads
+    offsets after `first`, at growing and then at shrinking distances. Each offset in the batch has the same error.
+    TransientError if the brokers do not respond.
     """
     with closing(Consumer(log.client(**_PROBING))) as consumer:
         inside, step = first, 1

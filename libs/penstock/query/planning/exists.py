@@ -73,8 +73,8 @@ def _one_case(
     """Plan the pattern over the rows `outer`.
 
     `unsure`: names that may be unbound in an outer row, so that no look-up can use them. In the pattern, another
-    variable replaces each of them, and a condition compares its value with the outer value. Expressions read the outer
-    values of names that occur only in expressions, whether they are bound or not.
+    variable replaces each of these names. A condition compares the value of this variable with the outer value. A name
+    that occurs only in expressions is not replaced: expressions read its outer value, or find it unbound.
     """
     own = {name: f"{name}#inside{context.slots}" for name in sorted(unsure)}
     before = context.substitution

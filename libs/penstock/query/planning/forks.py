@@ -63,8 +63,8 @@ def _ends(pattern: Triple, scope: Scope, bound: frozenset[str]) -> list[str]:
 
 
 def _key(context: PlanContext, pattern: Triple, scope: Scope, bound: frozenset[str]) -> str:
-    """Return the bound variable that a scan should look up: of those that it may look up, the one with the fewest
-    expected matches. "" if there is none.
+    """Return the bound variable that a scan should look up. Among the variables that the scan may look up, this is the
+    variable with the fewest expected matches. "" if there is none.
     """
     ends = _ends(pattern, scope, bound)
     fanouts = [context.estimator.fanout(pattern, scope.parts, frozenset((end,))) for end in ends]

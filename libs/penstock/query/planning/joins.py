@@ -36,10 +36,11 @@ def independent(context: PlanContext, node: Node, scope: Scope) -> Relation:
 
 
 def start(context: PlanContext, node: Node, scope: Scope, *, by_row: bool = False) -> Relation:
-    """Return the relation from which an independent pattern starts: the one that `base` returns.
+    """Return the relation from which an independent pattern starts. Outside of GRAPH ?g, this is the relation that
+    `base` returns.
 
-    Inside of GRAPH ?g, it is the cross product of that relation with the graphs. No product is needed if the relation
-    binds ?g, or if each solution of the pattern comes from a scan that binds ?g. `by_row`: see `base`.
+    Inside of GRAPH ?g, the pattern starts from the cross product of this relation with the graphs. No product is needed
+    if the relation binds ?g, or if each solution of the pattern comes from a scan that binds ?g. `by_row`: see `base`.
     """
     seed = base(context, node, by_row=by_row)
     if scope.variable is None or scope.variable in seed.names or binds_graph(node):

@@ -148,10 +148,10 @@ def _minus(context: PlanContext, node: Minus, outer: Relation, scope: Scope) -> 
 def _may_be_tested(context: PlanContext, node: Minus, left: Relation, scope: Scope) -> bool:
     """Return whether the plan tests each row of `left` for compatible rows of the right side of MINUS.
 
-    The test must give the same result as MINUS: each pair of rows must share a bound variable, and the rows of the
-    right side must not depend on variables of the outer pattern, which are not visible in the right side of MINUS. The
-    test would let them be seen. Inside an EXISTS, which substitutes outer variables, the plan therefore does not use
-    the test. In a query without windows, the test must also be cheaper than MINUS.
+    The test must give the same result as MINUS. Each pair of rows must therefore share a bound variable. The rows of
+    the right side must not depend on variables of the outer pattern: MINUS hides these variables from its right side,
+    but the test does not. Inside an EXISTS, which substitutes outer variables, the plan therefore does not use the
+    test. In a query without windows, the test must also be cheaper than MINUS.
     """
     if context.substitution is not None or not may_correlate(context, node.right, left, scope):
         return False

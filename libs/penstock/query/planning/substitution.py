@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 class Substitution:
     """The substitution of an EXISTS. `certain`: names that are bound in every outer row. `maybe`: names that may be
     bound; the pattern does not bind them, but its expressions may read them. `row`: slot of the row number. `tests`:
-    outer rows that bind different variables get different plans; these conditions select the outer rows of this
-    substitution.
+    the conditions that select the outer rows of this substitution. Outer rows that bind different variables get
+    different plans.
     """
 
     certain: Names
@@ -82,8 +82,8 @@ def is_sub_select(node: Node) -> bool:
 def joinable(node: Node, name: str) -> bool:
     """Return whether a join on variable `name` may replace the substitution of the variable in a pattern.
 
-    That is the case if the following is true for every value: the pattern with the value substituted has the same
-    solutions as the pattern itself, restricted to the solutions that are compatible with the value.
+    That is the case if the following two results are equal for every value: the solutions of the pattern with the value
+    substituted, and those solutions of the original pattern that are compatible with the value.
     """
     spend()
     match node:

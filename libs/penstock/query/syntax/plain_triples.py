@@ -38,7 +38,7 @@ PlainRun: TypeAlias = tuple["Token | None", tuple[PlainTriple, ...]]
 
 
 class PlainReader:
-    """Reads the plain triples of an update itself; the parser gets only the other tokens. `operations`: one list for
+    """Reads the plain triples of an update, so that the parser gets only the other tokens. `operations`: one list for
     each INSERT DATA or DELETE DATA. Each element of such a list contains consecutive triples in one graph. `in_data`:
     whether the last token belongs to such an operation. `data_tokens`: number of tokens in the operations that are
     complete. The budget's clock stops during data.

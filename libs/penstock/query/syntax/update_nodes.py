@@ -37,8 +37,8 @@ class TemplateClause:
 
 @dataclass(frozen=True, slots=True)
 class ModifyOperation:
-    """DELETE {…} INSERT {…} WHERE {…}, with at least one of both templates, or DELETE WHERE {…}. `graph`: the graph of
-    WITH.
+    """DELETE {…} INSERT {…} WHERE {…}, where one of the two templates may be absent, or DELETE WHERE {…}. `graph`: the
+    graph of WITH.
     """
 
     delete: TemplateClause | None

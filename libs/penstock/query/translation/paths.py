@@ -73,8 +73,8 @@ def _negated(context: Context, syntax: PathSyntax) -> NegatedSet:
 
 
 def path_triples(context: Context, subject: Term, way: Path, target: Term, at: int) -> Iterator[Triple | PathTriple]:
-    """Yield triples for links, inverses and sequences, with new variables between the parts of a sequence, and path
-    patterns for all other paths.
+    """Yield triples for links, inverses and sequences, and path patterns for all other paths. New variables connect the
+    parts of a sequence.
     """
     match way:
         case Link():

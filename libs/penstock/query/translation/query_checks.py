@@ -67,8 +67,8 @@ def _exists(expr: Expr) -> list[Node]:
 
 
 def template_warnings(template: tuple[Triple, ...], algebra: Node) -> list[str]:
-    """Return warnings about variables of a CONSTRUCT template that the pattern never binds, so that their triples are
-    never created (§16.2).
+    """Return warnings about those variables of a CONSTRUCT template that the pattern never binds. Triples with such a
+    variable are never created (§16.2).
     """
     terms = [term for triple in template for term in (triple.subject, triple.predicate, triple.object)]
     names = {term.name for term in terms if isinstance(term, Variable)}

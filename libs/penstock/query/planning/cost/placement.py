@@ -1,8 +1,8 @@
 """The choice between execution in place and fork-join, for scans of a stored graph that stores hold (ADR 18).
 
-In place, the engine reads the lists of a morsel's keys from the stores in three rounds, as Wukong (OSDI'16 §5) does for
-few rows. With fork-join, it sends the rows to the stores that own their keys, and the stores return the extended rows.
-`python -m benchmarks stores` measures the costs (docs/adr/0018).
+In place, the engine reads from the stores, in three rounds, the edge lists that belong to the keys of a morsel. Wukong
+(OSDI'16 §5) does the same for few rows. With fork-join, it sends the rows to the stores that own their keys, and the
+stores return the extended rows. `python -m benchmarks stores` measures the costs (docs/adr/0018).
 """
 
 from __future__ import annotations
