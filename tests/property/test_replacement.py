@@ -154,6 +154,6 @@ def check_answers(system: Replaced, expected: dict[str, dict[int, Any]]) -> None
             continue  # relative to the empty answer
         if name in ("stored", "both") and due is not None and time <= due:
             continue  # it became due later than in the other engine
-        if time < min(expected[name], default=time):
-            continue  # before the first progress, which is the registration point of the other engine
+        if time < min(expected[name], default=time + 1):
+            continue  # the streams of the text have no progress yet, which sets the other engine's registration point
         assert (rows, windows) == expected[name][time], (name, time)
