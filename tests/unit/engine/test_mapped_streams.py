@@ -98,7 +98,7 @@ def test_another_format_of_messages_is_an_error(engine):
 
 def test_an_invalid_mapping_declares_nothing():
     with penstock.Engine() as engine:
-        with pytest.raises(DataError, match="either `rml` or `context`"):
+        with pytest.raises(DataError, match="needs one of `rml`, `construct` and `context`"):
             engine.declare_stream(STREAM, timing="all", mapping={})
         assert STREAM not in engine.streams
 

@@ -48,9 +48,9 @@ class SlowBrokers:
     def __getattr__(self, name):
         return getattr(self._producer, name)
 
-    def produce(self, topic, **record):
-        self.produced.append(record["value"])
-        self._producer.produce(topic, **record)
+    def produce(self, topic, value, *rest, **record):
+        self.produced.append(value)
+        self._producer.produce(topic, value, *rest, **record)
 
     def flush(self, timeout_s):
         self._late -= 1

@@ -133,8 +133,8 @@ def test_a_message_that_cannot_be_mapped_is_an_error_that_names_the_place(settin
     ("settings", "message"),
     [
         ([], "an object with settings"),
-        ({}, "either `rml` or `context`"),
-        ({"rml": JSON, "context": {}}, "either `rml` or `context`"),
+        ({}, "needs one of `rml`, `construct` and `context`"),
+        ({"rml": JSON, "context": {}}, "needs one of `rml`, `construct` and `context`"),
         ({"rml": JSON, "colour": 1}, "unknown settings colour"),
         ({"rml": JSON, "format": "xml"}, "`format` is one of"),
         ({"rml": JSON, "format": "csv"}, "another rml:referenceFormulation"),
