@@ -48,6 +48,8 @@ RARE = {
     ("dictionary", "Read", f"{PREFIX}.quarantine"): "an unreadable record",
     ("store", "Read", f"{PREFIX}.quarantine"): "an unreadable record",
     ("query-engine", "Read", f"{PREFIX}.quarantine"): "an unreadable record",
+    ("query-engine", "Read", f"{PREFIX}.parameters."): "a query set",
+    ("query-engine", "Write", f"{PREFIX}.dead-letter"): "a record that cannot be a member of a query set",
     ("query-engine", "Write", f"{PREFIX}.shards"): "a derived stream",
     ("query-engine", "Create", f"{PREFIX}.results"): "a deleted results topic",
     ("query-engine", "DescribeConfigs", f"{PREFIX}.results"): "an answer that is too large",

@@ -177,6 +177,11 @@ def check(name: str, found: dict[int, Any], expected: dict[int, Any], *, whole: 
         assert first == min(expected), name
     assert sorted(found) == [time for time in sorted(expected) if time >= first], name
     changes = TEXTS[name].startswith(("ISTREAM", "DSTREAM"))  # the first answer is relative to the empty one
+    # Whether an evaluation sees what a batch of another stream has absorbed, if the instant is inside of the batch,
+    # depends on the instants of the other queries: they may have closed the batch.
+    open_ = STORED in TEXTS[name] and set(READS[name]) != set(STREAMS)
     for time in sorted(found):
+        if open_ and time % 100:
+            continue
         if whole or not (changes and time == first):
             assert found[time] == expected[time], (name, time)

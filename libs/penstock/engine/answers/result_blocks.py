@@ -249,11 +249,14 @@ class Evaluation:
     @property
     def complete(self) -> bool:
         """Whether the evaluation is not relative to an earlier one: it has an `error`, or the query was registered
-        without `changes`, or it is the first evaluation of the query's text.
+        without `changes`, or it is the first evaluation of the query's text. Of a query set, only the first evaluations
+        are complete.
         """
         changes = self._block.changes
         if changes is None or self.error is not None or changes.before is None:
             return True
+        if self._block.members.one_reader:
+            return False
         recipient = self._block.members.all[self._member - 1]
         return recipient is None or changes.before.number_of(recipient) is None
 
