@@ -144,7 +144,7 @@ def test_kcat_produces_events_and_reads_the_results(broker, topic_prefix, tmp_pa
 
     with small(broker.bootstrap_servers, topic_prefix, tmp_path) as cluster:
         with Client(broker.bootstrap_servers, cluster.url, cluster.sparql_url, prefix=topic_prefix) as client:
-            load.prepare(client)
+            load.prepare(client, json_only=True)
         turtle = b"@prefix x: <http://x/> .\nx:1 x:p 1, 2 .\nx:2 x:p [ x:q 3 ] ."
         produce(turtle, "content-type=text/turtle", "timestamp=1100")
         nested = b'{"@id": "http://x/1", "http://x/p": 4}'

@@ -13,8 +13,8 @@ from simulation.stores import SimulatedForking
 class ForgetfulEngine(QueryEngine):
     """Two transactions in place of one: progress, then results."""
 
-    def __init__(self, *args) -> None:
-        super().__init__(*args)
+    def __init__(self, *args, **more) -> None:
+        super().__init__(*args, **more)
         commit = self.commits.commit
 
         def in_two() -> None:
@@ -40,8 +40,8 @@ class HastyEngine(QueryEngine):
 class EarlyEngine(QueryEngine):
     """It reads a bucket's progress, and opens the bucket a step later: the engine before has committed more by then."""
 
-    def __init__(self, log, *args) -> None:
-        super().__init__(log, *args)
+    def __init__(self, log, *args, **more) -> None:
+        super().__init__(log, *args, **more)
         early, assignment, open_bucket = set(), self.assignment, self.assignment.open
 
         def read_then_open(number: int) -> None:

@@ -19,6 +19,7 @@ import penstock
 from penstock.engine.answers.json_lines import json_line
 from penstock.event_time.grid import closed_until
 from penstock.event_time.watermark import NEVER
+from penstock.services.query_engine import result_sinks
 from penstock.wire import (
     DispatcherState,
     QueryRegistration,
@@ -38,6 +39,7 @@ from simulation.producers import EVENT, FAR, HEARTBEAT, syntax_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from penstock.engine.answers.result_blocks import Evaluation
     from penstock.ingest.refused_records import LateEvent
     from penstock.wire import Tuples
     from simulation.leaps import Gaps
@@ -410,4 +412,13 @@ class Reference:
             for evaluation in handle.poll():
                 if self._derived is not None:
                     self._derived.collect(name, evaluation)
-                self.expected[name, evaluation.time] = content(json.loads(json_line(evaluation, name)))
+                self.expected[name, evaluation.time] = content(json.loads(_line(evaluation, name)))
+
+
+def _line(evaluation: Evaluation, name: str) -> bytes:
+    """The record of an evaluation in JSON, with an error if the answer is too long."""
+    line = json_line(evaluation, name)
+    if len(line) > result_sinks.MAX_LINE_BYTES:
+        most = result_sinks.MAX_LINE_BYTES
+        return json_line(evaluation, name, f"the answer has {len(line)} bytes (MAX_LINE_BYTES is {most})")
+    return line

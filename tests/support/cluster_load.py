@@ -77,12 +77,13 @@ class Load:
         self.sent: list[tuple[int, bytes]] = []
         self.now = BEGIN
 
-    def prepare(self, client: Client) -> None:
+    def prepare(self, client: Client, *, json_only: bool = False) -> None:
         for graph, data in self.graphs.items():
             client.load(data, graph, "nt")
         client.declare_stream(IRI, "s", **self.settings)
         for name, text in self.queries.items():
-            client.register(text, name, changes=name in self.changing, result_format=result_format(text))
+            record_format = "json" if json_only else result_format(text)
+            client.register(text, name, changes=name in self.changing, result_format=record_format)
         self.beat(BEGIN)
 
     def register(self, client: Client, name: str, text: str) -> None:
