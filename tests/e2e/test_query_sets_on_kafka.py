@@ -1,0 +1,78 @@
+"""A query set of a cluster of processes, on a real broker: members come and go while query engines are killed; each
+evaluation of a member is committed once, and is right.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+
+import pytest
+
+pytest.importorskip("confluent_kafka")
+
+from penstock.client import Client
+from support.cluster_load import IRI, SETTINGS, Load, small
+
+pytestmark = pytest.mark.xdist_group("broker")
+RANGE, STEP = 1_000, 500
+TEXT = f"REGISTER QUERY things (?thing) AS SELECT ?v FROM STREAM <{IRI}> [RANGE 1s STEP 500ms] WHERE {{ ?thing <http://x/p> ?v }}"
+
+
+def row(number: int) -> dict[str, str]:
+    return {"thing": f"http://x/{number}"}
+
+
+def value_of(row: dict[str, dict[str, str]]) -> int:
+    return int(row["v"]["value"])
+
+
+def right(sent: list[int], number: int, time_ms: int) -> list[int]:
+    """What a member for a thing has at an instant: the values of the last second."""
+    return [at for at in sent if time_ms - RANGE < at <= time_ms and at % 5 == number]
+
+
+def test_members_of_a_set_while_engines_are_killed(broker, topic_prefix, tmp_path):
+    servers = broker.bootstrap_servers
+    load = Load(servers, topic_prefix, queries={})
+    found: dict[str, dict[int, list[int]]] = defaultdict(dict)
+    doubled = []
+    with (
+        small(servers, topic_prefix, tmp_path, engines=2) as cluster,
+        Client(servers, cluster.url, cluster.sparql_url, prefix=topic_prefix) as client,
+    ):
+        client.declare_stream(IRI, "s", **SETTINGS)
+        things = client.register_set(TEXT, [row(0), row(1)], report="every", key="thing")
+        engines = sorted(name for name in cluster.services if "engine" in name)
+        for i in range(6):
+            load.push(150, 2.0)
+            if i == 2:
+                things.add([row(2)])
+                things.remove([row(1)])
+                things.add([{"thing": "no IRI"}])
+            cluster.kill(engines[i % 2])
+            load.push(50, 1.0)
+            cluster.watch()
+        end = load.end()
+        last = end // STEP * STEP - STEP
+        deadline = time.monotonic() + 300
+        for answered in client.watch():
+            if answered is not None:
+                values = sorted(map(value_of, answered.line["results"]["bindings"]))
+                member = answered.line["member"]
+                doubled += [(member, answered.time)] if answered.time in found[member] else []
+                found[member][answered.time] = values
+            if all(last in found[f"http://x/{number}"] for number in (0, 2)):
+                break
+            assert time.monotonic() < deadline, {member: max(times) for member, times in found.items()}
+        letters = client.dead_letters()
+    sent = [at for at, _ in load.sent]
+    assert doubled == []
+    assert sorted(found) == ["http://x/0", "http://x/1", "http://x/2"]
+    for member, times in found.items():
+        number, first = int(member[-1]), min(times)
+        assert sorted(times) == list(range(first, max(times) + STEP, STEP)), f"{member}: lost"
+        different = [t for t in times if t - RANGE >= first and times[t] != right(sent, number, t)]
+        assert different == [], member
+    assert max(found["http://x/1"]) < last
+    assert [(letter.stream, letter.data) for letter in letters] == [("things", b'{"thing": "no IRI"}')]
