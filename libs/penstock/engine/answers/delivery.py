@@ -21,6 +21,7 @@ AT_ONCE = 100_000
 """Maximum number of evaluations that a poll without a limit adds for queries that catch up."""
 _AT_ONCE_ASYNC = 1_000
 FunctionT = TypeVar("FunctionT", bound="Callable[..., object]")
+ItemT = TypeVar("ItemT")
 
 
 class Leaving(Protocol):
@@ -168,9 +169,9 @@ def poll(take: Callable[[int | None], TakenT], limit: int | None, catch_up: Call
     return taken
 
 
-async def as_they_occur(queue: Delivery, take: Callable[[int], Sequence[Evaluation]]) -> AsyncIterator[Evaluation]:
-    """Yield the evaluations of a queue as they occur. Ends when the queue has ended and all evaluations are consumed.
-    `take`: removes and returns pending evaluations, at most a number of them.
+async def as_they_occur(queue: Delivery, take: Callable[[int], Sequence[ItemT]]) -> AsyncIterator[ItemT]:
+    """Yield the items of a queue as they occur: evaluations of queries, or steps of a query set. Ends when the queue
+    has ended and all items are consumed. `take`: removes and returns pending items, at most a number of them.
     """
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
 
@@ -183,8 +184,8 @@ async def as_they_occur(queue: Delivery, take: Callable[[int], Sequence[Evaluati
         while True:
             ready.clear()
             last = queue.ended
-            for evaluation in (taken := take(_AT_ONCE_ASYNC)):
-                yield evaluation
+            for item in (taken := take(_AT_ONCE_ASYNC)):
+                yield item
             if taken:
                 continue
             if last:

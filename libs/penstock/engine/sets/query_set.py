@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from penstock.engine.answers.delivery import as_they_occur
 from penstock.engine.sets.cells import key_ids
 from penstock.engine.sets.tables import as_table
 from penstock.engine.standing.query_status import QueryStatus, status_of
@@ -178,22 +177,5 @@ class QuerySet:
         """
         if self._member.result_queue.subscribed:
             raise PenstockError(f"the steps of {self.name} go to its subscriber: nothing is left to iterate over")
-        loop, ready = asyncio.get_running_loop(), asyncio.Event()
-
-        def wake() -> None:
-            with suppress(RuntimeError):  # raised if the event loop was closed during the iteration
-                loop.call_soon_threadsafe(ready.set)
-
-        forget = self._member.result_queue.wake(wake)
-        try:
-            while True:
-                ready.clear()
-                last = self.stopped
-                for step in self.poll():
-                    yield step
-                if last:
-                    return
-                if not self.stopped:
-                    await ready.wait()
-        finally:
-            forget()
+        async for step in as_they_occur(self._member.result_queue, self.poll):
+            yield step
