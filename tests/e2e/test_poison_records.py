@@ -81,7 +81,8 @@ def test_a_batch_that_decompresses_to_gigabytes_is_a_dead_letter(cluster):  # no
     process = made.dispatcher()
     made.produce([1_050])
     settings = {"compression.type": "zstd", "message.max.bytes": 1_000_000_000, "batch.size": 900_000_000}
-    producer = Producer({"bootstrap.servers": made.bootstrap_servers, "linger.ms": 60_000, **settings})  # flush() sends one batch
+    settings["linger.ms"] = 60_000  # flush() sends one batch
+    producer = Producer({"bootstrap.servers": made.bootstrap_servers, **settings})
     for _ in range(4):
         producer.produce(made.names.events("s"), b"x" * (40 << 20), partition=0)
     assert producer.flush(60.0) == 0
