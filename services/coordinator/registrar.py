@@ -91,7 +91,7 @@ def empty_runtime(limits: Limits, clock: Callable[[], int], rng: Random) -> Runt
 
 
 class ResultOptions(TypedDict, total=False):
-    """How the evaluations of a query are reported. `changes`: with added and removed rows in place of the answer.
+    """How the evaluations of a query are reported. `changes`: with `added` and `removed` in place of the answer.
     `result_format`: the format of their records (docs/kafka.md), `json` by default. `report`: of a query set, which
     members report (`checked_report`); None for a query.
     """

@@ -254,7 +254,7 @@ class ResultSinks:
                 broken.add(name)
             elif name in broken and record.value is not None:
                 line = _line(record)
-                if "results" in line:
+                if "added" not in line and "error" not in line:
                     broken.remove(name)
                 else:
                     written = record._replace(value=error_line(line, _BROKEN), headers=())

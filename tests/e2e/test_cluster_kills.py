@@ -35,8 +35,11 @@ ALL = QUERIES | {
     "held": f"REGISTER QUERY held AS SELECT ?s ?v FROM STREAM <{IRI}> [RANGE 2s STEP 500ms] WHERE {{ ?s <http://x/p> ?v }}",
     "groups": "REGISTER QUERY groups AS SELECT ?g (COUNT(*) AS ?n) FROM STREAM <http://x/d> [RANGE 3s STEP 1s] "
     "WHERE { ?s <http://x/of> ?g } GROUP BY ?g",
+    "seen": f"REGISTER QUERY seen AS CONSTRUCT {{ ?s <http://x/is> ?v }} FROM STREAM <{IRI}> [RANGE 1s STEP 500ms] "
+    "WHERE { ?s <http://x/p> ?v }",
+    "any": f"REGISTER QUERY any AS ASK FROM STREAM <{IRI}> [RANGE 500ms STEP 500ms] WHERE {{ <http://x/3> <http://x/p> ?v }}",
 }
-CHANGING = ("busy", "held", "groups")  # registered with `changes`
+CHANGING = ("busy", "held", "groups", "seen", "any")  # registered with `changes`
 STORED = "".join(f"<http://x/{i}> <http://x/in> <http://x/group/{i % 2}> .\n" for i in range(5)).encode()
 
 

@@ -125,3 +125,17 @@ WITH_VALUES = (
     + "WHERE { ?s <urn:p> ?o }",
     "SELECT ?s (MAX(?o) AS ?m) " + TWO + f"WHERE {{ {BOTH} }} GROUP BY ?s HAVING (COUNT(DISTINCT ?x) > 1)",
 )
+GRAPHS = (  # several solutions may give the same triple
+    "CONSTRUCT { ?s <urn:of> ?o } " + ONE + "WHERE { ?s <urn:p> ?o }",
+    "CONSTRUCT { ?o <urn:of> ?s . ?s a <urn:c> . ?s <urn:is> ?o } " + ONE + "WHERE { ?s ?p ?o }",
+    "CONSTRUCT { ?s <urn:x> ?x . <urn:a> <urn:has> ?o } " + TWO + f"WHERE {{ {BOTH} }}",
+    "CONSTRUCT { ?s <urn:b> ?b . ?s <urn:t> ?t } "
+    + MERGED
+    + "WHERE { ?s <urn:p> ?o OPTIONAL { ?s <urn:r> ?t } BIND (CONCAT(STR(?o), ' as a text') AS ?b) }",
+    "CONSTRUCT { ?s <urn:n> ?n } " + ONE + "WHERE { SELECT ?s (COUNT(*) AS ?n) WHERE { ?s <urn:p> ?o } GROUP BY ?s }",
+    "CONSTRUCT { ?s <urn:of> ?o } " + ONE + "WHERE { ?s <urn:p> ?o FILTER NOT EXISTS { ?o <urn:q> ?x } }",
+)
+BOOLEANS = (
+    "ASK " + ONE + "WHERE { ?s <urn:p> 3 . ?s <urn:q> ?x }",
+    "ASK " + MERGED + "WHERE { ?s <urn:p> ?o . ?s <urn:r> ?t FILTER NOT EXISTS { ?s <urn:q> ?x } }",
+)

@@ -14,7 +14,9 @@ import penstock
 from penstock.core import _native as native
 from property import cases, chains, ranked, running
 from property.maintained import (
+    BOOLEANS,
     BRANCHED,
+    GRAPHS,
     MERGED,
     ONE,
     OVER_STORED,
@@ -108,7 +110,7 @@ def _usual_choice() -> Iterator[None]:
 
 
 class Changing:
-    """A query with `changes`, whose answer is also the sum of its added and removed rows."""
+    """A query with `changes`, whose answer is also the sum of its added and removed rows, triples or booleans."""
 
     def __init__(self, query: penstock.Query) -> None:
         self._query = query
@@ -144,6 +146,7 @@ def _difference(seed: int) -> str | None:
         for i, text in enumerate([*random_.sample(STREAMED, 3), chains.query(random_, ONE, streamed=True)])
     ]
     streamed = [*random_.sample(STREAMED, 2), chains.query(random_, ONE, streamed=True), random_.choice(texts)]
+    streamed += random_.sample(GRAPHS, 2) + random_.sample(BOOLEANS, 1)
     changing = [f"REGISTER QUERY c{i} AS {text}" for i, text in enumerate(streamed)]
     with penstock.Engine() as updated, penstock.Engine() as fresh:
         engines = {updated: 0, fresh: NEVER}

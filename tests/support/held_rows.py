@@ -1,25 +1,22 @@
-"""Consumers of added and removed rows: what they hold after each record must be the answer of a query without `changes`."""
+"""Consumers of `added` and `removed`: what they hold after each record must be the answer of a query without `changes`."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zlib import crc32
 
 from penstock.engine.answers.evaluation_records import RECORD_FORMATS
-from penstock.query.ir import ContinuousQuery, Form, RelationToStream
+from penstock.query.ir import ContinuousQuery, RelationToStream
 from penstock.query.parser import parse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def with_changes(text: str) -> bool:
     """Whether a query is registered with `changes`: every second one for which that is possible."""
     query = parse(text, None, accepted=True)
     assert isinstance(query, ContinuousQuery)
-    possible = query.form is Form.SELECT and query.r2s is RelationToStream.RSTREAM and not query.report_nonempty
+    possible = not query.publishes and query.r2s is RelationToStream.RSTREAM and not query.report_nonempty
     return possible and crc32(text.encode()) % 2 == 0
 
 
@@ -29,7 +26,7 @@ def result_format(text: str) -> str:
 
 
 class HeldRows:
-    """The rows that a consumer of one query holds."""
+    """What a consumer of one query holds: rows, triples, or a boolean as the presence of a row without variables."""
 
     def __init__(self) -> None:
         self._rows: Counter[str] | None = None  # None: no record with the complete answer came yet
@@ -41,17 +38,27 @@ class HeldRows:
     def apply(self, line: dict[str, Any]) -> dict[str, Any]:
         """Apply the line of an evaluation. Returns the line that a query without `changes` would have written."""
         if "added" not in line:
-            if "results" in line:
-                self._rows = _rows(line["results"]["bindings"])
+            if "error" not in line:
+                self._rows = _rows(line)
             return line
         added, removed = line.pop("added"), line.pop("removed")
+        assert added.keys() == removed.keys()
         assert self._rows is not None, f"{line}: changes of rows that no record has had"
-        gone, held = _rows(removed["results"]["bindings"]), self._rows + _rows(added["results"]["bindings"])
+        gone, held = _rows(removed), self._rows + _rows(added)
         assert gone <= held, f"{line}: rows removed that are not held"
         self._rows = held - gone
-        rows = [json.loads(row) for row in self._rows.elements()]
-        return line | {"head": added["head"], "results": {"bindings": rows}}
+        rows = list(self._rows.elements())
+        if "results" in added:
+            return line | {"head": added["head"], "results": {"bindings": [json.loads(row) for row in rows]}}
+        assert len(set(rows)) == len(rows), f"{line}: a triple or a boolean added twice"
+        if "boolean" in added:
+            return line | {"head": {}, "boolean": bool(rows)}
+        return line | {"graph": "".join(sorted(rows))}
 
 
-def _rows(bindings: Iterable[dict[str, Any]]) -> Counter[str]:
-    return Counter(json.dumps(row, sort_keys=True) for row in bindings)
+def _rows(answer: dict[str, Any]) -> Counter[str]:
+    if "boolean" in answer:
+        return Counter(["true"] if answer["boolean"] else [])
+    if "graph" in answer:
+        return Counter(f"{line}\n" for line in answer["graph"].split("\n") if line)
+    return Counter(json.dumps(row, sort_keys=True) for row in answer["results"]["bindings"])

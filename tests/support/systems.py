@@ -77,9 +77,11 @@ class OracleSystem:
         pass
 
 
-def counted(solutions: Any) -> Counter[Any]:
-    """Return the rows of solutions with their multiplicities."""
-    return Counter(frozenset(row.items()) for row in solutions)
+def counted(answer: Any) -> Counter[Any]:
+    """Return the rows of solutions with their multiplicities, or the triples of a graph. True counts as one row."""
+    if isinstance(answer, bool):
+        return Counter([True] if answer else [])
+    return Counter(frozenset(row.items()) if isinstance(row, dict) else row for row in answer)
 
 
 class EngineSystem:

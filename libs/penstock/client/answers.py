@@ -58,6 +58,13 @@ def answer_of(line: Mapping[str, Any]) -> Solutions | bool | rdflib.Graph:
     raise PenstockError(f"unknown form of answer: {sorted(line)}")
 
 
+def none_of(line: Mapping[str, Any]) -> Solutions | bool | rdflib.Graph:
+    """Return an answer without rows or triples, or False, in the form of the answer in `line`."""
+    if "boolean" in line:
+        return False
+    return solutions(line["head"]["vars"], ()) if "results" in line else graph_of("")
+
+
 def graph_of(text: str) -> rdflib.Graph:
     """Return the triples of an N-Triples document as an rdflib graph."""
     return rdflib.Graph().parse(data=text, format="nt")

@@ -145,7 +145,7 @@ class Client:
         `name` overrides the name in the text. `topic`: the query's own results topic; None: the results topic of the
         cluster. `max_catch_up`: maximum number of instants that one advance of a stream may make due; if there are
         more, the query skips them, and `gaps` lists them. None: the coordinator's default. `changes`: the evaluations
-        of a SELECT have added and removed rows (`ClusterEvaluation.added`). `result_format`: the format of the records
+        have what the answers gain and lose (`ClusterEvaluation.added`). `result_format`: the format of the records
         in the results topic; this client reads all of them. `json`: a record for each evaluation; `json-batch`,
         `arrow`: a record has the evaluations of many similar queries at an instant. `replace`: if
         there is a query of this name, the text takes its place: it answers the instants after those of the earlier

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from penstock.client.answers import answer_of, solutions
+from penstock.client.answers import answer_of, none_of
 from penstock.engine.answers.record_lines import lines_of
 from penstock.errors import LimitError, PenstockError
 from penstock.log import END, START
@@ -92,20 +92,20 @@ class ClusterEvaluation:
     @property
     def answer(self) -> Solutions | bool | rdflib.Graph:
         """The answer: Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT and DESCRIBE. Raises `error` if
-        it is not None, and PenstockError if the record has only the added and removed rows (`complete`).
+        it is not None, and PenstockError if the record has only `added` and `removed` (`complete`).
         """
         if self.error is not None:
             raise self.error
         if self._answer is None:
             if not self.complete:
-                message = "the record has added and removed rows only: apply them to the previous answer"
+                message = "the record has `added` and `removed` only: apply them to the previous answer"
                 raise PenstockError(f"{message} ({self.query} at {self.time})")
             self._answer = answer_of(self.line)
         return self._answer
 
     @property
     def complete(self) -> bool:
-        """Whether the record has the complete answer, which replaces all rows of earlier evaluations, or an `error`.
+        """Whether the record has the complete answer, which replaces that of earlier evaluations, or an `error`.
 
         If the query was registered with `changes`, its first record has the complete answer. So has the first record
         with an answer after its results topic has rejected a record. All other records with an answer have only `added`
@@ -114,30 +114,24 @@ class ClusterEvaluation:
         return "added" not in self.line
 
     @property
-    def added(self) -> Solutions:
-        """The rows that the answer of a SELECT has and the previous answer did not have, as a multiset difference.
+    def added(self) -> Solutions | bool | rdflib.Graph:
+        """What the answer has and the previous answer did not have (see `Evaluation.added` of the embedded engine).
 
         The previous answer is that of the last earlier evaluation without an error. If the record has the complete
-        answer (`complete`), these are all rows of the answer. Raises `error` if it is not None. PenstockError if the
-        query is not a SELECT.
+        answer (`complete`), this is the whole answer. Raises `error` if it is not None.
         """
-        return self._changed("added")
-
-    @property
-    def removed(self) -> Solutions:
-        """The rows that the previous answer had and this answer does not have; see `added`. If the record has the
-        complete answer, the result is empty, but the consumer must replace all earlier rows.
-        """
-        return self._changed("removed")
-
-    def _changed(self, side: str) -> Solutions:
         if self.error is not None:
             raise self.error
-        document = self.line.get(side, self.line)
-        if "results" not in document:
-            raise PenstockError(f"only a SELECT has added and removed rows: {self.query}")
-        rows = document["results"]["bindings"] if side == "added" or not self.complete else ()
-        return solutions(document["head"]["vars"], rows)
+        return answer_of(self.line.get("added", self.line))
+
+    @property
+    def removed(self) -> Solutions | bool | rdflib.Graph:
+        """What the previous answer had and this answer does not have; see `added`. If the record has the complete
+        answer, the result is empty, or False for an ASK, but the consumer must replace the earlier answer.
+        """
+        if self.error is not None:
+            raise self.error
+        return answer_of(self.line["removed"]) if not self.complete else none_of(self.line)
 
 
 def evaluations_of(message: Message, chosen: Callable[[str], bool] = lambda _: True) -> Iterator[Mapping[str, Any]]:

@@ -457,9 +457,8 @@ class Engine:
         """Register a standing query. QueryError, with line and column, if the query is invalid.
 
         `name` overrides the name in the text. `base`: the IRI against which relative IRIs and bare names are resolved.
-        `changes`: each evaluation also has the rows that it has `added` to the previous answer, and those that it has
-        `removed` from it. QueryError with `changes` unless the query is a SELECT, without ISTREAM, DSTREAM and REPORT
-        NONEMPTY.
+        `changes`: each evaluation also has what it has `added` to the previous answer, and what it has `removed` from
+        it. QueryError with `changes` if the query has ISTREAM, DSTREAM or REPORT NONEMPTY, or publishes a stream.
 
         A query with FROM BEGINNING, or with STARTING AT in the past, begins at the first instant for which the
         retention of its streams keeps everything (docs/semantics.md §3). It catches up while the engine is used: each

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
     from penstock.engine import Engine, Query
+    from penstock.engine.answers.result_blocks import Raw
 
 RETAINED_EVALUATIONS = 100
 """Maximum number of evaluations that a feed retains, for listeners that connect late or reconnect."""
@@ -240,8 +241,11 @@ def _rows(evaluation: Evaluation | Step) -> int:
     if isinstance(evaluation, Step):
         return evaluation.rows
     if evaluation.has_changes and evaluation.error is None:
-        return len(evaluation.added) + len(evaluation.removed)
-    answer = True if evaluation.error is not None else evaluation.raw
+        return sum(map(_size, evaluation.raw_changes))
+    return 1 if evaluation.error is not None else _size(evaluation.raw)
+
+
+def _size(answer: Raw) -> int:
     return 1 if isinstance(answer, bool) else len(answer)
 
 

@@ -444,6 +444,23 @@ class TestFeeds:
         assert [shape(m) for m in heard(feed, 2, after=1000)] == [(2000, 1, 1), (3000, 1, 1)]
         assert [shape(m) for m in heard(feed, 2, after=1500)] == [(2000, 1, 1, 1), (3000, 1, 1)]
 
+    @pytest.mark.parametrize(
+        ("form", "name"), [("ASK", "boolean"), ("CONSTRUCT { <http://x/a> <http://x/q> ?o }", "graph")]
+    )
+    def test_changes_of_booleans_and_graphs_are_events_too(self, engine, form, name):
+        self.register(engine)
+        query = engine.register(QUERY.replace("QUERY q", "QUERY r").replace("SELECT ?o", form), changes=True)
+        feed = Feed(query)
+        engine.push(STREAM, "<http://x/a> <http://x/p> 1 .", 500, format="turtle")
+        engine.advance(STREAM, 3000)
+        first, second, third = (data_of(message) for message in heard(feed, 3))
+        assert (name in first, name in second, name in third) == (True, False, False)
+        assert first["added"][name] == first[name]
+        assert (bool(first["added"][name]), bool(first["removed"][name])) == (True, False)
+        assert third.keys() >= {"added", "removed"}
+        gone = second if second["removed"][name] else third
+        assert gone["removed"] == first["added"]
+
     def test_changes_after_lost_evaluations_have_a_whole_answer(self, engine):
         feed = Feed(self.register(engine, changes=True), max_evaluations=2)
         engine.advance(STREAM, 1000)

@@ -109,7 +109,8 @@ def run(
     ] = None,
     report: Annotated[Report, typer.Option(help="Which members of query sets report at an instant.")] = Report.change,
     changes: Annotated[
-        bool, typer.Option("--changes", help="With --format jsonl: added and removed rows in place of whole answers.")
+        bool,
+        typer.Option("--changes", help="With --format jsonl: what answers gain and lose in place of whole answers."),
     ] = False,
 ) -> None:
     """Run standing queries over recorded streams and print every evaluation."""

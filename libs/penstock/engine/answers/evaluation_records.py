@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core import _native as native
+from penstock.engine.answers.answer_values import Solutions
 from penstock.engine.answers.arrow_terms import ARROW_TERM, term_column
 from penstock.engine.answers.json_lines import json_entry, json_line, shared_members
 from penstock.engine.answers.result_blocks import Evaluation
@@ -20,13 +21,13 @@ from penstock.errors import DataError, LimitError
 from penstock.query.ir import Form
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
     from penstock.core._native import Ids
     from penstock.engine.answers.answer_values import Decoder
-    from penstock.engine.answers.result_blocks import Block
+    from penstock.engine.answers.result_blocks import Block, Raw
     from penstock.engine.answers.rows import Rows
 
 RecordFormat: TypeAlias = Literal["json", "json-batch", "arrow"]
@@ -83,7 +84,7 @@ def encode(
     """Return the records of the evaluations of the members `numbers`, which must be ascending and have an answer.
 
     `most`: maximum size in bytes of a record with several evaluations. `complete`: with `changes`, the members whose
-    record has the complete answer in place of added and removed rows. LimitError if an answer is too large for Arrow.
+    record has the complete answer in place of `added` and `removed`. LimitError if an answer is too large for Arrow.
     """
     if record_format == "arrow":
         return _arrow(block, names, numbers, most, complete)
@@ -200,17 +201,31 @@ def _batch(block: Block, names: RecordNames, numbers: Ids, complete: Collection[
         rows = None if block.product is None else block.product.rows()
         spans = _spans(rows, numbers) if rows is not None else _spans_of(block, numbers)
         columns["results"] = _lists(spans, block.columns if rows is None else rows.columns, variables, decoder)
-    elif block.form is Form.ASK:
-        columns["boolean"] = _each(block, numbers, lambda evaluation: evaluation.raw, pa.bool_())
     else:
-        columns["graph"] = _each(block, numbers, lambda e: in_order(e.raw.to_ntriples()), pa.string())  # type: ignore[union-attr]
+        name, kind = ("boolean", pa.bool_()) if block.form is Form.ASK else ("graph", pa.string())
+        columns |= {side: pa.array(values, kind) for side, values in _values(block, numbers, complete, name).items()}
     fields = [pa.field(name, column.type, nullable=column.null_count > 0) for name, column in columns.items()]
     schema = pa.schema(fields, metadata={SHARED: f"{{{shared_members(block.reading)}}}".encode()})
     return pa.record_batch(list(columns.values()), schema=schema)
 
 
-def _each(block: Block, numbers: Ids, value: Callable[[Evaluation], object], kind: pa.DataType) -> pa.Array:
-    return pa.array([value(Evaluation("", block, number)) for number in numbers.tolist()], kind)
+def _values(block: Block, numbers: Ids, complete: Collection[int], name: str) -> dict[str, list[bool | str | None]]:
+    """Return the columns of booleans or graphs: `name` for answers, and with `changes`, `added` and `removed`."""
+    evaluations = [Evaluation("", block, number) for number in numbers.tolist()]
+    if block.changes is None:
+        return {name: [_value(evaluation.raw) for evaluation in evaluations]}
+    columns: dict[str, list[bool | str | None]] = {name: [], "added": [], "removed": []}
+    for number, evaluation in zip(numbers.tolist(), evaluations, strict=True):
+        whole = number in complete
+        parts = (evaluation.raw, None, None) if whole else (None, *evaluation.raw_changes)
+        for column, part in zip(columns.values(), parts, strict=True):
+            column.append(None if part is None else _value(part))
+    return columns
+
+
+def _value(answer: Raw) -> bool | str:
+    assert not isinstance(answer, Solutions)
+    return answer if isinstance(answer, bool) else in_order(answer.to_ntriples())
 
 
 def _spans_of(block: Block, numbers: Ids) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

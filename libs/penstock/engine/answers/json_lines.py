@@ -9,7 +9,7 @@ from penstock.core import _native as native
 from penstock.engine.answers.answer_values import Solutions
 
 if TYPE_CHECKING:
-    from penstock.engine.answers.result_blocks import Evaluation, Reading
+    from penstock.engine.answers.result_blocks import Evaluation, Raw, Reading
 
 _LINE_ENDS = (("\u0085", r"\u0085"), ("\u2028", r"\u2028"), ("\u2029", r"\u2029"))
 
@@ -26,7 +26,7 @@ def json_line(
     """Return an evaluation as one line of JSON in UTF-8, without a line end. `query` overrides the evaluation's query
     name. `error`: an error to write in place of the answer; None: the evaluation's own error, if it has one.
 
-    If the query was registered with `changes`, the line has the added and removed rows in place of the answer. With
+    If the query was registered with `changes`, the line has `added` and `removed` in place of the answer. With
     `whole`, the line also has the answer. With `complete`, the line has only the answer. `member`: the key of a member
     of a query set, in a form that JSON can represent; None: the evaluation is that of a query.
     """
@@ -61,9 +61,15 @@ def _shared(reading: Reading) -> dict[str, Any]:
 
 def _with_answer(evaluation: Evaluation, opening: str, *, whole: bool, complete: bool) -> bytes:
     """Return a JSON object whose text begins with `opening`, followed by an answer."""
-    if evaluation.has_changes and not complete:
-        return _with_changes(evaluation, opening.encode(), whole=whole)
-    answer = evaluation.raw
+    if not evaluation.has_changes or complete:
+        return _line(opening, evaluation.raw)
+    added, removed = map(_document, evaluation.raw_changes)
+    rest = _line("", evaluation.raw) if whole else b"}"
+    return b'%b, "added": %b, "removed": %b%b' % (opening.encode(), added, removed, rest)
+
+
+def _line(opening: str, answer: Raw) -> bytes:
+    """Return a JSON object whose text begins with `opening`, followed by the members of an answer."""
     if isinstance(answer, bool):
         return f'{opening}, "head": {{}}, "boolean": {"true" if answer else "false"}}}'.encode()
     if isinstance(answer, Solutions):
@@ -71,16 +77,9 @@ def _with_answer(evaluation: Evaluation, opening: str, *, whole: bool, complete:
     return native.triples_line(opening, *answer.written())
 
 
-def _with_changes(evaluation: Evaluation, opening: bytes, *, whole: bool) -> bytes:
-    added, removed = _document(evaluation.added), _document(evaluation.removed)
-    answer = evaluation.raw if whole else None
-    rest = native.solutions_line("", *answer.written()) if isinstance(answer, Solutions) else b"}"
-    return b'%b, "added": %b, "removed": %b%b' % (opening, added, removed, rest)
-
-
-def _document(solutions: Solutions) -> bytes:
-    """Return solutions as a SPARQL Results JSON document on one line: U+0085, U+2028 and U+2029 are escaped."""
-    return b"{" + native.solutions_line("", *solutions.written()).removeprefix(b", ")
+def _document(answer: Raw) -> bytes:
+    """Return a JSON object with the members of an answer, on one line: U+0085, U+2028 and U+2029 are escaped."""
+    return b"{" + _line("", answer).removeprefix(b", ")
 
 
 def one_line(members: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.engine.answers.evaluation_records import RecordFormat
 
 _HEAD = ("query", "member", "time", "windows", "snapshot", "attempt")  # members of a line, except the answer
-_SIDES = ("results", "added", "removed")
+_CHANGES = ("added", "removed")
 
 
 def format_of(headers: Sequence[tuple[str, bytes]]) -> RecordFormat:
@@ -58,20 +58,24 @@ def _rows(batch: pa.RecordBatch, chosen: Callable[[str], bool]) -> Iterator[dict
     if len(places) < batch.num_rows:
         batch = batch.take(pa.array(places, pa.int64()))
     names = batch.schema.names
-    variables = {name: [f.name for f in batch.schema.field(name).type.value_type] for name in _SIDES if name in names}
+    types = {name: batch.schema.field(name).type for name in names[2:]}
+    variables = {name: [f.name for f in kind.value_type] for name, kind in types.items() if pa.types.is_list(kind)}
     for row in batch.to_pylist():
         line = {"query": row["query"], **shared}
         for name in names[2:]:
-            value = row[name]
-            if name not in variables:
-                line |= {"head": {}, name: value} if name == "boolean" else {name: value}
-            elif value is not None:
-                document = {
-                    "head": {"vars": variables[name]},
-                    "results": {"bindings": [_solution(solution) for solution in value]},
-                }
-                line |= document if name == "results" else {name: document}
+            if (value := row[name]) is not None:
+                document = _document(value, variables.get(name, ()))
+                line |= {name: document} if name in _CHANGES else document
         yield line
+
+
+def _document(value: Any, variables: Sequence[str]) -> dict[str, Any]:
+    """Return an answer, or its added or removed part, as members of an object of JSON."""
+    if isinstance(value, bool):
+        return {"head": {}, "boolean": value}
+    if isinstance(value, str):
+        return {"graph": value}
+    return {"head": {"vars": list(variables)}, "results": {"bindings": [_solution(solution) for solution in value]}}
 
 
 def _solution(row: dict[str, dict[str, str | None] | None]) -> dict[str, dict[str, str]]:

@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 
     from penstock.core._native import Ids
     from penstock.engine.answers.answer_values import Decoder
-    from penstock.engine.answers.answer_versions import AnswerChanges, AnswerVersion
+    from penstock.engine.answers.answer_versions import AnswerChanges
     from penstock.engine.answers.factors import Product
     from penstock.engine.answers.membership import Membership
     from penstock.engine.answers.rows import Changes, Rows
 
     Bounds: TypeAlias = tuple[int | None, int]
+    Raw: TypeAlias = Solutions | bool | Triples
+    Decoded: TypeAlias = Solutions | bool | rdflib.Graph
 
 
 _BLOCK_BYTES = 1_024  # estimated size of a block without rows
@@ -167,7 +169,7 @@ class Evaluation:
         self.query = query
         self._block = block
         self._member = member
-        self._answer: Solutions | bool | rdflib.Graph | None = None
+        self._answer: Decoded | None = None
 
     def __repr__(self) -> str:
         return f"<Evaluation of {self.query} at {self.time}>"
@@ -217,23 +219,24 @@ class Evaluation:
         return self._block.errors.get(self._member)
 
     @property
-    def answer(self) -> Solutions | bool | rdflib.Graph:
+    def answer(self) -> Decoded:
         """The answer: Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT and DESCRIBE. Raises `error` if
         it is not None.
         """
         if self._answer is None:
-            raw = self.raw
-            self._answer = raw.graph() if isinstance(raw, Triples) else raw
+            self._answer = _decoded(self.raw)
         return self._answer
 
     @property
-    def raw(self) -> Solutions | bool | Triples:
+    def raw(self) -> Raw:
         """Like `answer`, but with Triples, which are not decoded yet, in place of an rdflib graph."""
         if self.error is not None:
             raise self.error
         block = self._block
         if block.changes is not None:
-            return self._changed_answer(block.changes.now)
+            now = block.changes.now
+            # of a set, only this member's rows are computed
+            return self._of(now.rows_of(np.array([self._member], np.uint64)) if block.sparse else now.rows)
         rows = block.rows_of(self._member)
         if block.form is Form.ASK:
             return bool(rows.stop > rows.start)
@@ -261,26 +264,35 @@ class Evaluation:
         return recipient is None or changes.before.number_of(recipient) is None
 
     @property
-    def added(self) -> Solutions:
-        """The rows of this answer that the previous answer did not have, as a multiset difference.
+    def added(self) -> Decoded:
+        """What this answer has and the previous answer did not have: for SELECT, Solutions with the multiset difference
+        of the rows; for CONSTRUCT and DESCRIBE, an rdflib graph of triples; for ASK, whether the answer became true.
 
-        The previous answer is that of the query's last evaluation without an error. The first evaluation of a text has
-        all rows in `added` (`complete`). Raises `error` if it is not None, and PenstockError if the query was
-        registered without `changes`.
+        The previous answer is that of the query's last evaluation without an error. The first evaluation of a text is
+        compared with an answer without rows and triples, or with False (`complete`). Raises `error` if it is not None,
+        and PenstockError if the query was registered without `changes`.
         """
-        return self._solutions(self._changes().added)
+        return _decoded(self._of(self._changes().added))
 
     @property
-    def removed(self) -> Solutions:
-        """The rows of the previous answer that this answer does not have; see `added`."""
-        return self._solutions(self._changes().removed)
+    def removed(self) -> Decoded:
+        """What the previous answer had and this answer does not have, in the form of `added`. For ASK, whether the
+        answer became false.
+        """
+        return _decoded(self._of(self._changes().removed))
+
+    @property
+    def raw_changes(self) -> tuple[Raw, Raw]:
+        """`added` and `removed`, with Triples in place of rdflib graphs."""
+        changes = self._changes()
+        return self._of(changes.added), self._of(changes.removed)
 
     @property
     def has_changes(self) -> bool:
-        """Whether the query was registered with `changes`, so that `added` and `removed` exist. If a query set reports
-        changes, `added` and `removed` exist only if its query is a SELECT.
+        """Whether the query was registered with `changes`, or its set reports changes, so that `added` and `removed`
+        exist.
         """
-        return self._block.changes is not None and self._block.form is Form.SELECT
+        return self._block.changes is not None
 
     def _changes(self) -> Changes:
         if self._block.changes is None:
@@ -289,23 +301,21 @@ class Evaluation:
             raise self.error
         return self._block.changes.changes
 
-    def _changed_answer(self, now: AnswerVersion) -> Solutions | bool | Triples:
-        block, decoder = self._block, self._block.decoder
-        # of a set, only this member's rows are computed
-        rows = now.rows_of(np.array([self._member], np.uint64)) if block.sparse else now.rows
-        if block.form is Form.SELECT:
-            return self._solutions(rows)
-        if block.form is Form.ASK:
-            return len(rows) > 0
-        assert decoder is not None
-        return Triples(list(rows.columns), len(rows), decoder, block.lease)
-
-    def _solutions(self, rows: Rows) -> Solutions:
-        """Return this member's rows."""
+    def _of(self, rows: Rows) -> Raw:
+        """Return this member's rows, in the form of an answer."""
         block, span = self._block, rows.span_of(self._member)
+        count = span.stop - span.start
+        if block.form is Form.ASK:
+            return bool(count)
         assert block.decoder is not None
         columns = [column[span] for column in rows.columns]
-        return Solutions(block.variables, columns, span.stop - span.start, block.decoder, block.lease)
+        if block.form is Form.SELECT:
+            return Solutions(block.variables, columns, count, block.decoder, block.lease)
+        return Triples(columns, count, block.decoder, block.lease)
+
+
+def _decoded(raw: Raw) -> Decoded:
+    return raw.graph() if isinstance(raw, Triples) else raw
 
 
 class Evaluations(Sequence[Evaluation]):

@@ -11,7 +11,7 @@ import numpy as np
 
 from penstock.engine.answers.answer_versions import difference
 from penstock.engine.answers.rows import Rows
-from penstock.query.ir import Form, RelationToStream
+from penstock.query.ir import RelationToStream
 from penstock.query.resolve import error_at
 
 if TYPE_CHECKING:
@@ -44,12 +44,14 @@ def reported(operator: RelationToStream, changes: Changes) -> Rows:
 
 
 def with_changes(query: ContinuousQuery) -> ContinuousQuery:
-    """Return the query with the option `changes`. QueryError if its evaluations cannot have added and removed rows."""
+    """Return the query with the option `changes`. QueryError if it cannot report what its answer gains and loses."""
     message = None
-    if query.form is not Form.SELECT:
-        message = f"`changes` needs a SELECT: the answer of {query.form.value} has no rows to compare"
+    if query.publishes:
+        message = "`changes` and a derived stream exclude each other: the stream has the complete answers"
     elif query.r2s is not RelationToStream.RSTREAM:
-        message = f"`changes` and {query.r2s.value} exclude each other: REGISTER QUERY reports added and removed rows"
+        message = (
+            f"`changes` and {query.r2s.value} exclude each other: REGISTER QUERY reports what an answer gains and loses"
+        )
     elif query.report_nonempty:
         message = "`changes` and REPORT NONEMPTY exclude each other: an answer that becomes empty would not be reported"
     if message is not None:

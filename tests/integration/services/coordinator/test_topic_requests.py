@@ -81,8 +81,8 @@ def test_the_headers_of_a_registration(cluster):
     cluster.send(cluster.topics.names.queries, "none", COUNT.replace("q AS", "none AS"), max_catch_up="0")
     cluster.send(cluster.topics.names.queries, "changes", COUNT.replace("q AS", "changes AS"), changes="true")
     cluster.send(cluster.topics.names.queries, "odd", COUNT.replace("q AS", "odd AS"), changes="yes")
-    ask = COUNT.replace("QUERY q AS SELECT (COUNT(*) AS ?n)", "QUERY any AS ASK")
-    cluster.send(cluster.topics.names.queries, "any", ask, changes="true")
+    istream = COUNT.replace("QUERY q AS", "ISTREAM any AS")
+    cluster.send(cluster.topics.names.queries, "any", istream, changes="true")
     cluster.run()
     assert {name: q.max_catch_up for name, q in cluster.coordinator.queries.items()} == {
         "own": 25,
@@ -93,7 +93,7 @@ def test_the_headers_of_a_registration(cluster):
     assert "no whole number: 'many'" in statuses(cluster)["refused query bad"]["message"]
     assert "between 1 and" in statuses(cluster)["refused query none"]["message"]
     assert "must be true or false" in statuses(cluster)["refused query odd"]["message"]
-    assert "`changes` needs a SELECT" in statuses(cluster)["refused query any"]["message"]
+    assert "`changes` and ISTREAM exclude each other" in statuses(cluster)["refused query any"]["message"]
     replicas = [engine.replica for engine in cluster.engines.values()]
     assert [replica.least_catch_up for replica in replicas] == [25] * len(replicas)
 
