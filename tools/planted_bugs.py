@@ -24,13 +24,28 @@ BUGS: dict[str, tuple[str, ...]] = {  # name -> file, what it has, what the bug 
     ),
     "join: later factors read the present content": (
         EXEC + "delta_terms.cpp",
-        "return scan < number ? Content::Now : Content::Before;",
-        "return Content::Now;",
+        "if (i != number) others.push_back({&scans_[i], i < number ? Content::Now : Content::Before});",
+        "if (i != number) others.push_back({&scans_[i], Content::Now});",
     ),
     "EXISTS, OPTIONAL: the rows before the change are not removed": (
         EXEC + "delta_terms.cpp",
-        "term.before = with(Content::Before);",
-        "term.before = with(Content::Now);",
+        "{&steps_[number], own});",
+        "{&steps_[number], Content::Now});",
+    ),
+    "EXISTS: a row remains after its last match": (
+        EXEC + "delta_terms.cpp",
+        "match_spec(step, own, matched, keys)",
+        "match_spec(step, Content::Now, matched, keys)",
+    ),
+    "OPTIONAL: a row without a match remains after its first match": (
+        EXEC + "delta_terms.cpp",
+        "const bool matched = !step.is_optional() &&",
+        "const bool matched = step.is_optional() ||",
+    ),
+    "OPTIONAL: later scans of the pattern read the present content": (
+        EXEC + "delta_terms.cpp",
+        "i < changed ? Content::Now : Content::Before",
+        "Content::Now",
     ),
     "EXISTS, OPTIONAL: scans lead to the rows over the present content only": (
         EXEC + "delta_terms.cpp",
@@ -39,11 +54,11 @@ BUGS: dict[str, tuple[str, ...]] = {  # name -> file, what it has, what the bug 
     ),
     "OPTIONAL: steps after a later scan do not see what it binds": (
         EXEC + "delta_terms.cpp",
-        "place_steps(std::vector<std::size_t>& pending, Slots& bound, Spec& node,\n                        const",
-        "place_steps(std::vector<std::size_t>& pending, Slots& known, Spec& node,\n                        const",
+        "place_steps(ReadSteps& pending, Slots& bound, Spec& node)",
+        "place_steps(ReadSteps& pending, Slots& known, Spec& node)",
         "for (bool again = true; again;) {",
         "Slots bound = known;\n    for (bool again = true; again;) {",
-        "placed_ = placed_ && pending.empty();",  # else the chain is not maintained
+        "placed_ = placed_ && steps.empty();",  # else the chain is not maintained
         "",
     ),
     "UNION: the second input does not change": (

@@ -88,6 +88,33 @@ WITH_SIDES = (
     + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } OPTIONAL { WINDOW <urn:w> { ?s <urn:q> ?x } } "
     + "FILTER EXISTS { WINDOW <urn:w> { ?s <urn:p> ?y FILTER (?y != ?o) } } }",
 )
+KEYED = (  # changes of a test are found by the variables that it shares with the scans
+    "SELECT ?s (COUNT(*) AS ?n) (COUNT(?x) AS ?m) "
+    + TWO
+    + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } OPTIONAL { WINDOW <urn:w> { ?s <urn:q> ?x . ?s <urn:p> ?y FILTER (?y < 3) } } } "
+    + "GROUP BY ?s",
+    "SELECT ?o (COUNT(*) AS ?n) (SUM(?x) AS ?m) "
+    + MERGED
+    + "WHERE { ?s <urn:p> ?o OPTIONAL { ?s <urn:q> ?x . ?s <urn:r> ?t } OPTIONAL { ?s <urn:r> ?y . ?y <urn:r> ?z } "
+    + "FILTER (!BOUND(?x) || ?x != 2) } GROUP BY ?o",
+    "SELECT ?s ?o (COUNT(?x) AS ?n) (COUNT(*) AS ?m) "
+    + TWO
+    + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o . ?s <urn:q> ?y } OPTIONAL { WINDOW <urn:w> { ?s ?x ?o } } } GROUP BY ?s ?o",
+    "SELECT (COUNT(*) AS ?n) (COUNT(?y) AS ?m) "
+    + MERGED
+    + "WHERE { ?s <urn:p> ?o OPTIONAL { ?s <urn:r> ?x } OPTIONAL { ?x <urn:r> ?y } FILTER NOT EXISTS { ?s <urn:q> ?z } }",
+    "SELECT ?b (COUNT(*) AS ?n) (COUNT(?x) AS ?m) "
+    + TWO
+    + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } BIND (?o + 1 AS ?b) "
+    + "OPTIONAL { WINDOW <urn:w> { ?s <urn:q> ?x FILTER (?x >= ?b) } } } GROUP BY ?b",
+    "SELECT ?s (COUNT(*) AS ?n) "
+    + MERGED
+    + "WHERE { ?s <urn:p> ?o FILTER EXISTS { ?s <urn:q> ?x . ?s <urn:r> ?y . ?y <urn:r> ?o } } GROUP BY ?s",
+    "SELECT ?s ?t (COUNT(?x) AS ?n) "
+    + TWO
+    + "WHERE { WINDOW <urn:v> { ?s <urn:p> ?o } OPTIONAL { WINDOW <urn:w> { ?s <urn:q> ?x } } "
+    + "BIND (COALESCE(?x, 7) AS ?t) FILTER (?t != ?o) } GROUP BY ?s ?t",
+)
 STAR = "{ ?y <urn:r> <urn:v1> . ?y <urn:r> <urn:v2> . ?s <urn:q> ?y }"
 BRANCHED = (  # several triples of the pattern may change at once, and lead to the row only together with others
     "SELECT ?s (COUNT(*) AS ?n) " + MERGED + f"WHERE {{ ?s <urn:p> ?o FILTER EXISTS {STAR} }} GROUP BY ?s",

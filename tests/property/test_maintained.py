@@ -17,6 +17,7 @@ from property.maintained import (
     BOOLEANS,
     BRANCHED,
     GRAPHS,
+    KEYED,
     MERGED,
     ONE,
     OVER_STORED,
@@ -138,6 +139,7 @@ def _difference(seed: int) -> str | None:
         + random_.sample(WITH_SIDES, 2)
         + random_.sample(WITH_VALUES, 2)
         + random_.sample(BRANCHED, 2)
+        + random_.sample(KEYED, 2)
         + [chains.query(random_, random_.choice((ONE, MERGED))) for _ in range(2)]
         + [ranked.query(random_) for _ in range(6)]
     )

@@ -106,18 +106,25 @@ bool Chain::read_test(const Spec& node) {
     if (!read_inner(step)) return false;
     Slots tested, found;
     for (const Scan& scan : step.inner) found.insert(scan.variables.begin(), scan.variables.end());
+    const auto add_condition = [&](const Spec& with_expression) {
+        step.conditions.push_back({&with_expression});
+        add_variables(with_expression.at("expr"), step.conditions.back().uses);
+        tested.insert(step.conditions.back().uses.begin(), step.conditions.back().uses.end());
+    };
     for (const Spec* inner : step.inner_nodes)
-        if (const Spec* expression = inner->find("expr")) add_variables(*expression, tested);
+        if (inner->find("expr") != nullptr) add_condition(*inner);
     if (const Spec* condition = node.find("expr")) {
         if (!expr::is_steady(*condition)) return false;
-        add_variables(*condition, tested);
+        add_condition(node);
     }
     Slots all = found;
     all.insert(tested.begin(), tested.end());
     step.uses = common(all, bound_);
-    const bool optional = node.at("op").as_string() == "optional";
+    Slots known = step.uses;
+    known.insert(found.begin(), found.end());
+    for (Step& condition : step.conditions) condition.uses = common(condition.uses, known);
     for (const std::uint64_t slot : found) {
-        if (!optional || bound_.contains(slot)) continue;
+        if (!step.is_optional() || bound_.contains(slot)) continue;
         if (!bind(slot)) return false;
         step.binds.insert(slot);
         optional_.insert(slot);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <iterator>
 #include <set>
 #include <string>
@@ -40,7 +39,9 @@ struct Step {
     Slots binds = {};                           // what it binds
     std::vector<Scan> inner = {};               // of a test, from its outer rows upwards
     std::vector<const Spec*> inner_nodes = {};  // all nodes of the inner side, in the same order
+    std::vector<Step> conditions = {};          // the filters of the inner side, and the condition of an OPTIONAL
     bool is_test() const { return !inner_nodes.empty(); }
+    bool is_optional() const { return node->at("op").as_string() == "optional"; }
 };
 
 /// Which content each factor of a term reads. Either: the union of the present and the previous one.
@@ -72,17 +73,36 @@ private:
     bool bind(std::uint64_t slot);
     void drop_all_but(const Spec& slots);
 
+    /// A scan or a step of a term, and the content that it reads.
+    struct ReadScan {
+        const Scan* scan;
+        Content content;
+    };
+    struct ReadStep {
+        const Step* step;
+        Content content = Content::Now;
+    };
+    using ReadScans = std::vector<ReadScan>;
+    using ReadSteps = std::vector<ReadStep>;
+
     Spec source_spec(const Scan& scan, Content content) const;
     Spec scan_spec(const Scan& scan, Content content, Spec in) const;
-    Spec test_spec(const Step& step, Content content, Spec in) const;
-    Spec join(std::vector<std::size_t> scans, Slots bound, Spec in, const std::function<Content(std::size_t)>& content,
-              const std::function<Content(std::size_t)>& tests, bool with_steps) const;
-    void place_steps(std::vector<std::size_t>& pending, Slots& bound, Spec& node,
-                     const std::function<Content(std::size_t)>& tests) const;
-    DeltaTerm scan_term(std::size_t number, const Spec& output) const;
-    DeltaTerm test_term(std::size_t number, const Spec& output) const;
+    Spec inner_spec(const Step& step, Content content) const;
+    Spec step_spec(const ReadStep& read, Spec in) const;
+    Spec match_spec(const Step& step, Content content, bool has_match, Spec in) const;
+    ReadScans all_scans(Content content) const;
+    ReadSteps steps_beside(std::size_t number) const;
+    Spec join(ReadScans scans, ReadSteps steps, Slots bound, Spec in) const;
+    void place_steps(ReadSteps& pending, Slots& bound, Spec& node) const;
+    void add_scan_term(std::size_t number, const Spec& output, DeltaPlan& plan) const;
+    bool add_test_terms(std::size_t number, const Spec& output, DeltaPlan& plan) const;
+    void add_match_terms(std::size_t number, const Spec& output, DeltaPlan& plan) const;
+    DeltaTerm crossing_term(std::size_t number, const Spec& keys, const Spec& output) const;
+    DeltaTerm affected_term(std::size_t number, const Spec& rows, const Spec& output) const;
+    Spec changed_rows(const Step& step, bool keys) const;
+    Spec from_changed(const Step& step, std::size_t changed, const Slots& required, bool all, Slots& bound) const;
     Spec affected(const Step& step, std::size_t changed) const;
-    bool connected(const Step& step) const;
+    Spec affected_keys(const Step& step, std::size_t changed) const;
 
     Slots seed_, bound_, dropped_, extended_, free_;
     Slots optional_;  // unbound in some rows

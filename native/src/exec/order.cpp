@@ -1,5 +1,5 @@
-// ORDER BY: the member first. If only the first rows of each member are wanted, it retains only rows that can still be
-// among them; or it keeps all rows from run to run, and updates their order (ADR 78, 89).
+// ORDER BY: the member first. It keeps its rows from run to run, and updates their order (ADR 78, 89). Without
+// state, it retains only rows that can still be among the first ones, if only those are wanted.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -21,6 +21,7 @@ namespace penstock::exec {
 namespace {
 
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kAll = std::size_t{1} << 40;  // more rows than there can be
 
 bool has_steady_keys(const Spec& spec) {
     return std::ranges::all_of(spec.at("keys").as_list(),
@@ -42,7 +43,7 @@ private:
         : in_(compiler.child(spec, "in")),
           limited_(spec.find("first") != nullptr),
           input_(static_cast<std::uint32_t>(spec.at("id").as_int()), spec.at("in"), in_->schema().slots, first,
-                 compiler, limited_ && has_steady_keys(spec)) {
+                 compiler, has_steady_keys(spec)) {
         correlated_ = in_->correlated();
         schema_ = held_ = in_->schema();
         if (limited_) first_ = spec.at("first").as_int();
@@ -54,7 +55,7 @@ private:
         for (const Spec& key : spec.at("keys").as_list()) add_key(key, compiler);
         shape_.carried = schema_.slots.size();
         shape_.width = held_.slots.size();
-        reads_change_ = limited_ && has_steady_keys(spec) && give_change_of(*in_, change_);
+        reads_change_ = has_steady_keys(spec) && give_change_of(*in_, change_);
         for (std::size_t c = 0; c < shape_.carried; ++c)
             if (input_.computes(schema_.slots[c]) || std::ranges::count(change_.computed, schema_.slots[c]) != 0)
                 computed_.push_back(c);
@@ -80,7 +81,7 @@ private:
         begin();
         feed();
         finish();
-        if (limited_ && !correlated_) input_.report(run, retained_ ? state_bytes() : 0);
+        if (!correlated_) input_.report(run, retained_ ? state_bytes() : 0);
     }
 
     void begin() {
@@ -318,7 +319,7 @@ private:
     std::vector<Computed> values_;
     int member_ = -1;
     bool limited_;  // only the first rows of each member are wanted
-    std::size_t first_ = kNoLimit, limit_ = kNoLimit;
+    std::size_t first_ = kAll, limit_ = kNoLimit;
     Schema held_;  // the input's columns, then those of computed keys
     Run* run_ = nullptr;
     Sink* out_ = nullptr;
