@@ -355,6 +355,8 @@ def test_a_bulk_load_is_a_command_of_penstock():
     [container] = spec["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     arguments = container["args"]
     assert "--conf=spark.kubernetes.driver.pod.name=$(PENSTOCK_INSTANCE)" in arguments
+    for protection in ("authenticate", "network.crypto.enabled", "io.encryption.enabled"):
+        assert f"--conf=spark.{protection}=true" in arguments
     given = arguments[arguments.index("/opt/penstock/adaptor/bulk_load.py") + 1 :]
     [command] = [c for c in get_command(app).commands.items() if c[0] == "load"]
     parsed = command[1].make_context("load", ["--spark", *given]).params

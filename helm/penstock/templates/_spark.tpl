@@ -30,7 +30,10 @@
   "spark.kubernetes.authenticate.driver.serviceAccountName" (include "penstock.serviceAccountName" .)
   "spark.kubernetes.driver.pod.name" "$(PENSTOCK_INSTANCE)"
   "spark.kubernetes.executor.podTemplateFile" (printf "/run/executor/%s.yaml" .component)
-  "spark.driver.host" "$(POD_IP)" -}}
+  "spark.driver.host" "$(POD_IP)"
+  "spark.authenticate" "true"
+  "spark.network.crypto.enabled" "true"
+  "spark.io.encryption.enabled" "true" -}}
 {{- with $root.Values.flight.tls.existingSecret -}}
 {{- $_ := set $conf (printf "spark.kubernetes.executor.secrets.%s" .) "/run/secrets/flight-tls" -}}
 {{- end -}}
