@@ -15,6 +15,7 @@ void bind_exec(nb::module_& m);
 void bind_remote(nb::module_& m);
 void bind_dataplane(nb::module_& m);
 void bind_mapping(nb::module_& m);
+void bind_query(nb::module_& m);
 
 NB_MODULE(_native, m) {
     penstock::import_numpy();
@@ -26,6 +27,7 @@ NB_MODULE(_native, m) {
     bind_stream(m);
     bind_dataplane(m);
     bind_mapping(m);
+    bind_query(m);
     bind_remote(m);
     bind_exec(m);
 }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.engine.oneshot.normalization import normalize
 from penstock.errors import QueryError
-from penstock.query.normalized_text import normalize
 from penstock.query.parser import parse
 from penstock.query.prepared import prepare
 
@@ -19,7 +19,7 @@ def sibling(text: str, number: int) -> str | None:
     if normalized is None:
         return None
     try:
-        prepared = prepare(text, normalized, parse(text))
+        prepared = prepare(normalized, parse(text))
     except QueryError:
         return None
     if prepared is None:

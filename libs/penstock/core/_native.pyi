@@ -186,6 +186,16 @@ class KeyIndex:
     def put(self, keys: Sequence[Ids], numbers: Ids) -> Ids: ...  # the previous number of each key, 0 for new keys
     def remove(self, keys: Sequence[Ids]) -> Ids: ...             # the number of each removed key, 0 for unknown keys
 
+# ---- query texts and templates of updates (bindings/query.cpp)
+def normalized(text: str) -> tuple[str, tuple[str, ...]] | None: ...  # the pattern, and the constants
+# Instances of templates: s, p, o, g of the quads to remove, and of those to add. `removed`, `added`: four places per
+# quad. A place is 0 for the default graph, 2 * i + 1 for constant i, 2 * i + 2 for column i. `stored`: a name of the
+# default graph, or 0.
+def instances(
+    removed: Sequence[int], added: Sequence[int], constants: Sequence[int], columns: Sequence[Ids], rows: int,
+    stored: int,
+) -> tuple[tuple[Ids, Ids, Ids, Ids], tuple[Ids, Ids, Ids, Ids]]: ...
+
 # ---- stored graph (bindings/store.cpp)
 class Source: ...  # input of execute()
 

@@ -9,7 +9,7 @@ these constants.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,6 +17,7 @@ from penstock.query.algebra.tree import Iri, Literal, Triple
 from penstock.query.catalogue import STORED_GRAPH
 from penstock.query.ir import ChangeData, ContinuousQuery, Modify, Update
 from penstock.query.normalized_text import IRI, LOCAL, STRING, offsets
+from penstock.query.quad_templates import templates_of
 from penstock.query.resolve import stored_graphs
 from penstock.query.templates import parametrise
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.query.algebra.tree import Term
     from penstock.query.ir import Operation, Quad, Statement
     from penstock.query.normalized_text import Normalized
+    from penstock.query.quad_templates import QuadTemplates
     from penstock.query.templates import Constant, Template
 
     _Build: TypeAlias = Callable[[str], Constant]
@@ -78,60 +80,59 @@ class BoundStanding:
 
 @dataclass(frozen=True, slots=True)
 class BoundModify(Modify):
-    """A change whose pattern is `bound`. The field `query` has the same pattern with the constants of another text."""
-
-    bound: BoundQuery | None = None
-
-
-class PreparedText:
-    """What texts with the same `Normalized.pattern` and the same fixed constants have in common. `prepare` creates it.
-
-    `fixed`: the numbers of the constants that are not parameters.
+    """A change with the pattern `bound` and the templates `templates`, whose constants are `constants`. The fields
+    `delete`, `insert` and `query` have the constants of the text that was prepared.
     """
 
-    __slots__ = ("_builders", "_numbers", "_queries", "_statement", "fixed")
+    bound: BoundQuery = field(kw_only=True)
+    templates: QuadTemplates = field(kw_only=True)
+    constants: tuple[Constant, ...] = field(kw_only=True)
 
-    def __init__(self, statement: Statement, constants: int, builders: dict[int, tuple[int, _Build]]) -> None:
-        """`constants`: the number of constants in the text. `builders`: for each parameter, by its offset in the text:
-        the number of its constant, and a function that makes its term.
-        """
-        self._statement = statement
-        self._builders = tuple(builders.values())
-        self._numbers = {at: number for at, (number, _) in builders.items()}
-        replaced = set(self._numbers.values())
-        self.fixed = tuple(number for number in range(constants) if number not in replaced)
-        found = [statement] if isinstance(statement, ContinuousQuery) else _patterns(statement)
-        self._queries = [self._query(query) for query in found]
 
-    def bind(self, text: str, constants: Sequence[str], name: str | None = None) -> BoundQuery | BoundStanding | Update:
-        """Return the statement of a text with the same `Normalized.pattern` and the same fixed constants. `constants`,
-        `name`: those of the text's normalized form. In an update, the pattern of each operation is a bound query. The
-        offsets in its operations are those of the text that was prepared.
-        """
-        terms = {number: build(constants[number]) for number, build in self._builders}
-        if isinstance(self._statement, ContinuousQuery):
-            query = self._queries[0].bind(terms)
-            if self._statement.continuous:
-                return BoundStanding(text, name, query)
-            return query
-        queries = iter(self._queries)
-        operations = tuple([self._operation(operation, terms, queries) for operation in self._statement.operations])
-        return Update(text, operations)
+class _PreparedModify:
+    """A `Modify` of a prepared text. `numbers`: for each constant of the templates, its number in the text; None if it
+    is the same in all texts.
+    """
 
-    def _query(self, query: ContinuousQuery) -> PreparedQuery:
-        template, sample = parametrise(query)
-        return PreparedQuery(template, sample, [self._numbers.get(constant.at) for constant in sample])
+    __slots__ = ("_constants", "_operation", "_query", "_templates")
 
-    def _operation(self, operation: Operation, terms: _Terms, queries: Iterator[PreparedQuery]) -> Operation:
-        if isinstance(operation, ChangeData):
-            return replace(operation, quads=tuple([(g, self._triple(t, terms)) for g, t in operation.quads]))
-        assert isinstance(operation, Modify)
-        delete, insert = self._quads(operation.delete, terms), self._quads(operation.insert, terms)
-        bound = next(queries).bind(terms)
-        return BoundModify(delete, insert, operation.query, operation.own_dataset, operation.at, bound)
+    def __init__(self, operation: Modify, query: PreparedQuery, numbers: Mapping[int, int]) -> None:
+        self._operation = operation
+        self._query = query
+        self._templates, constants = templates_of(operation)
+        self._constants = [(numbers.get(constant.at), constant) for constant in constants]
 
-    def _quads(self, quads: tuple[Quad, ...], terms: _Terms) -> tuple[Quad, ...]:
-        return tuple([(graph, self._triple(triple, terms)) for graph, triple in quads])
+    def bind(self, terms: _Terms) -> BoundModify:
+        operation = self._operation
+        constants = tuple([same if number is None else terms[number] for number, same in self._constants])
+        return BoundModify(
+            operation.delete,
+            operation.insert,
+            operation.query,
+            operation.own_dataset,
+            operation.at,
+            bound=self._query.bind(terms),
+            templates=self._templates,
+            constants=constants,
+        )
+
+
+class _PreparedData:
+    """A `ChangeData` of a prepared text."""
+
+    __slots__ = ("_numbers", "_operation")
+
+    def __init__(self, operation: ChangeData, numbers: Mapping[int, int]) -> None:
+        self._operation = operation
+        self._numbers = numbers
+
+    def bind(self, terms: _Terms) -> ChangeData:
+        operation = self._operation
+        return ChangeData(
+            operation.insert,
+            tuple([(graph, self._triple(triple, terms)) for graph, triple in operation.quads]),
+            operation.at,
+        )
 
     def _triple(self, triple: Triple, terms: _Terms) -> Triple:
         """Return a triple of the prepared text, with its parameters replaced by the terms of the text that is bound."""
@@ -143,9 +144,51 @@ class PreparedText:
         return term if number is None else terms[number]
 
 
-def prepare(
-    text: str, normalized: Normalized, statement: Statement, *, registered: bool = False
-) -> PreparedText | None:
+class PreparedText:
+    """What texts with the same `Normalized.pattern` and the same fixed constants have in common. `prepare` creates it.
+
+    `fixed`: the numbers of the constants that are not parameters.
+    """
+
+    __slots__ = ("_builders", "_numbers", "_operations", "_query", "_standing", "fixed")
+
+    def __init__(self, statement: Statement, constants: int, builders: dict[int, tuple[int, _Build]]) -> None:
+        """`constants`: the number of constants in the text. `builders`: for each parameter, by its offset in the text:
+        the number of its constant, and a function that makes its term.
+        """
+        self._standing = isinstance(statement, ContinuousQuery) and statement.continuous
+        self._builders = tuple(builders.values())
+        self._numbers = {at: number for at, (number, _) in builders.items()}
+        replaced = set(self._numbers.values())
+        self.fixed = tuple(number for number in range(constants) if number not in replaced)
+        self._query = self._prepared(statement) if isinstance(statement, ContinuousQuery) else None
+        self._operations = (
+            [] if isinstance(statement, ContinuousQuery) else list(map(self._bindable, statement.operations))
+        )
+
+    def bind(self, text: str, constants: Sequence[str], name: str | None = None) -> BoundQuery | BoundStanding | Update:
+        """Return the statement of a text with the same `Normalized.pattern` and the same fixed constants. `constants`,
+        `name`: those of the text's normalized form. Each operation of an update with a
+        pattern is a `BoundModify`. The offsets in operations are those of the text that was prepared.
+        """
+        terms = {number: build(constants[number]) for number, build in self._builders}
+        if self._query is None:
+            return Update(text, tuple([operation.bind(terms) for operation in self._operations]))
+        query = self._query.bind(terms)
+        return BoundStanding(text, name, query) if self._standing else query
+
+    def _prepared(self, query: ContinuousQuery) -> PreparedQuery:
+        template, sample = parametrise(query)
+        return PreparedQuery(template, sample, [self._numbers.get(constant.at) for constant in sample])
+
+    def _bindable(self, operation: Operation) -> _PreparedModify | _PreparedData:
+        if isinstance(operation, ChangeData):
+            return _PreparedData(operation, self._numbers)
+        assert isinstance(operation, Modify)
+        return _PreparedModify(operation, self._prepared(operation.query), self._numbers)
+
+
+def prepare(normalized: Normalized, statement: Statement, *, registered: bool = False) -> PreparedText | None:
     """Prepare a text for later texts with the same `Normalized.pattern`. `statement`: the parsed text. `registered`:
     whether the text is that of a standing query.
 
@@ -167,7 +210,7 @@ def prepare(
         parameters = list(_constants(statement))
     everywhere = Counter(term.at for term in _terms(statement))
     replaced = Counter(term.at for term in parameters)
-    numbers = {at: (number, kind) for number, (at, kind) in enumerate(offsets(text, registered=registered))}
+    numbers = {at: (number, kind) for number, (at, kind) in enumerate(offsets(normalized))}
     builders: dict[int, tuple[int, _Build]] = {}
     for term in parameters:
         number, kind = numbers.get(term.at, (-1, ""))
@@ -203,10 +246,6 @@ def _constants(update: Update) -> Iterator[Constant]:
             for term in (triple.subject, triple.object):
                 if isinstance(term, Iri | Literal):
                     yield term
-
-
-def _patterns(update: Update) -> list[ContinuousQuery]:
-    return [operation.query for operation in update.operations if isinstance(operation, Modify)]
 
 
 def _terms(part: object) -> Iterator[Constant]:

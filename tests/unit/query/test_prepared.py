@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.engine.oneshot.normalization import normalize
 from penstock.query.ir import ChangeData, ContinuousQuery
-from penstock.query.normalized_text import normalize
 from penstock.query.parser import parse
 from penstock.query.prepared import BoundModify, BoundQuery, prepare
+from penstock.query.quad_templates import templates_of
 from penstock.query.templates import parametrise
 from support.siblings import sibling
 
@@ -41,7 +42,7 @@ def bound(text: str) -> BoundQuery | object:
     assert normalized is not None
     assert its is not None
     assert normalized.pattern == its.pattern
-    prepared = prepare(other, its, parse(other))
+    prepared = prepare(its, parse(other))
     assert prepared is not None
     return prepared.bind(text, normalized.constants)
 
@@ -70,7 +71,7 @@ def test_a_bound_update_has_the_operations_of_its_text(text: str) -> None:
             template, constants = parametrise(other.query)
             assert replace(operation.bound.prepared.template.query, text="") == template.query
             assert operation.bound.constants == constants
-            assert (operation.delete, operation.insert) == (other.delete, other.insert)
+            assert (operation.templates, operation.constants) == templates_of(other)
 
 
 @pytest.mark.parametrize(
@@ -102,14 +103,14 @@ def test_kinds_of_constants_are_parts_of_the_pattern() -> None:
 
 def test_a_continuous_query_is_not_prepared() -> None:
     text = "SELECT * FROM STREAM <urn:s> [RANGE 1s STEP 1s] { ?s ?p 5 }"
-    assert prepare(text, normalize(text), parse(text)) is None  # type: ignore[arg-type]
+    assert prepare(normalize(text), parse(text)) is None  # type: ignore[arg-type]
 
 
 def test_an_update_that_clears_is_not_prepared() -> None:
     text = "CLEAR GRAPH <urn:g> ; INSERT DATA { <urn:a> <urn:p> 5 }"
-    assert prepare(text, normalize(text), parse(text)) is None  # type: ignore[arg-type]
+    assert prepare(normalize(text), parse(text)) is None  # type: ignore[arg-type]
 
 
 def test_limits_names_of_graphs_and_predicates_are_no_parameters() -> None:
     text = "SELECT * { GRAPH <urn:g> { ?s <urn:p> ?o } } LIMIT 5"
-    assert prepare(text, normalize(text), parse(text)) is None  # type: ignore[arg-type]
+    assert prepare(normalize(text), parse(text)) is None  # type: ignore[arg-type]

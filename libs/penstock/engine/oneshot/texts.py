@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from cachetools import LRUCache
 
+from penstock.engine.oneshot.normalization import normalize
 from penstock.query.ir import Update
-from penstock.query.normalized_text import normalize
 from penstock.query.parser import parse
 from penstock.query.prepared import BoundQuery, BoundStanding, PreparedText, prepare
 
@@ -107,7 +107,7 @@ class Texts:
 
     def _prepare(self, text: str, base: str | None, normalized: Normalized, *, registered: bool) -> PreparedText | None:
         """Prepare a text. QueryError if the text is invalid."""
-        prepared = prepare(text, normalized, self.parse(text, base), registered=registered)
+        prepared = prepare(normalized, self.parse(text, base), registered=registered)
         if prepared is None:
             return None
         pattern = normalized.pattern, base, registered

@@ -13,12 +13,13 @@ from penstock.engine.intake.graph_loading import quads_of
 from penstock.engine.oneshot.failed_frames import clear_locals
 from penstock.engine.oneshot.local_documents import document_change
 from penstock.errors import DataError
-from penstock.query.algebra.tree import Bgp, BlankNode, Graph, Iri, Literal, Project, Triple, Variable
+from penstock.query.algebra.tree import Bgp, Graph, Iri, Project, Triple, Variable
 from penstock.query.catalogue import STORED_GRAPH
 from penstock.query.ir import ChangeData, ChangeGraph, ContinuousQuery, Form, LoadDocument, Modify, TransferGraph
 from penstock.query.prepared import BoundModify
+from penstock.query.quad_templates import templates_of
 from penstock.query.supported_updates import error_in
-from penstock.rdf.id_layout import TAG_BLANK, TAG_IRI, TAG_SHIFT
+from penstock.rdf.id_layout import TAG_BLANK, TAG_SHIFT
 from penstock.rdf.parsing import parse
 from penstock.rdf.terms import BLANK
 
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.oneshot.one_shot import OneShot
     from penstock.engine.stored_graph import Columns
-    from penstock.query.algebra.tree import Node, Term
-    from penstock.query.ir import Operation, Quad, Update
+    from penstock.query.algebra.tree import Node
+    from penstock.query.ir import Operation, Update
     from penstock.query.prepared import BoundQuery
 
 _S, _P, _O, _G = (Variable(name) for name in "spog")
@@ -137,14 +138,24 @@ class UpdateRun:
         return GraphChange()
 
     def _modify(self, operation: Modify) -> GraphChange:
-        bound = operation.bound if isinstance(operation, BoundModify) else None
-        found, rows = self._solutions(operation.query, bound)
-        blanks: dict[str, Ids] = {}
-        removed, added = (
-            joined([self._instances(quad, found, rows, blanks) for quad in template]) if rows else NO_QUADS
-            for template in (operation.delete, operation.insert)
-        )
-        return GraphChange(removed, added)
+        query: ContinuousQuery | BoundQuery
+        if isinstance(operation, BoundModify):
+            templates, constants, query = operation.templates, operation.constants, operation.bound
+        else:
+            (templates, constants), query = templates_of(operation), operation.query
+        columns, rows = self.one_shot.solutions(query, self._source())
+        if not rows:
+            return GraphChange()
+        if templates.blanks:
+            columns += self._blanks(templates.blanks, rows)
+        ids = [self.core.term_id(constant) for constant in constants]
+        stored = self.core.graph_id(STORED_GRAPH) if templates.graphs else 0
+        return GraphChange(*native.instances(templates.delete, templates.insert, ids, columns, rows, stored))
+
+    def _blanks(self, labels: int, rows: int) -> tuple[Ids, ...]:
+        """Return a column of new blank nodes for each label of a template."""
+        names = [(BLANK, str(number), "", "") for number in range(labels * rows)]
+        return tuple(np.split(self.core.dictionary.intern_many(names), labels))
 
     def _transfer(self, operation: TransferGraph) -> GraphChange:
         """Add the triples of a graph to another. COPY and MOVE first empty the target; MOVE also removes the source."""
@@ -178,42 +189,6 @@ class UpdateRun:
         name = self.core.graph_id(graph.value) if isinstance(graph, Iri) else 0
         return found["s"], found["p"], found["o"], found.get("g", np.full(rows, name, np.uint64))
 
-    def _instances(self, quad: Quad, found: dict[str, Ids], rows: int, blanks: dict[str, Ids]) -> Columns:
-        """Return the instances of a template's quad, one for each solution, without those that are not valid RDF
-        (§3.1.3). `blanks`: the blank nodes of the template by label, one for each solution.
-        """
-        graph, triple = quad
-        s, p, o = (self._terms(t, found, rows, blanks) for t in (triple.subject, triple.predicate, triple.object))
-        g = np.zeros(rows, np.uint64) if graph is None else self._terms(graph, found, rows, blanks)
-        checks = []  # other terms are valid at their places
-        if isinstance(triple.subject, Variable | Literal):
-            checks.append(_is_iri(s) | (s >> TAG_SHIFT == TAG_BLANK))
-        if isinstance(triple.predicate, Variable):
-            checks.append(_is_iri(p))
-        if isinstance(triple.object, Variable):
-            checks.append(o != 0)
-        if isinstance(graph, Variable):
-            checks.append(_is_iri(g))
-            if stored := self.core.graph_id(STORED_GRAPH):
-                g = np.where(g == stored, np.uint64(0), g)
-        if not checks:
-            return s, p, o, g
-        valid = np.logical_and.reduce(checks)
-        return (s, p, o, g) if valid.all() else (s[valid], p[valid], o[valid], g[valid])
-
-    def _terms(self, term: Term, found: dict[str, Ids], rows: int, blanks: dict[str, Ids]) -> Ids:
-        """Return the term for each solution."""
-        match term:
-            case Variable():
-                return found[term.name]
-            case BlankNode():
-                if term.label not in blanks:
-                    fresh = [(BLANK, str(row), "", "") for row in range(rows)]
-                    blanks[term.label] = self.core.dictionary.intern_many(fresh)
-                return blanks[term.label]
-            case Iri() | Literal():
-                return np.full(rows, self.core.term_id(term), np.uint64)
-
     # ---- reading
     def _source(self) -> native.Source:
         """Return the stored graph with the changes of the operations so far."""
@@ -227,11 +202,9 @@ class UpdateRun:
             self._pending.clear()
         return self._view
 
-    def _solutions(self, query: ContinuousQuery, bound: BoundQuery | None = None) -> tuple[dict[str, Ids], int]:
-        """Return the columns of a query by variable, and the number of its solutions. `bound`: the query to execute in
-        place of `query`.
-        """
-        columns, rows = self.one_shot.solutions(bound or query, self._source())
+    def _solutions(self, query: ContinuousQuery) -> tuple[dict[str, Ids], int]:
+        """Return the columns of a query by variable, and the number of its solutions."""
+        columns, rows = self.one_shot.solutions(query, self._source())
         return dict(zip((variable.name for variable in query.variables), columns, strict=True)), rows
 
     def _has_triples(self, graph: Iri | None) -> bool:
@@ -243,11 +216,6 @@ class UpdateRun:
         graphs, _ = self.core.store.labels.label_pairs()
         labels = (np.flatnonzero(graphs == name) + 1).tolist()
         return any(native.source_stats(source, label)[0] for label in labels)
-
-
-def _is_iri(ids: Ids) -> Ids:
-    is_iri: Ids = (ids >> TAG_SHIFT == TAG_IRI) & (ids != 0)
-    return is_iri
 
 
 def _of_data(dictionary: native.Dictionary, operation: Operation) -> GraphChange:
