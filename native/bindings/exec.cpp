@@ -213,6 +213,29 @@ nb::list columns(nb::handle_t<Result> self, const std::vector<std::uint64_t>& sl
     return found;
 }
 
+/// As columns(), with an id of the dictionary in place of each id that is local to the result.
+nb::tuple published(nb::handle_t<Result> self, const std::vector<std::uint64_t>& slots) {
+    auto& result = nb::cast<Result&>(self);
+    auto found = nb::steal<nb::tuple>(PyTuple_New(static_cast<Py_ssize_t>(slots.size())));
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        const std::size_t index = result.column_of(slots[i]);
+        const Column& ids = result.table().columns[index];
+        nb::object out;
+        if (std::ranges::any_of(ids, [](TermId id) { return tag_of(id) == Tag::Local; })) {
+            // Python has no const dictionaries. LocalTerms only guarantees that evaluations do not modify theirs.
+            auto& dictionary = const_cast<Dictionary&>(result.terms.dictionary());
+            std::vector<TermId> replaced(ids.size());
+            std::ranges::transform(ids, replaced.begin(),
+                                   [&](TermId id) { return result.terms.publish(id, dictionary); });
+            out = to_numpy(std::move(replaced));
+        } else {
+            out = column(self, index);
+        }
+        PyTuple_SET_ITEM(found.ptr(), static_cast<Py_ssize_t>(i), out.release().ptr());
+    }
+    return found;
+}
+
 auto offsets(const Result& result, std::uint64_t slot, std::size_t members) {
     const Column& column = result.table().columns[result.column_of(slot)];
     std::vector<std::int64_t> starts(members + 1, static_cast<std::int64_t>(column.size()));
@@ -333,6 +356,7 @@ void bind_exec(nb::module_& m) {
         .def("column", &column, "i"_a,
              "A view, valid while the Result lives (it keeps it alive); sort_by() changes it.")
         .def("columns", &columns, "slots"_a, "The columns of some slots, as column() gives them.")
+        .def("published", &published, "slots"_a)
         .def("offsets", &offsets, "slot"_a, "members"_a,
              "Where each member's rows begin, and their end: rows of member m are [offsets[m], offsets[m + 1]).")
         .def(

@@ -433,6 +433,7 @@ class Result:
     def cpu_nanos(self) -> int: ...  # processor time of the thread, including the clock calls; 0 unless requested
     def column(self, i: int) -> Ids: ...  # a view, valid while the Result exists
     def columns(self, slots: Sequence[int]) -> list[Ids]: ...  # the columns of some slots, as `column` returns them
+    def published(self, slots: Sequence[int]) -> tuple[Ids, ...]: ...  # with dictionary ids for local ids
     def offsets(self, slot: int, members: int) -> NDArray[np.int64]: ...  # rows must be sorted by `slot`; see sort_by
     def sort_by(self, slot: int) -> None: ...  # stable counting sort by member number (ids of seed column 0)
 

@@ -59,6 +59,7 @@ from penstock.errors import (
 from penstock.mapping.encodings.registry_access import RegistryAccess
 from penstock.query.budget import planning
 from penstock.query.functions import text_functions
+from penstock.query.ir import Update
 from penstock.query.protocol_dataset import dataset_of, update_with
 from penstock.query.resolve import as_query, as_update
 from penstock.query.supported_updates import check_supported, is_data
@@ -85,8 +86,7 @@ if TYPE_CHECKING:
     from penstock.engine.runtime import Runtime, Skip
     from penstock.engine.standing.groups import Member
     from penstock.mapping.encodings.schema_registry import SchemaRegistry
-    from penstock.query.ir import Update
-    from penstock.query.prepared import BoundStanding
+    from penstock.query.prepared import BoundStanding, BoundUpdate
     from penstock.rdf.terms import RdflibTerm
 
 _log = logging.getLogger("penstock.engine")
@@ -239,8 +239,8 @@ class Engine:
                 pass
         return self._update(update_with(as_update(self._texts.parse(text, base)), dataset), base)
 
-    def _update(self, update: Update, base: str | None) -> UpdateReport:
-        if self._load_directory is None:
+    def _update(self, update: Update | BoundUpdate, base: str | None) -> UpdateReport:
+        if self._load_directory is None and isinstance(update, Update):
             check_supported(update)
         if is_data(update):
             with self._change(lambda: self._entry("update", {"text": update.text, "base": base})) as runtime:

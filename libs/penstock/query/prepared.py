@@ -9,9 +9,9 @@ these constants.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from penstock.query.algebra.tree import Iri, Literal, Triple
 from penstock.query.catalogue import STORED_GRAPH
@@ -58,8 +58,7 @@ class PreparedQuery:
         return BoundQuery(self, tuple([same if number is None else terms[number] for number, same in pairs]))
 
 
-@dataclass(frozen=True, slots=True)
-class BoundQuery:
+class BoundQuery(NamedTuple):
     """A prepared query with the constants of a text, in the order of the template's parameters."""
 
     prepared: PreparedQuery
@@ -78,15 +77,21 @@ class BoundStanding:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BoundModify(Modify):
-    """A change with the pattern `bound` and the templates `templates`, whose constants are `constants`. The fields
-    `delete`, `insert` and `query` have the constants of the text that was prepared.
+class BoundModify(NamedTuple):
+    """A `Modify` of a prepared text, with the constants of another text. `constants`: those of the templates. `query`:
+    the pattern.
     """
 
-    bound: BoundQuery = field(kw_only=True)
-    templates: QuadTemplates = field(kw_only=True)
-    constants: tuple[Constant, ...] = field(kw_only=True)
+    templates: QuadTemplates
+    constants: tuple[Constant, ...]
+    query: BoundQuery
+
+
+class BoundUpdate(NamedTuple):
+    """An update whose text is prepared."""
+
+    text: str
+    operations: tuple[ChangeData | BoundModify, ...]
 
 
 class _PreparedModify:
@@ -94,27 +99,16 @@ class _PreparedModify:
     is the same in all texts.
     """
 
-    __slots__ = ("_constants", "_operation", "_query", "_templates")
+    __slots__ = ("_constants", "_query", "_templates")
 
     def __init__(self, operation: Modify, query: PreparedQuery, numbers: Mapping[int, int]) -> None:
-        self._operation = operation
         self._query = query
         self._templates, constants = templates_of(operation)
         self._constants = [(numbers.get(constant.at), constant) for constant in constants]
 
     def bind(self, terms: _Terms) -> BoundModify:
-        operation = self._operation
         constants = tuple([same if number is None else terms[number] for number, same in self._constants])
-        return BoundModify(
-            operation.delete,
-            operation.insert,
-            operation.query,
-            operation.own_dataset,
-            operation.at,
-            bound=self._query.bind(terms),
-            templates=self._templates,
-            constants=constants,
-        )
+        return BoundModify(self._templates, constants, self._query.bind(terms))
 
 
 class _PreparedData:
@@ -166,14 +160,23 @@ class PreparedText:
             [] if isinstance(statement, ContinuousQuery) else list(map(self._bindable, statement.operations))
         )
 
-    def bind(self, text: str, constants: Sequence[str], name: str | None = None) -> BoundQuery | BoundStanding | Update:
+    def bind(
+        self, text: str, constants: Sequence[str], name: str | None = None
+    ) -> BoundQuery | BoundStanding | BoundUpdate:
         """Return the statement of a text with the same `Normalized.pattern` and the same fixed constants. `constants`,
         `name`: those of the text's normalized form. Each operation of an update with a
         pattern is a `BoundModify`. The offsets in operations are those of the text that was prepared.
         """
-        terms = {number: build(constants[number]) for number, build in self._builders}
+        terms: dict[int, Constant] = {}
+        last, written = self._builders[0][1], ""
+        made: Constant | None = None
+        for number, build in self._builders:
+            if made is None or build is not last or constants[number] != written:  # a subject often occurs repeatedly
+                last, written = build, constants[number]
+                made = build(written)
+            terms[number] = made
         if self._query is None:
-            return Update(text, tuple([operation.bind(terms) for operation in self._operations]))
+            return BoundUpdate(text, tuple([operation.bind(terms) for operation in self._operations]))
         query = self._query.bind(terms)
         return BoundStanding(text, name, query) if self._standing else query
 

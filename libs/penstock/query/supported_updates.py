@@ -10,6 +10,7 @@ from penstock.query.text_faults import Fault, query_error
 if TYPE_CHECKING:
     from penstock.errors import QueryError
     from penstock.query.ir import Operation, Update
+    from penstock.query.prepared import BoundUpdate
 
 
 def check_supported(update: Update, *, where: str = "without a load_directory") -> None:
@@ -22,9 +23,12 @@ def check_supported(update: Update, *, where: str = "without a load_directory") 
             raise error_in(update, operation, message)
 
 
-def is_data(update: Update) -> bool:
+def is_data(update: Update | BoundUpdate) -> bool:
     """Return whether an update consists of INSERT DATA and DELETE DATA, so that it reads nothing."""
-    return all(isinstance(operation, ChangeData) for operation in update.operations)
+    for operation in update.operations:  # noqa: SIM110 - a generator takes longer than the rest of a small update's check
+        if not isinstance(operation, ChangeData):
+            return False
+    return True
 
 
 def check_data(update: Update) -> None:
@@ -36,7 +40,7 @@ def check_data(update: Update) -> None:
             raise error_in(update, operation, message)
 
 
-def error_in(update: Update, operation: Operation, message: str) -> QueryError:
+def error_in(update: Update | BoundUpdate, operation: Operation, message: str) -> QueryError:
     """Return a QueryError at the position of an operation."""
     return query_error(Fault(message, operation.at), update.text)
 

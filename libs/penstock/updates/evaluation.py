@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.engine.intake.streams import Streams
     from penstock.engine.stored_graph import StoredGraph
     from penstock.query.ir import Dataset, Operation, Update
+    from penstock.query.prepared import BoundModify
 
 _MAX_RETRIES = 3  # maximum number of retries after failures of stores
 
@@ -89,7 +90,7 @@ class _ClusterRun(UpdateRun):
     adds therefore has the same id when a later operation reads it.
     """
 
-    def _operation(self, operation: Operation) -> GraphChange:
+    def _operation(self, operation: Operation | BoundModify) -> GraphChange:
         change = super()._operation(operation)
         assert isinstance(self.core, OneShotCore)
         dictionary, service = self.core.dictionary, self.core.terms.service

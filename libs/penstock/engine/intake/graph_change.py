@@ -45,10 +45,12 @@ class GraphChange:
         return bool(len(self.removed[0]) or len(self.added[0]))
 
     @classmethod
-    def joined(cls, changes: Sequence[GraphChange]) -> Self:
+    def joined(cls, changes: Sequence[Self]) -> Self:
         """Return one change that has the effect of `changes`, applied in order."""
+        if len(changes) == 1:
+            return changes[0]
         removed = joined([change.removed for change in changes])
-        if len(changes) == 1 or not len(removed[0]):
+        if not len(removed[0]):
             return cls(removed, joined([change.added for change in changes]))
         added = NO_QUADS
         for change in changes:

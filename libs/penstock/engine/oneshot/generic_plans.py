@@ -94,7 +94,6 @@ class GenericPlans:
         for parameter, graph, predicate, direction, degree in generic.degrees:
             label = labels.label(graph, predicate)
             found = native.source_degree(view, ids[parameter], label, direction) if label else 0
-            low, high = sorted((max(found, _FLOOR), max(degree, _FLOOR)))
-            if high > low * _FACTOR:
+            if found > max(degree, _FLOOR) * _FACTOR or degree > max(found, _FLOOR) * _FACTOR:
                 return False
         return True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from cachetools import LRUCache
 
 from penstock.core import _native as native
-from penstock.engine.answers.answer_values import Solutions, Triples, publish
+from penstock.engine.answers.answer_values import Solutions, Triples
 from penstock.engine.oneshot.asked_query import AskedQuery
 from penstock.engine.oneshot.drawn_plan import drawn
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, make_plan
@@ -87,7 +87,7 @@ class OneShot:
             catalogue = EngineCatalogue(self._core, self._streams, stored=source)
             asked = AskedQuery.of(query, make_plan(query, catalogue, grouped=False))
         result = self._execute(asked, seed, source, None, None)
-        return publish(result.columns(asked.slots), result.local), result.rows
+        return result.published(asked.slots), result.rows
 
     def explain(self, ir: ContinuousQuery, base: str | None) -> str:
         """Return the plan of a query with current estimates, and the figures of the last execution of the same text, if

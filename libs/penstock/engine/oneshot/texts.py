@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from cachetools import LRUCache
 
 from penstock.engine.oneshot.normalization import normalize
-from penstock.query.ir import Update
 from penstock.query.parser import parse
-from penstock.query.prepared import BoundQuery, BoundStanding, PreparedText, prepare
+from penstock.query.prepared import BoundQuery, BoundStanding, BoundUpdate, PreparedText, prepare
 
 if TYPE_CHECKING:
     from penstock.engine.limits import Limits
@@ -68,10 +67,10 @@ class Texts:
             self._bound[text, base] = None
         return bound
 
-    def bound_update(self, text: str, base: str | None) -> Update | None:
+    def bound_update(self, text: str, base: str | None) -> BoundUpdate | None:
         """Return the update of a text, with bound queries as its patterns. None if the text is not prepared."""
         bound = self._bind(text, base)
-        return bound if isinstance(bound, Update) else None
+        return bound if isinstance(bound, BoundUpdate) else None
 
     def bound_standing(self, text: str, base: str | None) -> BoundStanding | None:
         """Return a standing query's text as a bound query. None if the text is not prepared."""
@@ -82,24 +81,27 @@ class Texts:
 
     def _bind(
         self, text: str, base: str | None, *, registered: bool = False
-    ) -> BoundQuery | BoundStanding | Update | None:
+    ) -> BoundQuery | BoundStanding | BoundUpdate | None:
         normalized = normalize(text, registered=registered)
         if normalized is None:
             return None
         pattern = normalized.pattern, base, registered
         with self._caching:
-            if pattern not in self._fixed:
+            try:
+                fixed = self._fixed[pattern]
+            except KeyError:
                 self._fixed[pattern] = None  # the first text of the pattern
                 return None
-            fixed = self._fixed[pattern]
-            key = None if fixed is None else (*pattern, tuple([normalized.constants[number] for number in fixed]))
-            if key is not None:
-                if key not in self._prepared:
+            if fixed is not None:
+                constants = normalized.constants
+                key = *pattern, tuple([constants[number] for number in fixed])
+                try:
+                    found = self._prepared[key]
+                except KeyError:
                     self._prepared[key] = None  # the first text with these fixed constants
                     return None
-                prepared = self._prepared[key]
-                if prepared is not None:
-                    return prepared.bind(text, normalized.constants, normalized.name)
+                if found is not None:
+                    return found.bind(text, constants, normalized.name)
         prepared = self._prepare(text, base, normalized, registered=registered)
         return (
             prepared.bind(text, normalized.constants, normalized.name) if registered and prepared is not None else None

@@ -32,13 +32,15 @@ if TYPE_CHECKING:
     from penstock.engine.stored_graph import Columns
     from penstock.query.algebra.tree import Node
     from penstock.query.ir import Operation, Update
-    from penstock.query.prepared import BoundQuery
+    from penstock.query.prepared import BoundQuery, BoundUpdate
+    from penstock.query.quad_templates import QuadTemplates
+    from penstock.query.templates import Constant
 
 _S, _P, _O, _G = (Variable(name) for name in "spog")
 _TRIPLES = Bgp((Triple(_S, _P, _O),))
 
 
-def data_change(dictionary: native.Dictionary, update: Update) -> GraphChange:
+def data_change(dictionary: native.Dictionary, update: Update | BoundUpdate) -> GraphChange:
     """Return the change that an update makes, as ids of `dictionary`. The update must consist of INSERT DATA and DELETE
     DATA.
     """
@@ -53,7 +55,7 @@ class UpdateRun:
 
     core: EngineCore
     one_shot: OneShot
-    update: Update
+    update: Update | BoundUpdate
     change: GraphChange | None = None
     logged: bool = False  # whether the write-ahead log, if there is one, contains the change
     load_directory: Path | None = None  # below which LOAD reads files
@@ -111,12 +113,14 @@ class UpdateRun:
         return data
 
     # ---- operations
-    def _operation(self, operation: Operation) -> GraphChange:
+    def _operation(self, operation: Operation | BoundModify) -> GraphChange:
         match operation:
+            case BoundModify():
+                return self._modify(*operation)
             case ChangeData():
                 return _of_data(self.core.dictionary, operation)
             case Modify():
-                return self._modify(operation)
+                return self._modify(*templates_of(operation), operation.query)
             case TransferGraph():
                 return self._transfer(operation)
             case ChangeGraph(verb="CREATE", target=Iri() as graph):  # a graph exists while it has a triple
@@ -137,12 +141,9 @@ class UpdateRun:
                 raise error_in(self.update, operation, str(error)) from error
         return GraphChange()
 
-    def _modify(self, operation: Modify) -> GraphChange:
-        query: ContinuousQuery | BoundQuery
-        if isinstance(operation, BoundModify):
-            templates, constants, query = operation.templates, operation.constants, operation.bound
-        else:
-            (templates, constants), query = templates_of(operation), operation.query
+    def _modify(
+        self, templates: QuadTemplates, constants: tuple[Constant, ...], query: ContinuousQuery | BoundQuery
+    ) -> GraphChange:
         columns, rows = self.one_shot.solutions(query, self._source())
         if not rows:
             return GraphChange()
@@ -218,7 +219,7 @@ class UpdateRun:
         return any(native.source_stats(source, label)[0] for label in labels)
 
 
-def _of_data(dictionary: native.Dictionary, operation: Operation) -> GraphChange:
+def _of_data(dictionary: native.Dictionary, operation: Operation | BoundModify) -> GraphChange:
     assert isinstance(operation, ChangeData)
     if not operation.quads:
         return GraphChange()
