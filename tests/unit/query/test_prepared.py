@@ -67,10 +67,9 @@ def test_a_bound_update_has_the_operations_of_its_text(text: str) -> None:
             assert operation == other
         else:
             assert isinstance(operation, BoundModify)
-            assert operation.bound is not None
             template, constants = parametrise(other.query)
-            assert replace(operation.bound.prepared.template.query, text="") == template.query
-            assert operation.bound.constants == constants
+            assert replace(operation.query.prepared.template.query, text="") == template.query
+            assert operation.query.constants == constants
             assert (operation.templates, operation.constants) == templates_of(other)
 
 

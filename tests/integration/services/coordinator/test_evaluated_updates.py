@@ -288,7 +288,7 @@ def test_a_failed_evaluation_whose_error_lives_on_retains_no_view(clusters, monk
     assert graph.oldest_needed(10**6) == 10**6
 
     errors = [of_query.value]
-    for at in ("penstock.updates.evaluation.to_cluster", "penstock.engine.oneshot.updating.UpdateRun._terms"):
+    for at in ("penstock.updates.evaluation.to_cluster", "penstock.engine.oneshot.updating.native.instances"):
         with monkeypatch.context() as patched:
             patched.setattr(at, fails)
             with pytest.raises(UnavailableError) as of_update:
