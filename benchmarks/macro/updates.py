@@ -97,10 +97,9 @@ def _small_updates(data: Path, count: int) -> Iterator[Row]:
         ]
         ours, theirs = [], []
         for begin in range(0, count, IN_TURN):  # in turns, but not one by one: a process rarely uses both
-            for text in texts[begin : begin + IN_TURN]:
-                ours.append(spent(lambda: engine.update(text)))  # noqa: B023
-            for text in texts[begin : begin + IN_TURN]:
-                theirs.append(spent(lambda: peer.update(text)))  # noqa: B023
+            some = texts[begin : begin + IN_TURN]
+            ours += [spent(lambda: engine.update(text)) for text in some]  # noqa: B023
+            theirs += [spent(lambda: peer.update(text)) for text in some]  # noqa: B023
         check(engine.stats()["triples"], len(peer), "triples after updates")
         _same(engine, peer, query)
     yield Row(
