@@ -65,6 +65,5 @@ std::tuple<QuadsOut, QuadsOut> instances(const std::vector<query::Place>& remove
 
 void bind_query(nb::module_& m) {
     m.def("normalized", &penstock::normalized, "text"_a);
-    m.def("instances", &penstock::instances, "removed"_a, "added"_a, "constants"_a, "columns"_a, "rows"_a,
-          "stored"_a);
+    m.def("instances", &penstock::instances, "removed"_a, "added"_a, "constants"_a, "columns"_a, "rows"_a, "stored"_a);
 }

@@ -75,8 +75,8 @@ private:
     std::size_t iri(std::size_t at) const {
         std::size_t end = at + 1;
         if (end == text_.size() || !is(text_[end], kLetter)) return at;
-        while (end < text_.size() && (is(text_[end], kLetter | kDigit) || text_[end] == '+' || text_[end] == '.' ||
-                                      text_[end] == '-'))
+        while (end < text_.size() &&
+               (is(text_[end], kLetter | kDigit) || text_[end] == '+' || text_[end] == '.' || text_[end] == '-'))
             ++end;
         if (end == text_.size() || text_[end] != ':') return at;
         while (end < text_.size() && !is(text_[end], kNotInIri)) ++end;
