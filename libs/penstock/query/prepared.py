@@ -17,7 +17,7 @@ from penstock.query.algebra.tree import Iri, Literal, Triple
 from penstock.query.catalogue import STORED_GRAPH
 from penstock.query.ir import ChangeData, ContinuousQuery, Modify, Update
 from penstock.query.normalized_text import IRI, LOCAL, STRING, offsets
-from penstock.query.quad_templates import templates_of
+from penstock.query.planning.quad_templates import templates_of
 from penstock.query.resolve import stored_graphs
 from penstock.query.templates import parametrise
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.query.algebra.tree import Term
     from penstock.query.ir import Operation, Quad, Statement
     from penstock.query.normalized_text import Normalized
-    from penstock.query.quad_templates import QuadTemplates
+    from penstock.query.planning.quad_templates import QuadTemplates
     from penstock.query.templates import Constant, Template
 
     _Build: TypeAlias = Callable[[str], Constant]

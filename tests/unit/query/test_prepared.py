@@ -9,8 +9,8 @@ import pytest
 from penstock.engine.oneshot.normalization import normalize
 from penstock.query.ir import ChangeData, ContinuousQuery
 from penstock.query.parser import parse
+from penstock.query.planning.quad_templates import templates_of
 from penstock.query.prepared import BoundModify, BoundQuery, prepare
-from penstock.query.quad_templates import templates_of
 from penstock.query.templates import parametrise
 from support.siblings import sibling
 

@@ -16,8 +16,8 @@ from penstock.errors import DataError
 from penstock.query.algebra.tree import Bgp, Graph, Iri, Project, Triple, Variable
 from penstock.query.catalogue import STORED_GRAPH
 from penstock.query.ir import ChangeData, ChangeGraph, ContinuousQuery, Form, LoadDocument, Modify, TransferGraph
+from penstock.query.planning.quad_templates import templates_of
 from penstock.query.prepared import BoundModify
-from penstock.query.quad_templates import templates_of
 from penstock.query.supported_updates import error_in
 from penstock.rdf.id_layout import TAG_BLANK, TAG_SHIFT
 from penstock.rdf.parsing import parse
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from penstock.engine.stored_graph import Columns
     from penstock.query.algebra.tree import Node
     from penstock.query.ir import Operation, Update
+    from penstock.query.planning.quad_templates import QuadTemplates
     from penstock.query.prepared import BoundQuery, BoundUpdate
-    from penstock.query.quad_templates import QuadTemplates
     from penstock.query.templates import Constant
 
 _S, _P, _O, _G = (Variable(name) for name in "spog")
