@@ -1,4 +1,4 @@
-"""The active coordinator: its state, which the control topic contains, and the components that change it."""
+"""The active coordinator: its state, and the components that change the state. The control topic contains the state."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 SETTLE_MS = 30_000
-"""Time in ms after a move of buckets during which no bucket moves because loads differ."""
+"""Time in ms after a move of buckets. During this time, differences between loads cause no further move."""
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The last change of the buckets' engines: its time, the reason, and for each moved bucket its previous engine (or
-    None) and its new one.
+    """The last change of the buckets' engines. `buckets`: the previous engine (or None) and the new engine of each
+    bucket that was moved.
     """
 
     time_ms: int
@@ -45,12 +45,12 @@ class Move:
 
 
 class Active:
-    """The active instance's state, and the components that change it. The components are `streams`, `queries`,
+    """The active instance's state, and the components that change the state. The components are `streams`, `queries`,
     `insertions` and `filters`. The method `place` changes the placement.
 
-    `writer` commits each change as one transaction. `discard_after_ms`: time in ms after which adaptors may discard a
-    predicate that no query reads; None: they discard nothing. `max_catch_up`: the default for registrations that do not
-    set it.
+    `writer` commits each change as one transaction. `discard_after_ms`: time in ms after which adaptors can discard a
+    predicate that no query reads. None means that adaptors discard nothing. `max_catch_up`: the default for
+    registrations that do not set `max_catch_up`.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Active:
 
     @property
     def requests(self) -> Mapping[str, int]:
-        """For each request topic, the offset of the next record to process, as of the last commit."""
+        """The offset of the next record to process in each request topic, as of the last commit."""
         return self.state.committed.requests
 
     def place(self, stores: Mapping[str, Heartbeat], engines: Mapping[str, Heartbeat], now_ms: int) -> bool:

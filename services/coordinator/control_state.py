@@ -1,5 +1,5 @@
-"""The coordinator's state. An instance that becomes active reads it from the control topic, and then keeps it in
-memory. After an error that may leave the memory ahead of the log, the instance reads it again.
+"""The coordinator's state. An instance that becomes active reads the state from the control topic, and then keeps the
+state in memory. An error can leave the memory ahead of the log. The instance then reads the state again.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 class Opening:
     """Opens the coordinator's writer and reads the control topic.
 
-    Opening the writer fences the earlier instance. No instance can therefore add records to the topic while this one
-    reads it.
+    Opening the writer fences the earlier instance. No other instance can therefore add records to the topic while this
+    instance reads it.
     """
 
     def __init__(self, log: Log, topics: ClusterTopics) -> None:
@@ -62,10 +62,11 @@ class Opening:
 
 
 class ControlState:
-    """The current state: declarations, queries and named graphs (`registrar`), placement, predicate filters, counters.
+    """The current state: declarations, queries, named graphs (all in `registrar`), placement, predicate filters,
+    counters.
 
     `registrar` must be empty. `records`: the records of the control topic, from which the state is restored. The
-    components that change the state assign its attributes; `StateWriter` makes each change durable.
+    components that change the state assign the attributes of this object; `StateWriter` makes each change durable.
     """
 
     def __init__(self, registrar: Registrar, records: Sequence[Wire]) -> None:
@@ -94,7 +95,7 @@ class ControlState:
         self.registrar.new_graphs.clear()
 
     def current(self, requests: Mapping[str, int]) -> CoordinatorState:
-        """Return the counters in memory as a record for the control topic. `requests`: for each request topic, the
-        offset of the next record to process.
+        """Return the counters in memory as a record for the control topic. `requests`: the offset of the next record to
+        process in each request topic.
         """
         return CoordinatorState(self.placement.epoch, self.registrar.commands, self.insertions, dict(requests))

@@ -3,8 +3,8 @@ buckets.
 
 One instance is active. It commits each decision in one transaction. The transaction writes a command to all partitions
 of the shards topic. The command takes effect at its position in partition 0. This position also determines a query's
-registration point. The transaction also updates the compacted control topic, from which the next active instance
-restores its state. A deposed instance is fenced: it can commit nothing.
+registration point. The same transaction updates the compacted control topic. From this topic, the next active instance
+restores the state. An instance that is no longer active is fenced, and can commit nothing.
 """
 
 from __future__ import annotations
@@ -40,17 +40,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _HARMLESS = (*REFUSALS, NotYetError, ConflictError)  # errors of requests that have changed nothing
 CONFIRM_MS = 2_000
-"""Maximum time in ms between two transactions of the active instance. After it, the instance commits an empty
-transaction, which fails if another instance has become active.
+"""Maximum time in ms between two transactions of the active instance. After this time, the instance commits an empty
+transaction. This transaction fails if another instance has become active.
 """
 
 
 class Coordinator:
-    """One instance of the coordinator. On standby, requests raise NotActiveError. After a TransientError, the request
-    had no effect; retry it.
+    """One instance of the coordinator. On standby, requests raise NotActiveError. A request that raises TransientError
+    has had no effect; retry it.
 
-    `discard_after_ms`: time in ms after which adaptors discard a predicate that no query reads; None: they discard
-    nothing. `max_catch_up`: the default for registrations that do not set it. `settle_ms`: see `SETTLE_MS`.
+    `discard_after_ms`: time in ms after which adaptors discard a predicate that no query reads. None means that
+    adaptors discard nothing. `max_catch_up`: the default for registrations that do not set `max_catch_up`. `settle_ms`:
+    see `SETTLE_MS`.
     """
 
     def __init__(
@@ -84,7 +85,9 @@ class Coordinator:
         return self._active is not None
 
     def answer_at(self, url: str) -> None:
-        """Set the address that heartbeats contain. Standby instances send requests there while this one is active."""
+        """Set the address that heartbeats contain. While this instance is active, standby instances forward requests to
+        this address.
+        """
         self._heartbeat_sender.url = url
 
     @property
@@ -101,8 +104,8 @@ class Coordinator:
         return self._failure_detector.records.ignored
 
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Follow the election, reassign shards and buckets, and process requests by topic. Returns whether anything
-        changed.
+        """Follow the election, reassign shards and buckets, and process requests from the request topics. Returns
+        whether anything changed.
         """
         self._heartbeat_sender.beat(ready=self.active)
         self._failure_detector.listen()
@@ -130,12 +133,12 @@ class Coordinator:
         except FencedError:
             self._step_back()
         except TransientError:
-            self._step_back()  # memory may be ahead of the log: the next step restores it from there
+            self._step_back()  # memory may be ahead of the log; the next step restores it from the log
         return False
 
     def _ask(self, active: Active) -> bool:
-        """Delete the statuses of stopped queries, and process the requests made by topic. Returns whether there were
-        requests.
+        """Delete the statuses of stopped queries, and process requests from the request topics. Returns whether there
+        were requests.
         """
         self._status.refresh()
         outdated = self._status.outdated(active.registrar.queries)
@@ -174,13 +177,15 @@ class Coordinator:
         return self.declare_all([(iri, name, settings)])[0]
 
     def declare_all(self, requested: Sequence[StreamRequest]) -> list[StreamDeclaration]:
-        """Declare several streams, all or none. `requested`: IRI, name and settings of each. DataError as for
+        """Declare several streams, all or none. `requested`: IRI, name and settings of each stream. DataError as for
         `declare`.
         """
         return self._do(lambda active: active.streams.declare(requested))
 
     def drop(self, iri: str) -> None:
-        """Drop a stream. DataError if a query reads or publishes it. UnknownStreamError if it is not declared."""
+        """Drop a stream. DataError if a query reads or publishes the stream. UnknownStreamError if it is not
+        declared.
+        """
         self._do(lambda active: active.streams.drop(iri))
 
     def register(
@@ -197,11 +202,11 @@ class Coordinator:
         """Register a standing query, or a query set if the text declares parameters. An identical registration has no
         effect. QueryError, with line and column, if the text is invalid.
 
-        NotYetError if adaptors still discard predicates that the query reads: the coordinator has extended the
-        predicate filter; retry. `max_catch_up`: maximum number of instants that one advance of a stream may make due;
-        if there are more, the query skips them. None: the coordinator's default. `replace`: the query replaces a
-        registered query of the same name, and answers the instants after those of the earlier one (docs/semantics.md
-        §3). `options`: see `ResultOptions`.
+        NotYetError if adaptors still discard predicates that the query reads. The coordinator has then extended the
+        predicate filter; retry. `max_catch_up`: maximum number of instants that become due at one advance of a stream.
+        If an advance makes more instants due, the query skips them. None means the coordinator's default. `replace`:
+        whether the query replaces a registered query of the same name. The new query then begins after the last instant
+        of the earlier query (docs/semantics.md §3). `options`: see `ResultOptions`.
         """
         given = name, text, base, topic, max_catch_up
         return self._do(lambda active: active.queries.register(*given, replace=replace, **options))
@@ -214,8 +219,8 @@ class Coordinator:
         """Execute an update that has only INSERT DATA and DELETE DATA, as one snapshot. Returns the number of triples.
         Errors: see `Insertion.of_update`.
 
-        `request`: a name that identifies the request, so that a client may repeat it if it got no response. Without a
-        name, a repeated request creates its blank nodes a second time.
+        `request`: a name that identifies the request. A client that got no response can then repeat the request.
+        Without a name, a repeated request creates its blank nodes a second time.
         """
         return self.insert(Insertion.of_update(self.terms, text, base), request)
 
@@ -231,17 +236,17 @@ class Coordinator:
         return LoadReport(self.insert(insertion, request), insertion.terms, time.perf_counter() - began)
 
     def insert(self, insertion: Insertion, request: str | None = None) -> int:
-        """Remove and store quads as one snapshot. Returns the number of these quads.
+        """Remove and store quads as one snapshot. Returns the number of removed and stored quads.
 
-        The caller parses and encodes `insertion` without the coordinator's lock, so that other requests and steps need
+        The caller parses and encodes the quads without the coordinator's lock, so that other requests and steps need
         not wait. `request`: as for `update`. ConflictError if the insertion was computed on a snapshot that is no
         longer the latest one.
         """
         return self._do(lambda active: active.insertions.insert(insertion, request))
 
     def stored(self, request: str | None) -> tuple[int | None, int]:
-        """Return how many triples the request of that name has stored (None if no request of that name is known), and
-        the number of the last insertion.
+        """Return the number of triples that the request with name `request` has stored, and the number of the last
+        insertion. The former is None if no request with this name is known.
         """
         return self._do(lambda active: (active.insertions.completed.triples(request), active.insertions.last))
 
@@ -249,13 +254,13 @@ class Coordinator:
         """Store a prepared load as one snapshot. Returns the number of triples. DataError if the manifest does not fit
         the cluster, or if a file is missing. LimitError if there are too many files or edge labels.
 
-        The coordinator and all stores must be able to read the files, and so must query engines that hold the stored
-        graph themselves.
+        The coordinator and all stores must be able to read the files. Query engines that hold the stored graph
+        themselves must also be able to read the files.
         """
         return self._do(lambda active: active.insertions.load(manifest, self.terms))
 
     def standing(self, name: str) -> Standing | None:
-        """Return the status of a query, or None if it is not registered or no engine has enrolled it."""
+        """Return the status of a query. None if the query is not registered, or if no engine has enrolled it."""
         record = self._registrar.queries.get(name)
         self._status.refresh()
         return None if record is None else self._status.standing(record)
@@ -278,7 +283,7 @@ class Coordinator:
 
     @property
     def placement(self) -> dict[str, Any]:
-        """Where buckets and shards are, and why, as JSON: see `Active.explained`."""
+        """The placement of buckets and shards, and the reason of the last move, as JSON (see `Active.explained`)."""
         if self._active is None:
             raise NotActiveError("this coordinator is on standby")
         return self._active.explained(self._failure_detector.heard("query-engine"))
@@ -290,8 +295,8 @@ class Coordinator:
         return self._active.registrar
 
     def _do(self, verb: Callable[[Active], T]) -> T:
-        """Run a request on the active instance. If an error may have left its memory ahead of the log, the next step
-        restores the state from the log.
+        """Run a request on the active instance. If an error could leave the instance's memory ahead of the log, the
+        next step restores the state from the log.
         """
         if self._active is None:
             raise NotActiveError("this coordinator is on standby")

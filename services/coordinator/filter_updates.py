@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class FilterUpdates:
     """Keeps each stream's predicate filter consistent with the standing queries (ADR 45).
 
-    `known`: the filter versions that adaptors apply; `close` closes it. `pushdown`: decides when a filter shrinks; None
-    = never.
+    `known`: the filter versions that adaptors apply; `close` closes this object. `pushdown`: decides when a filter
+    shrinks. None means that filters never shrink.
     """
 
     def __init__(
@@ -37,8 +37,8 @@ class FilterUpdates:
         self._shrunk = -1  # the number of commands at the last examination of the queries in `shrink`
 
     def unfiltered(self, iris: Iterable[str]) -> dict[str, StreamPredicates]:
-        """Return, by IRI, the next version of each stream's filter. This version passes all predicates. Streams without
-        a filter are omitted.
+        """Return a new filter version for each stream, by IRI. The new version lets all predicates through. Streams
+        without a filter are omitted.
         """
         filters = self._state.filters
         return {iri: grown(iri, before, None) for iri in iris if (before := filters.get(iri)) is not None}
@@ -47,8 +47,8 @@ class FilterUpdates:
         """Extend the filters by the predicates that a query reads. NotYetError until all adaptors apply filters with
         these predicates.
 
-        Returns the end, in ms, of the last open batch from which an earlier filter may have removed tuples; None if
-        there is none.
+        Returns the end in ms of an open batch: the last one from which an earlier filter possibly removed tuples.
+        Returns None if there is no such batch.
         """
         if not self._state.filters:
             return None
@@ -96,5 +96,5 @@ class FilterUpdates:
         return bool(less)
 
     def close(self) -> None:
-        """Stop reading which filter versions adaptors apply."""
+        """Close the reader of the adaptors' filter versions."""
         self._known.close()

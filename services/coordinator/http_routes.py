@@ -1,15 +1,14 @@
-"""The coordinator's requests over HTTP. A standby instance forwards them to the active instance. It responds with 503
-if it knows no active instance.
+"""The coordinator's requests over HTTP. A standby instance forwards each request to the active instance. It responds
+with status 503 if it does not know the active instance.
 
-- PUT, GET, DELETE /streams/NAME: JSON with `iri` and settings. POST /streams: several, by name
+- PUT, GET, DELETE /streams/NAME: JSON with `iri` and settings. POST /streams: JSON with several declarations, by name
 - PUT, GET, DELETE /queries/NAME: the query's text; ?base=, ?topic=, ?max_catch_up=, ?changes=, ?result_format=,
-  ?replace=; ?wait=
-  maximum seconds to wait for an engine to enrol the query
+  ?replace=; ?wait= is the maximum time in seconds to wait for an engine to enrol the query
 - GET /streams, /queries
 - GET /engines: addresses for one-shot queries; also on standby
-- GET /placement: engines and loads of buckets, stores of shards, and why buckets moved last
+- GET /placement: the engine and load of each bucket, the store of each shard, and the reason of the last move of buckets
 - POST /update: an update; ?base=, ?using-graph-uri=, ?using-named-graph-uri=. POST /data: an RDF document;
-  ?graph=, ?base=. A client may repeat either request with the same `idempotency-key` header; the data are stored once
+  ?graph=, ?base=. A client can repeat either request with the same `idempotency-key` header; the data are stored once
 - POST, PUT, DELETE /rdf-graphs, /rdf-graphs/PATH: adds a document to a graph, or replaces or removes the graph (SPARQL
   1.1 Graph Store HTTP Protocol); idempotency-key
 - GET /loads: parameters for the preparation of a load. POST /loads: the manifest of a prepared load
@@ -66,10 +65,10 @@ WAIT_S = 2.0
 """Default time in s that the response to a registration waits for an engine to enrol the query."""
 ADAPTORS_WAIT_S = 20.0
 """Time in s after which a registration no longer waits for adaptors that still discard predicates of the query (ADR
-45). A longer `?wait=` extends it.
+45). A longer `?wait=` extends this time.
 """
 EVALUATIONS = 10
-"""Maximum number of evaluations of an update if other changes are stored meanwhile."""
+"""Maximum number of evaluations of an update. An update is evaluated again if another change was stored meanwhile."""
 _MAX_WAIT_S = 60.0
 _MAX_NAME = 200
 _LOOK_S = 0.02
@@ -82,10 +81,10 @@ def routes(
     certificate: Path | None = None,
     engines_ca: Path | None = None,
 ) -> list[BaseRoute]:
-    """Return the routes. `lock` is held during a request and during a step of the service, so that they do not overlap.
-    `dictionaries`: addresses of the dictionary's instances, which clients need to prepare bulk loads. `certificate`:
-    certificate chain of this instance, for HTTPS. `engines_ca`: CA of the certificates of query engines, which evaluate
-    updates.
+    """Return the routes. `lock` is held during each request and during each step of the service, so that these do not
+    overlap. `dictionaries`: addresses of the dictionary's instances. Clients need these addresses to prepare bulk
+    loads. `certificate`: certificate chain of this instance, for HTTPS. `engines_ca`: CA of the certificates of query
+    engines. The coordinator sends updates to query engines for evaluation.
     """
     handler = _Handler(coordinator, lock, dictionaries, certificate, engines_ca)
     forwarding = Forwarding(handler.other_active, certificate)
@@ -188,8 +187,8 @@ class _Handler:
         return no_query(name) if record is None else JSONResponse(_query_document(record, await self._standing(name)))
 
     async def _registered(self, verb: Callable[[Coordinator], QueryRegistration], wait_s: float) -> QueryRegistration:
-        """Register a query, and wait up to `wait_s` seconds for adaptors. NotYetError (status 503) after that; the
-        query is then not registered.
+        """Register a query. Waits at most `wait_s` seconds for adaptors. After this time, raises NotYetError (status
+        503), and the query is not registered.
         """
         deadline = time.monotonic() + wait_s
         while True:
@@ -203,8 +202,8 @@ class _Handler:
                 return record
 
     async def _standing(self, name: str, wait_s: float = 0.0) -> Standing | None:
-        """Return the status of a query. Waits up to `wait_s` seconds for an engine to enrol the query. Returns None if
-        no engine has enrolled it by then.
+        """Return the status of a query. Waits at most `wait_s` seconds for an engine to enrol the query. Returns None
+        if no engine has enrolled the query by then.
         """
         deadline = time.monotonic() + wait_s
         while True:
@@ -236,11 +235,12 @@ class _Handler:
     async def _evaluated(
         self, operation: ProtocolOperation, name: str | None, request: Request
     ) -> tuple[int, int | None] | Response:
-        """Let a query engine evaluate an update, and store its effect. If another change was stored meanwhile, repeat
-        the evaluation; ConflictError after `EVALUATIONS` times.
+        """Let a query engine evaluate an update, and store the update's effect. If another change was stored meanwhile,
+        repeat the evaluation. ConflictError after `EVALUATIONS` evaluations.
 
-        Returns the number of triples in the effect, and the number of triples that it removes (None if an earlier
-        request of that name has had the effect). If an engine refuses the update, returns the engine's response.
+        Returns the number of triples in the effect, and the number of triples that the effect removes. The latter is
+        None if an earlier request with the same name has already stored its effect. If an engine refuses the update,
+        returns the engine's response.
         """
         async with self._evaluating:  # concurrent evaluations would be conflicts
             for attempt in range(EVALUATIONS):

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, eq=False)
 class Insertion:
     """Quads to remove, and quads to store afterwards. `columns`: s, p, o and g of the quads to store, as ids of the
-    cluster's dictionary. `graphs`: IRIs of the named graphs in g. `terms`: number of distinct terms. `removed`: columns
-    of the quads to remove. `evaluated_on`: the number of the last insertion in the snapshot from which the quads were
-    computed; None if the quads do not depend on stored data.
+    cluster's dictionary. `graphs`: IRIs of the named graphs in column g. `terms`: number of distinct terms. `removed`:
+    columns of the quads to remove. `evaluated_on`: the number of the last insertion that was visible when an engine
+    computed the quads. None if the quads do not depend on stored data.
     """
 
     columns: Sequence[Ids]
@@ -52,10 +52,10 @@ class Insertion:
     def of_document(
         cls, service: TermService, data: bytes, syntax: str, graph: str | None = None, base: str | None = None
     ) -> Insertion:
-        """Parse an RDF document and encode its terms. `graph`: IRI of the graph for statements that name none.
+        """Parse an RDF document and encode its terms. `graph`: IRI of the graph for statements that name no graph.
 
-        DataError, with the line, if the document is invalid. LimitError above MAX_INSERTION. TransientError if
-        `service` is unavailable.
+        DataError, with the line, if the document is invalid. LimitError if the document has more than MAX_INSERTION
+        triples. TransientError if `service` is unavailable.
         """
         dictionary = native.Dictionary()
         quads = parse_document(dictionary, data, syntax, base)

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 _PART_ROWS = 16_384  # triples of one insertion's part: a record stays well below the broker's limit
 RETAINED_DONE = 4_096
-"""Maximum number of named requests that are remembered once they are stored."""
+"""Maximum number of stored insertions whose request names are retained."""
 
 
 class CompletedRequests:
-    """The named insertions that were stored, at most the latest RETAINED_DONE. `records`: the control topic's records;
-    its `InsertionDone` records restore this object.
+    """The latest insertions with a request name that were stored, at most RETAINED_DONE. `records`: the records of the
+    control topic. The `InsertionDone` records among them restore this object.
     """
 
     def __init__(self, records: Iterable[Wire]) -> None:
@@ -45,8 +45,8 @@ class CompletedRequests:
         return list(self._done)
 
     def triples(self, request: str | None) -> int | None:
-        """Return the number of triples that the request of that name has stored; None if no request of that name is
-        known, or if `request` is None.
+        """Return the number of triples that the request with name `request` has stored. None if no request of this name
+        is known, or if `request` is None.
         """
         done = None if request is None else self._done.get(request)
         return None if done is None else done.triples
@@ -54,7 +54,7 @@ class CompletedRequests:
     def add(self, done: InsertionDone) -> dict[bytes, InsertionDone | None]:
         """Add a completed request. Returns the records to write to the control topic, by key; None deletes a key.
 
-        Beyond RETAINED_DONE requests, it removes the oldest ones, here and in the topic.
+        If there are more than RETAINED_DONE requests, the oldest ones are removed, here and in the control topic.
         """
         self._done[done.request] = done
         changes: dict[bytes, InsertionDone | None] = {_key(done): done}
@@ -76,7 +76,7 @@ def _key(done: InsertionDone) -> bytes:
 class InsertionWriter:
     """Stores and removes quads, one transaction and one snapshot per call.
 
-    After an exception, the state in memory may be ahead of the log. The owner must then read the state from the log
+    After an exception, the state in memory can be ahead of the log. The owner must then read the state from the log
     again.
     """
 
@@ -99,7 +99,7 @@ class InsertionWriter:
         `request`: a name chosen by the client. If one of the latest RETAINED_DONE requests had the same name, nothing
         changes, and the call returns the number of quads of that request.
 
-        ConflictError if the quads were computed on a snapshot that is not the latest one any more.
+        ConflictError if the quads were computed on a snapshot that is no longer the latest one.
         """
         if (stored := self.completed.triples(request)) is not None:
             return stored

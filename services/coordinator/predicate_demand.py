@@ -1,9 +1,9 @@
-"""Predicate demand: which predicates adaptors must pass on, and since when all adaptors do (ADR 45).
+"""Predicate demand: the predicates that adaptors must pass on, and the time since which all adaptors do so (ADR 45).
 
 Only queries read the timing tuples of a stream. Adaptors may therefore discard the tuples of timing predicates that no
-query reads. If a query needs further predicates, the coordinator first extends the filter. It registers the query once
-the dispatcher has confirmed that adaptors apply the extended filter to all further tuples. The registration point is
-then after the batches that are open at that time.
+query reads. If a query needs further predicates, the coordinator first extends the filter. The dispatcher confirms when
+adaptors apply the extended filter to all further tuples. Only then does the coordinator register the query. The
+registration point is after the batches that are open at this time.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def predicates_read(statement: Statement) -> PredicatesRead:
 
 
 def timing_of(stream: StreamDeclaration, needed: frozenset[str] | None) -> frozenset[str] | None:
-    """Return those of the predicates `needed` that are timing predicates of a stream. `needed` None: all predicates. A
-    result of None also means all predicates. Timeless predicates do not matter: adaptors always pass on their tuples,
-    because stores absorb them.
+    """Return the timing predicates of a stream among the needed predicates (`needed`). In the argument and in the
+    result, None means all predicates. Timeless predicates do not matter, because adaptors always pass on tuples with
+    timeless predicates. Stores absorb these tuples.
     """
     if stream.timing_all:
         return needed
@@ -58,9 +58,10 @@ def timing_of(stream: StreamDeclaration, needed: frozenset[str] | None) -> froze
 
 
 def version_of(current: StreamPredicates | None, needed: frozenset[str] | None) -> int | None:
-    """Return the version since which a filter includes all needed predicates, or None if it lacks one of them.
+    """Return the version since which a filter includes all needed predicates. None if the filter lacks one of them.
 
-    `current` None: there is no filter, and all tuples pass. `needed` None: all predicates.
+    If `current` is None, there is no filter, and adaptors pass on all tuples. If `needed` is None, the query needs all
+    predicates.
     """
     if current is None:
         return 0
@@ -73,7 +74,9 @@ def version_of(current: StreamPredicates | None, needed: frozenset[str] | None) 
 
 
 def grown(stream: str, current: StreamPredicates, needed: frozenset[str] | None) -> StreamPredicates:
-    """Return the next version of a filter, extended by the needed predicates. `needed` None: by all predicates."""
+    """Return the next version of a filter, extended by the needed predicates. If `needed` is None, these are all
+    predicates.
+    """
     version = current.version + 1
     if needed is None:
         return StreamPredicates(stream, version, (), np.empty(0, np.int64), version)
@@ -103,8 +106,8 @@ def _listed(stream: str, version: int, since: Mapping[str, int]) -> StreamPredic
 
 
 class KnownVersions:
-    """The filter versions that the dispatcher reports for each stream. It reports the oldest version that may apply to
-    tuples that it has not read yet, and the versions that apply to the tuples of open batches.
+    """The filter versions that the dispatcher reports for each stream. The dispatcher reports the oldest version that
+    an adaptor possibly applied to unread tuples, and the versions that were applied to the tuples of open batches.
     """
 
     def __init__(self, log: Log, names: TopicNames) -> None:
@@ -114,10 +117,11 @@ class KnownVersions:
         self._states: dict[str, DispatcherState] = {}
 
     def cut_until(self, stream: StreamDeclaration, version: int) -> int | None:
-        """Return the end in ms of the last open batch with events that an older filter may have restricted. A filter is
-        older if its version is less than `version`.
+        """Return the end in ms of an open batch: the last one with events that an older filter possibly restricted. A
+        filter is older if its version is less than `version`.
 
-        NEVER: no open batch has such events. None: records that an older filter has restricted may still arrive.
+        The result NEVER means that no open batch has such events. None means that records which an older filter has
+        restricted can still arrive.
         """
         if version == 0:
             return NEVER
@@ -147,7 +151,7 @@ class KnownVersions:
 class PredicatePushdown:
     """Decides when to restrict filters: when the demand for a stream has been constant for `after_ms`.
 
-    `next_ms`: the time at which a restriction may become due even if the demand does not change.
+    `next_ms`: the next time at which a restriction can become due although the demand does not change.
     """
 
     def __init__(self, after_ms: int) -> None:
@@ -163,9 +167,9 @@ class PredicatePushdown:
         reads: Mapping[str, Iterable[frozenset[str] | None]],
         now_ms: int,
     ) -> list[StreamPredicates]:
-        """Return the next versions of the filters to restrict. A filter is restricted if it passes on more predicates
-        than queries need, and if this need has not changed for `after_ms`. `reads`: by stream, the sets of predicates
-        that its queries read.
+        """Return the next versions of the filters to restrict. A filter is restricted if it lets through more
+        predicates than queries need, and if this need has not changed for `after_ms`. `reads`: for each stream, the
+        sets of predicates that queries over this stream read.
         """
         found = []
         self._forget(now_ms)
@@ -195,6 +199,6 @@ class PredicatePushdown:
         self._demands = {demand: at for demand, at in demands.items() if now_ms - at < DEMAND_MS}
 
     def record(self, stream: str, needed: frozenset[str] | None) -> None:
-        """Record the demand of a query that waits for adaptors. It counts for DEMAND_MS."""
+        """Record the demand of a query that waits for adaptors. The demand counts for DEMAND_MS."""
         self._demands[stream, needed] = None
         self.next_ms = 0

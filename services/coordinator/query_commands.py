@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 DEFAULT_REPORT = "change"
-"""The report of a query set whose registration does not set it."""
+"""The report of a query set whose registration does not set a report."""
 
 
 class QueryCommands:
     """Registers and stops queries, one transaction per call. A call that raises QueryError, DataError, LimitError or
-    NotYetError has written no command; after another error the outcome may be unknown.
+    NotYetError has written no command. After any other error, the outcome is possibly unknown.
     """
 
     def __init__(
@@ -52,12 +52,11 @@ class QueryCommands:
         replace: bool = False,
         **options: Unpack[ResultOptions],
     ) -> QueryRegistration:
-        """Register a query, or a query set if the text declares parameters. `replace`: it replaces a registered query
-        of the same name.
+        """Register a query, or a query set if the text declares parameters. `replace`: whether it replaces a registered
+        query of the same name.
 
         Other parameters and errors: see `Coordinator.register`. DataError if `max_catch_up`, the topic or
-        `result_format` is invalid;
-        LimitError if a text is too long.
+        `result_format` is invalid. LimitError if a text is too long.
         """
         if max_catch_up is not None and not 1 <= max_catch_up <= MOST_CATCH_UP:
             raise DataError(f"max_catch_up must be between 1 and {MOST_CATCH_UP}, not {max_catch_up}")
@@ -93,9 +92,9 @@ class QueryCommands:
 
 
 def checked_report(statement: Statement, options: ResultOptions) -> str | None:
-    """Return the report of a query set, by default DEFAULT_REPORT; None if the text is that of a query. DataError if
-    one of `options` is invalid or does not apply. QueryError if the set has a window in which its members would
-    always begin at different tuples, so that they could never be evaluated together.
+    """Return the report of a query set, by default DEFAULT_REPORT. None if the statement is a query and not a query
+    set. DataError if one of `options` is invalid or does not apply. QueryError if the set has a window that begins at
+    different tuples for different members. Such members could never be evaluated together.
     """
     query, report = as_query(statement), options.get("report")
     if not query.parameters:
@@ -116,8 +115,8 @@ def checked_report(statement: Statement, options: ResultOptions) -> str | None:
 
 
 def check_size(what: str, text: str, limit: int, name: str) -> None:
-    """Raise LimitError if a text has more than `limit` bytes in UTF-8. `what`, `name`: what the message calls the text
-    and the limit.
+    """Raise LimitError if a text has more than `limit` bytes in UTF-8. `what`, `name`: names of the text and of the
+    limit in the message.
     """
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > limit:

@@ -1,7 +1,7 @@
 """The registrar: validates declarations and registrations. It applies them to an embedded engine without data.
 
 The engine has all declarations and queries. The code that evaluates queries thus also checks their names, graphs,
-limits and groups. One triple stands for the content of each named graph.
+limits and groups. For each named graph with content, the engine stores only one triple.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ MAX_NAME_BYTES = 1_024
 
 
 class Beginning(NamedTuple):
-    """Where a newly declared stream begins: the version of its predicate filter, and the end offsets of its topics by
-    partition. The offsets are not zero if the stream's IRI or topics were used before (see `StreamDeclaration`).
+    """The beginning of a newly declared stream: the version of its predicate filter, and the end offsets of its topics
+    by partition. The offsets are not zero if the stream's IRI or topics were used before (see `StreamDeclaration`).
     """
 
     filter_version: int = 0
@@ -69,8 +69,8 @@ class Parsed(NamedTuple):
 
 @dataclass(slots=True)
 class Change:
-    """The effect of a request. `commands`: to write to the shards topic, in order. `compacted`: updates of the control
-    topic, by key. `stopped`: the queries that the request stops.
+    """The effect of a request. `commands`: the commands to write to the shards topic, in order. `compacted`: the
+    updates of the control topic, by key. `stopped`: the queries that the request stops.
     """
 
     commands: list[Command] = field(default_factory=list)
@@ -91,9 +91,9 @@ def empty_runtime(limits: Limits, clock: Callable[[], int], rng: Random) -> Runt
 
 
 class ResultOptions(TypedDict, total=False):
-    """How the evaluations of a query are reported. `changes`: with `added` and `removed` in place of the answer.
-    `result_format`: the format of their records (docs/kafka.md), `json` by default. `report`: of a query set, which
-    members report (`checked_report`); None for a query.
+    """The options of a query's result records. `changes`: whether a record has `added` and `removed` in place of the
+    answer. `result_format`: the format of the records (docs/kafka.md), `json` by default. `report`: which members of a
+    query set report (`checked_report`); None for a query.
     """
 
     changes: bool
@@ -103,9 +103,10 @@ class ResultOptions(TypedDict, total=False):
 
 class Registrar:
     """The current declarations and queries. `declare`, `drop`, `register`, `replace` and `stop` apply a change in
-    memory and return it, or raise an error.
+    memory and return the change, or raise an error.
 
-    `limits.max_catch_up`: the default for registrations that do not set it. `buckets`: the cluster's number of buckets.
+    `limits.max_catch_up`: the default for registrations that do not set `max_catch_up`. `buckets`: the cluster's number
+    of buckets.
     """
 
     def __init__(self, limits: Limits | None = None, buckets: int = 1) -> None:
@@ -126,8 +127,8 @@ class Registrar:
         """Declare a stream. The change is empty if the stream is already declared identically. DataError if the
         declaration is invalid or differs from the existing one, or if another stream has the name.
 
-        `name` determines the names of the stream's topics; None: the IRI does. `begin`: where the stream's data begins
-        in these topics.
+        `name` determines the names of the stream's topics. If it is None, the IRI determines them. `begin`: where the
+        stream's data begins in these topics.
         """
         checked = Declaration.checked(iri, **settings)
         known = self.streams.get(iri)
@@ -145,7 +146,7 @@ class Registrar:
         return Change([record], {f"stream:{iri}": record})
 
     def declare_all(self, requested: Iterable[StreamRequest], begins: Mapping[str, Beginning]) -> Change:
-        """Declare several streams, all or none. `begins`: by IRI, where the stream's data begins in its topics. Errors
+        """Declare several streams, all or none. `begins`: by IRI, where each stream's data begins in its topics. Errors
         as for `declare`.
         """
         change, before = Change(), self.commands
@@ -162,8 +163,8 @@ class Registrar:
         return change
 
     def drop(self, iri: str) -> Change:
-        """Drop a stream. Its absorbed tuples remain, and queries may still name the graph that contains them.
-        UnknownStreamError if the stream is not declared. DataError if a query reads or publishes it.
+        """Drop a stream. The stream's absorbed tuples remain, and queries can still name the graph that contains these
+        tuples. UnknownStreamError if the stream is not declared. DataError if a query reads or publishes the stream.
         """
         absorb_into = self.streams[iri].absorb_into if iri in self.streams else None
         self._runtime.drop_stream(iri)
@@ -195,8 +196,8 @@ class Registrar:
         """Register a query. The change is empty if the query is already registered identically. QueryError if it is
         invalid.
 
-        `parsed`: the result of `parse` for this text, if available. `not_before_ms`: a time that the registration point
-        must not precede. `earlier`: the query that this one replaces, which is stopped already.
+        `parsed`: the result of `parse` for this text, if available. `not_before_ms`: a lower bound of the registration
+        point. `earlier`: the query that this query replaces; it is already stopped.
         """
         if self.stands(name, text, base, topic, max_catch_up, **options):
             return Change()
@@ -270,7 +271,7 @@ class Registrar:
             raise QueryError(message, 1, 1, statement.name, statement.text)
 
     def _publish(self, member: Member) -> Change:
-        """Record the declaration of the stream that a query publishes, if it publishes one."""
+        """Declare the stream that a query publishes. The change is empty if the query publishes no stream."""
         stream = member.group.publishes
         if stream is None:
             return Change()
@@ -290,8 +291,8 @@ class Registrar:
         parsed: Parsed | None = None,
         **options: Unpack[ResultOptions],
     ) -> Change:
-        """Replace the query of that name, or register it if there is none. If the new query is invalid, the old one
-        remains registered. QueryError also if one of the two publishes a stream.
+        """Replace the query with name `name`, or register a query if there is none with this name. If the new query is
+        invalid, the old query remains registered. QueryError also if the old or the new query publishes a stream.
         """
         known, before = self.queries.get(name), self.commands
         given = name, text, base, topic, not_before_ms, max_catch_up
@@ -315,7 +316,7 @@ class Registrar:
         return change
 
     def stop(self, name: str) -> Change:
-        """Stop a query. The change is empty if there is no query of that name."""
+        """Stop a query. The change is empty if no query has this name."""
         if name not in self.queries:
             return Change()
         member = self._runtime.registry.members[name]
@@ -341,7 +342,9 @@ class Registrar:
         max_catch_up: int | None = None,
         **options: Unpack[ResultOptions],
     ) -> bool:
-        """Return whether a query is registered like this. `max_catch_up` None: its value does not matter."""
+        """Return whether a query with these arguments is registered. If `max_catch_up` is None, its value does not
+        matter.
+        """
         known = self.queries.get(name)
         chosen = options.get("changes", False), options.get("result_format", "json"), options.get("report")
         if known is None or (text, base, topic) != (known.text, known.base, known.topic):

@@ -1,8 +1,9 @@
-"""Assignment of buckets to engines and of shards to stores: pure functions of the previous placement, the last
-heartbeats and the measured loads.
+"""Assignment of buckets to engines, and of shards to stores. The functions are pure: their arguments are the previous
+placement, the last heartbeats and the measured loads.
 
-Engines get buckets by load (ADR 97), once they are near the end of the log. If no engine is near the end, all engines
-get buckets. A shard that another store still serves moves only when its new store has brought it up to date (ADR 58).
+Buckets are assigned according to load (ADR 97), and only to engines that are near the end of the log. If no engine is
+near the end, all engines get buckets. If a store still serves a shard, the shard moves only when the shard's new store
+has brought it up to date (ADR 58).
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
     from penstock.wire import Heartbeat
 
 BUSY = 100_000
-"""Load of an engine in µs of work per second, from which on buckets move because loads differ. Below it, a move costs
-more than it gains.
+"""Minimum load of an engine in µs of work per second for moves of buckets because of unequal loads. Below this load, a
+move costs more than it gains.
 """
 IMBALANCE = 0.25
-"""Difference between the highest and the lowest load of an engine, as a share of the average load, above which buckets
-move.
+"""Limit of the difference between the highest and the lowest load of an engine, as a share of the average load. Buckets
+move if the difference is above this limit.
 """
 _LEVEL = 0.02
 _WORTH = 0.99  # a move must reduce the difference by more than rounding errors
@@ -32,16 +33,16 @@ _WORTH = 0.99  # a move must reduce the difference by more than rounding errors
 @dataclass(frozen=True, slots=True)
 class Loads:
     """The loads of buckets in µs of work per second. `measured`: the last measured load of each bucket. `settled`:
-    whether buckets may move because loads differ. It is False for some time after a move, until the loads are measured
-    again.
+    whether buckets are allowed to move because of unequal loads. It is False for some time after a move, until the
+    loads are measured again.
     """
 
     measured: Mapping[str, int] = field(default_factory=dict)
     settled: bool = True
 
     def weights(self, count: int) -> dict[str, float]:
-        """Return a weight for each of `count` buckets: its load, the average load if it was not measured, and a
-        hundredth of the average in addition, so that buckets without work are spread too.
+        """Return a weight for each of `count` buckets. The weight is the bucket's load, or the average load if the
+        bucket was not measured. A hundredth of the average load is added, so that buckets without work are spread, too.
         """
         buckets = [*map(str, range(count))]
         known = [self.measured[bucket] for bucket in buckets if bucket in self.measured]
@@ -60,10 +61,11 @@ def next_placement(
     engines: Mapping[str, Heartbeat],
     loads: Loads = _UNKNOWN,
 ) -> Placement | None:
-    """Return the placement that follows `before`, with the addresses of the stores; None if nothing changes.
+    """Return the next placement, with the addresses of the stores, or None if nothing changes. `before`: the last
+    placement.
 
-    `shards`, `buckets`: their numbers in the cluster. `stores`, `engines`: the latest heartbeats, by instance. `loads`:
-    see `place_buckets`.
+    `shards`, `buckets`: the cluster's numbers of shards and of buckets. `stores`, `engines`: the latest heartbeats, by
+    instance. `loads`: see `place_buckets`.
     """
     held, preparing = place_shards(shards, before, stores)
     evaluated = place_buckets(buckets, before.buckets, engines, loads)
@@ -84,8 +86,8 @@ def place_buckets(
 
 
 def accepting(engines: Mapping[str, Heartbeat]) -> set[str]:
-    """Return the engines that may get buckets: those that are ready and do not shut down. If none is ready, all that do
-    not shut down.
+    """Return the engines that are allowed to get buckets: all engines that are ready and do not shut down. If none is
+    ready, all engines that do not shut down.
     """
     staying = {name for name, beat in engines.items() if not beat.leaves}
     return {name for name in staying if engines[name].ready} or staying
@@ -114,14 +116,14 @@ def place_shards(
 
 def _serves(holder: Heartbeat | None, shard: str) -> bool:
     """Return whether a store serves a shard that is assigned to it. A store that shuts down serves the shard as long as
-    its heartbeats list it. `holder`: the store's last heartbeat, or None.
+    the store's heartbeats list the shard. `holder`: the store's last heartbeat, or None.
     """
     return holder is not None and (not holder.leaves or int(shard) in holder.holds)
 
 
 def share_out(count: int, before: Mapping[str, str], alive: Collection[str]) -> dict[str, str]:
     """Return the holder of each of `count` shares. `before`: the previous holders. `alive`: the processes to which
-    shares may be assigned; if there are none, nothing changes.
+    shares can be assigned. If there are none, nothing changes.
 
     Every process gets an equal part, and keeps as many of its previous shares as fit into this part. The result is
     deterministic.
@@ -146,7 +148,7 @@ def share_out(count: int, before: Mapping[str, str], alive: Collection[str]) -> 
 
 def balance(count: int, before: Mapping[str, str], alive: Collection[str], loads: Loads) -> dict[str, str]:
     """Return the engine of each of `count` buckets, so that the engines have similar loads. `before`: the previous
-    engines. `alive`: the engines to which buckets may be assigned; if there are none, nothing changes.
+    engines. `alive`: the engines to which buckets can be assigned. If there are none, nothing changes.
 
     Buckets move only if there is a reason (see `reason_to_move`), and then as few as possible. The result is
     deterministic.
@@ -166,7 +168,7 @@ def balance(count: int, before: Mapping[str, str], alive: Collection[str], loads
 
 
 def reason_to_move(count: int, before: Mapping[str, str], alive: Collection[str], loads: Loads) -> str | None:
-    """Return why buckets are to move, None if they are not."""
+    """Return the reason why buckets must move, or None if they need not move."""
     weights = loads.weights(count)
     found = {bucket: engine for bucket, engine in before.items() if engine in alive and bucket in weights}
     if len(found) < count:
@@ -191,8 +193,8 @@ def _totals(found: Mapping[str, str], alive: Collection[str], weights: Mapping[s
 
 
 def _level(found: dict[str, str], totals: dict[str, float], weights: Mapping[str, float]) -> None:
-    """Move one bucket after another from the engine with the highest load to the one with the lowest, as long as this
-    reduces their difference, and the difference is more than `_LEVEL` of the average.
+    """Move one bucket after another from the engine with the highest load to the engine with the lowest load. Stop when
+    a move no longer reduces the difference between the two, or when the difference is at most `_LEVEL` of the average.
     """
     enough = _LEVEL * sum(totals.values()) / len(totals)
     while True:

@@ -1,5 +1,5 @@
-"""The active coordinator's transactions. A transaction contains records and the coordinator's state. The transaction of
-`commit_filters` is the exception: it contains only predicate filters.
+"""The active coordinator's transactions. A transaction contains records and the coordinator's state. The only exception
+is the transaction of `commit_filters`, which contains only predicate filters.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _STATE = b"state"
 class StateWriter:
     """Commits changes of `state`. Each commit is one transaction. FencedError if another instance is active.
 
-    `written`: number of transactions. `ahead`: whether memory contains a change that was refused, so that the log does
-    not contain it. While `ahead` is true, commits write the last committed state instead of the state in memory, so the
-    refused change never reaches the log. The owner must restore the state in memory from the log.
+    `written`: number of transactions. `ahead`: whether memory contains a refused change, which the log does not
+    contain. While `ahead` is true, commits write the last committed state instead of the state in memory. The refused
+    change thus never reaches the log. The owner must restore the state in memory from the log.
     """
 
     def __init__(self, log: Log, topics: ClusterTopics, writer: TransactionalWriter, state: ControlState) -> None:
@@ -46,7 +46,8 @@ class StateWriter:
     @contextmanager
     def attached(self, records: Sequence[Record], consumed: Mapping[str, int]) -> Iterator[None]:
         """Add `records`, and the next offsets of request topics (`consumed`), to the transaction that the body of the
-        `with` statement commits. If the body commits no transaction, a separate transaction commits them.
+        `with` statement commits. If the body commits no transaction, a separate transaction commits the records and
+        offsets.
         """
         written, self._attached = self.written, (records, consumed)
         try:
@@ -78,8 +79,8 @@ class StateWriter:
         del self._state.registrar.new_graphs[: len(graphs)]
 
     def commit_change(self, change: Change, filters: Sequence[StreamPredicates] = ()) -> None:
-        """Commit a change. This writes its commands to all partitions of the shards topic, its updates to the control
-        topic, and the predicate filters of its streams.
+        """Commit a change. The transaction writes the change's commands to all partitions of the shards topic, its
+        updates to the control topic, and the predicate filters of its streams.
 
         An empty change commits nothing.
         """

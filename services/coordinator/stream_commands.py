@@ -25,7 +25,7 @@ MAX_DECLARED = 10_000
 
 class StreamCommands:
     """Declares and drops streams, one transaction per call. A call that raises DataError, LimitError or
-    UnknownStreamError has written no command; after another error the outcome may be unknown.
+    UnknownStreamError has written no command. After any other error, the outcome is possibly unknown.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class StreamCommands:
         self._filters = filters
 
     def declare(self, requested: Sequence[StreamRequest]) -> list[StreamDeclaration]:
-        """Declare streams, all or none. Creates their topics before it writes the commands. Errors: see
+        """Declare streams, all or none. Creates the streams' topics before it writes the commands. Errors: see
         `Registrar.declare`; LimitError above MAX_DECLARED.
 
-        If an earlier stream with the same IRI had a predicate filter, the new stream starts with a filter that passes
-        all predicates, because its timing predicates may differ from those of the earlier stream.
+        If an earlier stream with the same IRI had a predicate filter, the new stream starts with a filter that lets all
+        predicates through, because the two streams can have different timing predicates.
         """
         if len(requested) > MAX_DECLARED:
             raise LimitError(f"{len(requested)} streams in one request (MAX_DECLARED is {MAX_DECLARED})")
@@ -65,7 +65,7 @@ class StreamCommands:
     def _beginnings(
         self, requested: Sequence[StreamRequest], versions: Mapping[str, int], topics: Mapping[str, int]
     ) -> dict[str, Beginning]:
-        """Return, by IRI, where the new streams begin in their topics.
+        """Return where each new stream begins in its topics, by IRI.
 
         Earlier records of the topics belong to an earlier stream with the same topics. A reader that does not know the
         new declaration yet must not assign records of the new stream to the earlier one.
@@ -78,8 +78,8 @@ class StreamCommands:
         return {iri: Beginning(versions.get(iri, 0), events.get(iri, ()), tuples.get(iri, ())) for iri in named}
 
     def _ends(self, topics: Mapping[str, int], asked: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
-        """Return, by IRI, the end offset of each partition of a topic. `asked`: the topic, by IRI. Makes at most one
-        request to the brokers.
+        """Return the end offset of each partition of a stream's topic, by IRI. `asked`: the topics, by IRI. Makes at
+        most one request to the brokers.
         """
         partitions = {iri: [Partition(topic, i) for i in range(topics.get(topic, 0))] for iri, topic in asked.items()}
         every = [each for found in partitions.values() for each in found]

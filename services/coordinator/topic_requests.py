@@ -1,17 +1,18 @@
-"""Registration by topic: the coordinator executes users' records in the streams and queries topics, like requests over
-HTTP.
+"""Requests by topic. The coordinator executes the records that users write to the streams topic and the queries topic,
+like requests over HTTP.
 
 | topic | key | value | headers |
 | --- | --- | --- | --- |
 | streams | the stream's name | JSON: `iri` and settings; none: drop the stream | |
 | queries | the query's name | the query's text; none: stop the query | `base`, `topic` and options |
 
-A record with another text replaces the registered query of the same name. Clients therefore need no record that stops
-the old query first; compaction could remove such a record.
+A record with another text replaces the registered query of the same name. Clients therefore need not write a record
+that stops the old query. Compaction could remove such a record.
 
-The coordinator processes each record exactly once: one transaction contains the effect of the record and, in the
-control topic, the next offset. (It does not use a consumer group, because brokers delete the offsets of a group once
-the group has had no members for some days.) A refused record has no effect; the status topic contains the reason.
+The coordinator processes each record exactly once. For this, one transaction contains the effect of the record and the
+next offset, which is stored in the control topic. The coordinator does not use a consumer group, because brokers delete
+the offsets of a group that has had no members for some days. A refused record has no effect; the status topic contains
+the reason.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ def _declaration(found: Any) -> tuple[str, dict[str, Any]]:
 
 
 class Requests:
-    """Reads and processes the requests made by topic, on the active coordinator. `positions`: by topic, the offset at
-    which to begin.
+    """Reads and processes the records of the request topics, on the active coordinator. `positions`: the offset at
+    which to begin in each topic.
     """
 
     def __init__(self, log: Log, topics: ClusterTopics, status: StatusView, positions: Mapping[str, int]) -> None:
@@ -80,7 +81,7 @@ class Requests:
 
     def step(self, active: Active) -> bool:
         """Process new requests. Returns whether there were any. A query is processed after the declarations that
-        precede it, and only when adaptors pass on its predicates. Later queries wait for it.
+        precede it, and only when adaptors pass on the query's predicates. Later queries wait for this query.
 
         After a LogError, the caller must read the coordinator's state from the log again.
         """
@@ -203,8 +204,8 @@ def options_of(given: Mapping[str, str]) -> ResultOptions:
 
 
 def option_of(name: str, text: str | None) -> bool:
-    """Return an option of a registration from its text; None is false. DataError if it is another text than `true` or
-    `false`. `name`: that of the option.
+    """Return an option of a registration from its text. No text (None) means false. DataError if the text is neither
+    `true` nor `false`. `name`: the name of the option.
     """
     if text not in (None, "true", "false"):
         raise DataError(f"{name} must be true or false, not {text[:40]!r}")
@@ -212,8 +213,8 @@ def option_of(name: str, text: str | None) -> bool:
 
 
 def catch_up_of(text: str | None) -> int | None:
-    """Return the `max_catch_up` of a registration from its text, or None if there is no text. DataError if it is not an
-    integer.
+    """Return the `max_catch_up` of a registration from its text, or None if there is no text. DataError if the text is
+    not an integer.
     """
     if text is None:
         return None

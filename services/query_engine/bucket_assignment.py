@@ -32,7 +32,8 @@ _POLL = 256  # records of a progress topic read at once
 
 @dataclass(slots=True)
 class Opening:
-    """A bucket whose progress is being read. Its previous engine evaluates the bucket until this engine opens `writer`.
+    """A bucket whose progress this engine reads. The previous engine evaluates the bucket until this engine opens
+    `writer`.
 
     `epoch`: number of the placement when the writer was opened. `end`: end offset of the bucket's progress; None until
     the writer is open.
@@ -56,7 +57,7 @@ class Opening:
 
     @property
     def whole(self) -> bool:
-        """Whether everything that earlier engines have committed is read."""
+        """Whether this engine has read everything that earlier engines have committed for the bucket."""
         return self.end is not None and self.reader.positions()[self.place] >= self.end
 
     def close(self) -> None:
@@ -93,7 +94,7 @@ class BucketAssignment:
 
     def update(self, *, gains: bool) -> bool:
         """Open and release buckets as the placement requires. Returns False if there was nothing to do. `gains`:
-        whether to open any.
+        whether to begin to open further buckets.
         """
         mine = self._placement.buckets_of(self._instance)
         if mine is None:
@@ -131,10 +132,10 @@ class BucketAssignment:
         self.cancel()
 
     def _wait_to_be_fenced(self, gone: Collection[int]) -> bool:
-        """Release those of the buckets `gone` that their next engines have opened. This engine continues to evaluate
-        the others. To detect that a bucket was opened, this engine commits the bucket's progress again, although there
-        are no new results. The commit fails if the next engine has fenced this one. Returns whether a bucket was
-        released.
+        """Release each bucket that its next engine has opened. `gone`: the buckets to check, which the placement no
+        longer assigns to this engine. This engine continues to evaluate the other buckets of `gone`. To detect that a
+        bucket was opened, this engine commits the bucket's progress again, although there are no new results. The
+        commit fails if the next engine has fenced this engine. Returns whether a bucket was released.
         """
         return bool(gone) and self._commits.confirm(FENCED_MS, gone)
 
@@ -149,7 +150,7 @@ class BucketAssignment:
         """Fence the bucket's previous engine. From now on, only this engine can append to the bucket's progress, so the
         end of the progress is known.
 
-        The progress that was read before may be incomplete. The bucket is added once the progress is read to its end.
+        The progress that was read before can be incomplete. The bucket is added once the progress is read to its end.
         """
         opening = self.opening[number]
         if opening.writer is None:
@@ -174,7 +175,7 @@ class BucketAssignment:
         return moved
 
     def _prepared(self, number: int, opening: Opening) -> bool:
-        """Continue the preparation of a bucket. Returns whether the preparation is complete, so that the bucket may be
+        """Continue the preparation of a bucket. Returns whether the preparation is complete, so that the bucket can be
         opened.
         """
         if opening.writer is not None:

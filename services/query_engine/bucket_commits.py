@@ -1,7 +1,7 @@
-"""Commits: one transaction per bucket, with its results, the batches of derived streams, and its progress.
+"""Commits: one transaction per bucket, with the bucket's results, batches of derived streams, and progress.
 
-If another engine opens a bucket, it fences this engine's writer. This engine notices at its next commit, and releases
-the bucket (docs/semantics.md §5, ADR 28).
+An engine that opens a bucket fences the writer of the bucket's previous engine. The previous engine notices at its next
+commit, and releases the bucket (docs/semantics.md §5, ADR 28).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from penstock.services.query_engine.retained_state import RetainedState
 
 CONFIRM_MS = 1_000
-"""Interval in ms at which an engine that waits for other processes checks that no other engine has opened its
-buckets.
+"""Interval in ms between two checks by an engine that waits for other processes. Each check ensures that no other
+engine has opened the engine's buckets.
 """
 _log = logging.getLogger("penstock.query-engine")
 
@@ -52,8 +52,8 @@ class BucketCommits:
     def commit(self) -> None:
         """Commit each bucket's results with its progress. Releases a bucket that another engine has opened.
 
-        Skips a bucket whose queries are not enrolled yet: its progress would wrongly state that all its stopped queries
-        were evaluated to their end.
+        Skips a bucket whose queries are not enrolled yet. The progress of such a bucket would wrongly state that all
+        stopped queries of the bucket were evaluated to their end.
         """
         replica = self._replica
         for number, bucket in list(self._buckets.by_number.items()):
@@ -84,7 +84,8 @@ class BucketCommits:
 
     def _write(self, bucket: Bucket) -> BucketState | None:
         """Commit the pending records of a bucket with its progress, and return the progress. If a results topic refuses
-        records, replaces them by error records and tries again. Returns None if a refusal has made the writer unusable.
+        records, the method replaces these by error records and tries again. Returns None if a refusal has made the
+        writer unusable.
         """
         replica = self._replica
         progress = bucket.progress(replica.runtime, replica.history.step)
@@ -109,9 +110,9 @@ class BucketCommits:
                 return progress
 
     def _passes(self, error: RecordRefusedError) -> bool:
-        """Return whether a refusal that `ResultSinks.refuse` does not handle is temporary. It is temporary if the error
-        names no topic: a topic was then just deleted or created. It is also temporary if the cluster's results topic
-        was deleted; this method then creates the topic again.
+        """Return whether a refusal is temporary. Called only for a refusal that `ResultSinks.refuse` has not handled.
+        The refusal is temporary if the error names no topic, because a topic was then just deleted or created. The
+        refusal is also temporary if the cluster's results topic was deleted. This method then creates the topic again.
         """
         if error.topic == self._topics.names.results and isinstance(error, UnknownTopicError):
             self._log.create([topic for topic in self._topics.all() if topic.name == error.topic])
@@ -119,12 +120,13 @@ class BucketCommits:
         return not error.topic
 
     def confirm(self, every_ms: int = CONFIRM_MS, numbers: Collection[int] | None = None) -> bool:
-        """Check that no other engine has opened the buckets `numbers` (None: all), by committing their last progress
-        again. Releases those that another engine has opened. Returns whether there were any.
+        """Commit the last progress of buckets again, to check that no other engine has opened them. Releases each
+        bucket that another engine has opened. Returns whether any bucket was released. `numbers`: the buckets to check;
+        None means all buckets.
 
-        Does nothing if the previous check was less than `every_ms` ago. Without this check, an engine that waits would
-        commit nothing, and not notice that it is fenced. It might then wait forever for a snapshot that stores no
-        longer retain.
+        Does nothing if the previous check was less than `every_ms` ago. Without this check, an engine that waits for
+        another process would commit nothing, and would not notice that it is fenced. The engine could then wait forever
+        for a snapshot that stores no longer retain.
         """
         now_ms, held = self._clock.now_ms(), len(self._buckets.by_number)
         if now_ms < self._confirmed_ms + every_ms:

@@ -1,9 +1,10 @@
-"""The progress of a query group: the state from which another engine can continue the group. It is committed with the
-results.
+"""The progress of a query group: the state from which another engine can continue the group. Each transaction contains
+results together with the progress.
 
 The progress consists of the last instant, the count windows, the previous answers that ISTREAM and DSTREAM need, and an
-event time for each stream. The group needs no more tuples up to this event time. It does not contain time windows,
-because an engine restores these from slices. Answers are saved as terms, because term ids may be private to a process.
+event time for each stream. The group no longer needs the tuples up to and including this event time. The progress does
+not contain time windows, because an engine restores time windows from slices. Answers are saved as terms, because some
+term ids are valid only in one process.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def progress_of(
     number: int, group: Group, last_ms: int | None, dictionary: native.Dictionary, complete: Collection[int] = ()
 ) -> GroupState:
     """Return the progress of group `number`, which was evaluated up to instant `last_ms` (None: not yet). `complete`:
-    see `GroupState.complete`; it may contain queries of other groups.
+    see `GroupState.complete`; the argument can also contain queries of other groups.
     """
     counted = {_key(c): c.trigger.save() for c in group.cohorts if isinstance(c.trigger, CountTrigger)}
     before = [_answers(c, dictionary) for c in group.cohorts if c.predecessor is not None]
@@ -54,7 +55,7 @@ def complete_queries(saved: GroupState) -> list[int]:
 
 
 def retention_floors(group: Group) -> dict[str, int]:
-    """Return, by stream IRI, the time in ms after which the group's windows still read tuples."""
+    """Return a time in ms for each stream IRI. The group's windows still need the stream's tuples after this time."""
     floors: dict[str, int] = {}
     for cohort in group.cohorts:
         for window in cohort.windows:
@@ -98,7 +99,7 @@ def catch_up_counted(cohort: Cohort) -> None:
 
 
 def restore_predecessors(cohorts: Iterable[Cohort], saved: GroupState, dictionary: native.Dictionary) -> None:
-    """Restore, for the cohorts' members, the answers at the last committed instant."""
+    """Restore the answers of the cohorts' members at the last committed instant."""
     if saved.predecessor is None:
         return
     parts = json.loads(saved.predecessor)

@@ -1,4 +1,4 @@
-"""Buckets, which are shares of the standing queries, and the set of buckets that one engine evaluates.
+"""Buckets, and the set of buckets that one engine evaluates. A bucket is a share of the standing queries.
 
 Each bucket has its own transactional writer. Opening the writer fences the bucket's previous engine and ends that
 engine's open transaction. The bucket's partition of the progress topic then contains the last committed progress, from
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 class Bucket:
     """One bucket that this engine has opened. `committed`: the committed progress of each group.
 
-    The progress may depend on registration points and stops that this engine's replica has not applied yet. The
+    The progress can depend on registration points and stops that this engine's replica has not applied yet. The
     bucket's queries are therefore enrolled only once the replica has applied step `waits_for` of the total order.
     """
 
@@ -120,7 +120,7 @@ class Bucket:
         for registration in registrations:
             member, cohort = self._join(registration, runtime, texts)
             self.members[member.name] = member, registration
-            if registration.after is not None:  # the committed progress of its group does not know its windows
+            if registration.after is not None:  # its group's committed progress lacks the query's windows
                 self.fired.add(registration.record.group)
             if cohort is not None:
                 fresh.setdefault(registration.record.group, []).append(cohort)
@@ -128,8 +128,8 @@ class Bucket:
             self._restore(number, cohorts, runtime)
 
     def _join(self, registration: Registration, runtime: Runtime, texts: Texts) -> tuple[Member, Cohort | None]:
-        """Add a query to its cohort. Returns (member, cohort). In place of the cohort, returns None if the cohort is
-        not new, or if it has no registration point.
+        """Add a query to its cohort. Returns (member, cohort). The second element is None if the cohort existed before,
+        or if the cohort has no registration point.
         """
         record, point, after = registration.record, registration.point, registration.after
         ir = texts.parse(record.text, record.base, accepted=True)
@@ -350,8 +350,8 @@ class BucketSet:
         return bucket if bucket is not None and str(query.number) in bucket.members else None
 
     def pending(self) -> tuple[int, int]:
-        """Return the number of records in all buckets that wait for a commit, and the size of their evaluations in
-        bytes.
+        """Return the number of records that wait for a commit, and the size in bytes of the evaluations among them.
+        Both are totals of all buckets.
         """
         return sum(len(bucket.pending) for bucket in self), sum(bucket.pending_bytes for bucket in self)
 

@@ -25,17 +25,16 @@ SLICE_INSTANTS = 1_000
 TURN_INSTANTS = 32
 """Number of instants after which queries over other streams have their turn."""
 FINISH_MS = 200
-"""Time in ms for which a stopped query may still evaluate instants that were due before the stop. The remaining
-instants are skipped.
+"""Time in ms that an engine spends on the due instants of a query that is stopped. The remaining instants are skipped.
 """
 BACKLOG_BYTES = 1 << 30
-"""Size of all slices in bytes above which an engine with a backlog reads no further records."""
+"""Limit in bytes for the size of all slices. Above this limit, an engine with a backlog reads no further records."""
 _MEASURE_MS = 1_000
 
 
 class CatchUp:
-    """The due instants that an engine has not evaluated yet. `bool` of the object: whether there are any. If a method
-    raises UnavailableError, call it again later.
+    """The due instants that an engine has not evaluated yet. The object is true if there are such instants. If a method
+    raises UnavailableError, call the method again later.
     """
 
     def __init__(self, runtime: Runtime, clock: Clock) -> None:
@@ -67,7 +66,7 @@ class CatchUp:
         return True
 
     def slice_over(self) -> Callable[[], bool]:
-        """Return a function that returns whether SLICE_MS have passed since this call."""
+        """Return a function that returns whether SLICE_MS have passed since the call of `slice_over`."""
         return self._until(SLICE_MS)
 
     def finish(self, group: Group, over: Callable[[], bool]) -> bool:
@@ -77,7 +76,7 @@ class CatchUp:
         return done
 
     def patience(self) -> Callable[[], bool]:
-        """Return a function that returns whether FINISH_MS have passed since this call."""
+        """Return a function that returns whether FINISH_MS have passed since the call of `patience`."""
         return self._until(FINISH_MS)
 
     def full(self) -> bool:
@@ -98,7 +97,7 @@ class CatchUp:
 
 
 def _after(instants: int, over: Callable[[], bool]) -> Callable[[], bool]:
-    """Return a function that returns True after `instants` calls, or when the time is over."""
+    """Return a function that returns True from call number `instants` on, or once `over` returns True."""
     left = instants
 
     def stop() -> bool:

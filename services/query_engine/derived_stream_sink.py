@@ -1,8 +1,8 @@
 """The derived-stream sink: writes the published answers of a query to the log, as batches (docs/semantics.md §5).
 
 The engine writes the tuples to the shards topic, in the transaction that commits the evaluation. All engines then apply
-them as steps of the total order. Engines therefore treat a derived stream like any other stream, and any engine can
-evaluate the queries that read it.
+these tuples as steps of the total order. Engines therefore treat a derived stream like any other stream, and any engine
+can evaluate the queries that read the derived stream.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _Tuples = tuple["Ids", "Ids", "Ids"]
 
 @dataclass(slots=True)
 class DerivedStreamSink:
-    """One derived stream and its progress. `until`: answers at later instants are not published.
+    """One derived stream and its progress. `until`: the last instant whose answer is published; None means no limit.
 
-    If the dictionary service rejects a term of an answer, the evaluation publishes nothing. `refused`: the instants for
-    which the last call of `records` published nothing for this reason, each with the error. `last_error`: the error of
-    the latest evaluation, or None if its answer was not rejected.
+    If the dictionary service rejects a term of an answer, the evaluation publishes nothing. `refused`: the instants
+    whose answers the last call of `records` did not publish for this reason, each with its error. `last_error`: the
+    error of the latest evaluation, or None if its answer was not rejected.
     """
 
     iri: str
@@ -62,7 +62,7 @@ class DerivedStreamSink:
     # ---- from evaluations
     def take(self, time: int | None, block: Block | None, following: int) -> None:
         """Add the answer of an evaluation at instant `time`, and advance the stream's watermark to `following`, in ms.
-        With `time` and `block` None, only the watermark advances.
+        If `time` and `block` are None, only the watermark advances.
         """
         if self.until is not None and time is not None and time > self.until:
             return
@@ -78,8 +78,8 @@ class DerivedStreamSink:
 
     # ---- output to the log
     def records(self, topics: ClusterTopics, dictionary: native.Dictionary, terms: TermService) -> list[Record]:
-        """Return the records of all batches that the watermark closes, and of the stream's end if it ends. After a
-        TransientError, nothing is lost; call again.
+        """Return the records of all batches that the watermark closes. If the stream ends, the records of its end
+        follow. After a TransientError, nothing is lost; call again.
         """
         self._learn(dictionary, terms)
         found: list[Record] = []
@@ -95,8 +95,8 @@ class DerivedStreamSink:
         return found
 
     def _learn(self, dictionary: native.Dictionary, terms: TermService) -> None:
-        """Convert new tuples to global ids: all in one request, or, if the service rejects a term, one evaluation at a
-        time.
+        """Convert new tuples to global ids, all in one request. If the dictionary service rejects a term, the method
+        instead sends one request per evaluation.
         """
         refused: list[tuple[int, str]] = []
         try:
@@ -140,7 +140,7 @@ class DerivedStreamSink:
         return json.dumps([self._watermark, self._closed, self._begin, tuples])
 
     def restore(self, saved: str) -> None:
-        """Restore the result of `save`."""
+        """Restore the state that `save` has returned."""
         self._watermark, self._closed, self._begin, tuples = json.loads(saved)
         for time, *columns in tuples:
             s, p, o = (np.array(column, np.uint64) for column in columns)

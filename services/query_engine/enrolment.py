@@ -1,4 +1,4 @@
-"""Enrolment: the replica's queries become members of open buckets, and leave them when they are stopped."""
+"""Enrolment: makes the replica's queries members of open buckets, and removes stopped queries from the buckets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Enrolment:
-    """Enrols the queries of an engine's buckets. If a method raises UnavailableError, call it again later."""
+    """Enrols the queries of an engine's buckets. If a method raises UnavailableError, call the method again later."""
 
     def __init__(
         self,
@@ -48,7 +48,9 @@ class Enrolment:
         return (record for record in records if self._buckets.number_of(record) == number)
 
     def enrol_waiting(self) -> None:
-        """Enrol the queries of each open bucket that waits for a step which the replica has reached by now."""
+        """Enrol the queries of each open bucket whose enrolment had to wait for a step, if the replica has reached the
+        step.
+        """
         for bucket in self._buckets:
             self.enrol_queries_of(bucket)
 
@@ -76,8 +78,8 @@ class Enrolment:
             self._enrol(bucket, standing)
 
     def finish(self, bucket: Bucket, registration: Registration, over: Callable[[], bool]) -> None:
-        """Evaluate the instants of a stopped query that were due before the stop and are not committed. Does nothing if
-        this was done before.
+        """Evaluate a stopped query at each uncommitted instant that was due before the stop. Does nothing if an earlier
+        call has completed this.
 
         Once `over` returns True, the remaining instants are skipped.
         """
@@ -107,8 +109,8 @@ class Enrolment:
         self._collector.collect(self._buckets)
 
     def _fire_due(self, bucket: Bucket) -> None:
-        """Evaluate the due instants of a bucket's queries. There may be some, because this replica may be ahead of the
-        bucket's last commit.
+        """Evaluate the due instants of a bucket's queries. Some instants can be due, because this replica can be ahead
+        of the bucket's last commit.
         """
         runtime = self._replica.runtime
         streams = dict.fromkeys(s for group in bucket.groups.values() for s in group.streams)
@@ -117,14 +119,14 @@ class Enrolment:
 
     # ---- steps of the log
     def prepare(self, first: SequencedRecord) -> None:
-        """Fetch the ids of the constants of a query that the next step enrols. After an UnavailableError, nothing has
-        changed.
+        """If the next step registers a query of an enrolled bucket, fetch the ids of the query's constants. `first`:
+        the first record of the step. After an UnavailableError, nothing has changed.
         """
         if isinstance(first, QueryRegistration) and self._buckets.enrolled(first) is not None:
             self.learn_constants([first])
 
     def learn_constants(self, records: Iterable[QueryRegistration]) -> None:
-        """Fetch the global ids of the constants of queries. This must precede planning, which cannot wait for the
+        """Fetch the global ids of the constants of queries. Call before planning, because planning cannot wait for the
         dictionary service.
         """
         runtime, terms = self._replica.runtime, self._replica.terms
@@ -141,15 +143,15 @@ class Enrolment:
             self._enrol(bucket, [self._replica.registrations[record.number]])
 
     def end(self, name: str) -> None:
-        """If the query that the next step stops is a member here, evaluate its due instants for at most FINISH_MS, and
-        remove it.
+        """Remove a query that the next step stops, if the query is a member here. Before the removal, the engine
+        evaluates due instants of the query for at most FINISH_MS.
         """
         if (known := self._replica.standing(name)) is not None:
             self._end(known, self._catch_up.patience())
 
     def end_replaced(self, number: int) -> None:
-        """If the query that the next step replaces is a member here, evaluate all of its due instants, and remove it.
-        The later query begins after them, so none is skipped.
+        """Remove a query that the next step replaces, if the query is a member here. Before the removal, the engine
+        evaluates all due instants of the query. The new query begins after these instants, so no instant is skipped.
         """
         if (known := self._replica.registrations.get(number)) is not None:
             self._end(known, _never)
@@ -171,7 +173,7 @@ class Enrolment:
                 bucket.report_status(self._names, registration)
 
     def omit(self, registration: Registration, gap: Gap) -> None:
-        """Do not evaluate the instants of a new gap, if the query is a member here."""
+        """Skip the instants of a query's new gap, if the query is a member here."""
         bucket = self._buckets.member(registration.record)
         if bucket is not None:
             bucket.omit(str(registration.record.number), gap, self._replica.runtime)

@@ -1,9 +1,9 @@
 """The query-engine service: follows the total order, evaluates the buckets that the placement assigns to it, and
 commits results with progress.
 
-Every (query, t) is committed exactly once: one transaction of the bucket's writer contains the results and the progress
-of their groups. The next engine that opens the writer fences this one, and continues after that progress
-(docs/semantics.md §5, ADR 28).
+Each evaluation of a query at an instant is committed exactly once. For this, one transaction of the bucket's writer
+contains the results together with the progress of the queries' groups. The next engine that opens the writer fences
+this engine, and continues after the committed progress (docs/semantics.md §5, ADR 28).
 
 | module | part |
 | --- | --- |
@@ -13,7 +13,7 @@ of their groups. The next engine that opens the writer fences this one, and cont
 | `result_collector.py` | makes records of evaluations |
 | `bucket_commits.py` | one transaction per bucket |
 | `sets/` | query sets: their members from topics |
-| `retained_state.py` | retains what the cluster's queries may still read |
+| `retained_state.py` | retains what the cluster's queries can still read |
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class QueryEngine:
     """One engine process. `replicas` creates its replica.
 
     The engine calls `progress` for each evaluation; an exception that `progress` raises ends the engine. `interrupted`
-    returns whether the process is stopping; steps are then short. `timer`: see `LoadMeter`. `last_error`: why the last
-    step ended early (it could not reach another process), or None. `graph`: the stored graph if stores hold it,
-    otherwise None.
+    returns whether the process is stopping; steps are then short. `timer`: see `LoadMeter`. `last_error`: the error, if
+    the last step ended early because it could not reach another process; otherwise None. `graph`: the stored graph if
+    stores hold it, otherwise None.
     """
 
     def __init__(
@@ -124,9 +124,9 @@ class QueryEngine:
         """Perform one service step. Waits up to `timeout_s` seconds for records. Returns False if there was nothing to
         do. After a TransientError, call again later.
 
-        If an evaluation or command cannot reach another process, the step ends, `last_error` has the reason, and the
-        next step continues. The engine still sends heartbeats: another engine would wait for the same process, so
-        moving the buckets would not help.
+        If an evaluation or command cannot reach another process, the step ends and `last_error` has the reason. The
+        next step continues the evaluation or command. The engine still sends heartbeats, so that its buckets are not
+        moved. Another engine would have to wait for the same process.
         """
         self._beat()
         self.last_error = None
@@ -188,13 +188,13 @@ class QueryEngine:
 
     # ---- positions
     def positions(self) -> Sequence[int]:
-        """Return, for each partition of the shards topic, the offset at which a restart would resume if a checkpoint
-        were written now.
+        """Return an offset for each partition of the shards topic. A restart resumes at these offsets if a checkpoint
+        is written now.
         """
         return self.replica.sequencer.positions()
 
     def read_to(self) -> dict[Partition, int]:
-        """Return, for each partition of the shards topic, the offset of the next record to read."""
+        """Return the offset of the next record to read, for each partition of the shards topic."""
         return self._reader.positions()
 
     def caught_up(self) -> bool:

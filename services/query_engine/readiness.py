@@ -1,7 +1,7 @@
 """Whether an engine is ready for buckets, and preparation of a bucket before the engine opens it (ADR 58).
 
-The opening of a bucket stops its evaluation in the previous engine. The new engine therefore does as much work as
-possible before it opens the bucket.
+When an engine opens a bucket, the previous engine can no longer evaluate the bucket. The new engine therefore does as
+much work as possible before it opens the bucket.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ PREPARE_MS = 100
 
 
 class Readiness:
-    """Decides when an engine may get buckets. `ready`: whether the engine has been near the end of the log at least
-    once while it had buckets, or while it could read the stored graph. It never reverts to False.
+    """Decides when an engine is ready to get buckets. `ready` becomes True at a moment when the engine is near the end
+    of the log. At this moment, the engine must also have buckets or be able to read the stored graph. Afterwards,
+    `ready` stays True.
     """
 
     def __init__(self, reader: Reader, clock: Clock, graph: StoresGraph | None) -> None:
@@ -32,7 +33,7 @@ class Readiness:
         self.ready = False
 
     def look(self, messages: Sequence[Message], *, busy: bool) -> None:
-        """Update `ready`. Call when the records of a poll, `messages`, have been applied. `busy`: whether the engine
+        """Update `ready`. Call after the records of a poll (`messages`) have been applied. `busy`: whether the engine
         has open buckets.
         """
         if self.ready:
@@ -41,8 +42,9 @@ class Readiness:
         self.ready = self._end.near and (busy or self._reaches())
 
     def _reaches(self) -> bool:
-        """Return whether the engine can read the stored graph: it has the graph itself, or valid leases of all stores.
-        Also requests missing leases, because an engine without buckets has no evaluations that would request them.
+        """Return whether the engine can read the stored graph. It can do so if it has the graph itself, or valid leases
+        of all stores. Also requests missing leases, because an engine without buckets has no evaluations that would
+        request them.
         """
         if self._graph is None:
             return True
@@ -61,7 +63,7 @@ class Preparation:
 
     def step(self, bucket: int, queries: Iterable[QueryRegistration]) -> bool:
         """Prepare further queries of a bucket, for about `PREPARE_MS`. Returns whether all are prepared. `queries`: the
-        bucket's queries; only the first call for a bucket reads them.
+        bucket's queries. Only the first call for a bucket uses this argument.
 
         After an error, the next call retries the same query.
         """

@@ -1,7 +1,8 @@
-"""Checkpoints of an engine's replica: slices, registrations, the stored graph, and the log position that they reflect.
+"""Checkpoints of an engine's replica: slices, registrations, the stored graph, and a log position.
 
-If stores hold the stored graph, the checkpoint contains only the graph's snapshot number. A restart maps the files of
-the checkpoint, and reads the log from the position in it. The progress of queries is in the log, not in the checkpoint.
+If stores hold the stored graph, the checkpoint contains only the graph's snapshot number. All records before the log
+position are applied in the checkpoint. A restart maps the checkpoint's files, and reads the log from this position. The
+progress of queries is in the log, not in the checkpoint.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 VERSION = 6
 PATIENCE_S = 0.2
-"""Time in s that an evaluation waits for stores. During this time, the engine does nothing else."""
+"""Maximum time in s that an evaluation waits for stores. During this time, the engine does nothing else."""
 
 
 class ReplicaFactory:
@@ -89,8 +90,8 @@ class ReplicaFactory:
         return replica, _restore(replica, folder, state), stores
 
     def _checked(self, path: Path) -> Saved:
-        """Return the state in a checkpoint. StorageError if its format, number of partitions or `PENSTOCK_GRAPH`
-        differ.
+        """Return the state in a checkpoint. StorageError if the checkpoint was written with another format, number of
+        partitions or `PENSTOCK_GRAPH`.
         """
         state: Saved = read_json(path)
         check(state, VERSION, self._partitions, path)

@@ -1,5 +1,5 @@
-"""Collects the answers of queries: makes records of them for the next commit of their buckets, and passes published
-answers to derived-stream sinks.
+"""Collects the answers of queries. Makes records of the answers for the next commit of the queries' buckets, and gives
+published answers to derived-stream sinks.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class ResultCollector:
         self._blocks.setdefault(group, []).append(block)
 
     def published(self, cohort: Cohort, block: Block | None, following: int) -> None:
-        """Record the answer that a cohort publishes at an instant: `block`, None if it publishes nothing. `following`:
-        the new watermark of its stream, in ms.
+        """Record the answer (`block`) that a cohort publishes at an instant. `block` is None if the cohort publishes
+        nothing. `following`: the new watermark of the cohort's derived stream, in ms.
         """
         time = None if block is None else block.reading.time
         self._published.setdefault(cohort.group, []).append((time, block, following))
 
     # ---- records
     def collect(self, buckets: BucketSet) -> None:
-        """Add the records of all evaluations to the pending records of their buckets, and pass the published answers to
+        """Add the records of all evaluations to the pending records of their buckets, and give the published answers to
         the buckets' sinks.
         """
         evaluated, self._blocks = self._blocks, {}
@@ -75,7 +75,7 @@ class ResultCollector:
             self._meter.collected(bucket.number, bucket.groups.values())
 
     def drain(self, bucket: Bucket, draining: Bucket, registration: Registration, member: Member) -> None:
-        """Add the records of a stopped query's last evaluations to the pending records of a bucket. Passes the query's
+        """Add the records of a stopped query's last evaluations to the pending records of a bucket. Gives the query's
         published answers to the sink of the draining bucket.
         """
         for given in self._published.pop(member.group, ()):
@@ -86,6 +86,6 @@ class ResultCollector:
                 bucket.add(self._sinks.records(block, draining.members, draining.complete))
 
     def discard(self, group: Group) -> None:
-        """Discard the recorded evaluations of a group, which will be repeated."""
+        """Discard the recorded evaluations of a group. The engine repeats these evaluations later."""
         self._published.pop(group, None)
         self._blocks.pop(group, None)

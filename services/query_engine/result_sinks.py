@@ -2,10 +2,10 @@
 
 If a topic rejects one record, the whole transaction fails. The engine then commits again, with errors in place of the
 rejected records. Each evaluation is committed once, as an answer or as an error. An answer that exceeds the topic's
-`max.message.bytes` is replaced by an error in that topic. A topic may also reject all records, because it was deleted
-or the engine is not authorized. The evaluations of its queries are then replaced by errors in the cluster's results
-topic, and the engine retries the topic periodically. It retries a deleted topic only once the topic exists again,
-because an earlier attempt would end the writer of the bucket.
+`max.message.bytes` is replaced by an error in that topic. A topic can also reject all records, because it was deleted
+or the engine is not authorized. The evaluations of the topic's queries are then replaced by errors in the cluster's
+results topic, and the engine retries the topic periodically. It retries a deleted topic only once the topic exists
+again: an earlier attempt would make the bucket's writer unusable.
 """
 
 from __future__ import annotations
@@ -88,11 +88,11 @@ class ResultSinks:
 
     def records(self, block: Block, queries: Queries, complete: set[int]) -> Evaluated:
         """Return the records of the evaluations in a block: their answers, or errors if the topics are known to reject
-        the answers. `queries`: the bucket's queries, by name of their members.
+        the answers. `queries`: the bucket's queries, by member name.
 
-        `complete`: the numbers of the queries with `changes` whose results topic has every change since their last
-        complete answer. The record of another query with `changes` has the complete answer in place of added and
-        removed rows. The method adds the query, or removes it if an error replaces its answer.
+        `complete`: numbers of queries with `changes`. Their results topics have every change since the last complete
+        answer. Another query with `changes` gets the complete answer in place of added and removed rows, and is added
+        to `complete`. The method removes a query from `complete` if an error replaces the query's answer.
         """
         routes = self._routes.get(block.members)
         if routes is None:
@@ -138,8 +138,8 @@ class ResultSinks:
     def _too_long(
         self, target: _Target, member: int, record: Record, refusal: _Refusal | None, begins: Collection[int]
     ) -> Record:
-        """Return the record that replaces an answer that is too long: for changes, the complete answer if that is
-        short enough, and otherwise an error.
+        """Return a record in place of an answer that is too long. In place of changes, this is the complete answer if
+        the complete answer is short enough. In all other cases, it is an error.
         """
         if target.block.changes is not None and member not in begins:
             (whole,), _, _ = target.encoded(np.array([member], np.uint64), 1, (member,))
@@ -152,18 +152,18 @@ class ResultSinks:
         return self._failed(target, member, f"the answer has {size} bytes (MAX_LINE_BYTES is {MAX_LINE_BYTES})")
 
     def _rejected(self, target: _Target, member: int, refusal: _Refusal, value: bytes) -> Record:
-        """Return the error that replaces the answer of a member, whose record would have the value `value`."""
+        """Return the error that replaces a member's answer. `value`: the value of the answer's record."""
         query = target.routes.queries[member]
         target.complete.discard(query.number)
         return self._error(target.record(member, value), refusal, query.name, partial(target.line, member))
 
     def _failed(self, target: _Target, member: int, error: str | None = None) -> Record:
-        """Return the record of an evaluation that has failed. `error`: why; None: the evaluation has the reason."""
+        """Return the record of an evaluation that has failed. If `error` is None, the evaluation has the reason."""
         record, name = target.record(member, target.line(member, error)), target.routes.queries[member].name
         return self.accepted(record, name, partial(target.line, member))
 
     def accepted(self, record: Record, name: str, line: Callable[[str], bytes]) -> Record:
-        """Return the record, or the error that replaces it because its topic rejects it. `line`: see `_error`."""
+        """Return the record, or an error in its place if the topic rejects the record. `line`: see `_error`."""
         refusal = self._in_force(record.topic)
         return self._error(record, refusal, name, line) if refusal is not None and self._refuses(record) else record
 
@@ -196,8 +196,8 @@ class ResultSinks:
             return True
 
     def _error(self, record: Record, refusal: _Refusal, name: str, line: Callable[[str], bytes]) -> Record:
-        """Return an error record that replaces `record`. The error record is for the topic of `record`, or for the
-        cluster's results topic if the former rejects it, too. `line` returns the error line for a reason.
+        """Return an error record that replaces `record`. The error record is for the same topic, or for the cluster's
+        results topic if the same topic also rejects errors. `line` returns the error line for a reason.
         """
         self.refused += 1
         self.changes += not refusal.met
@@ -212,9 +212,9 @@ class ResultSinks:
 
     # ---- transactions
     def refuse(self, error: RecordRefusedError, pending: Sequence[Record]) -> bool:
-        """Record that a topic has rejected a transaction, so that errors replace the answers that it rejects: those
-        above its size limit, or all. Returns False if the topic is not a results topic, or if it is the cluster's
-        results topic and rejects errors, too; the caller must then handle the error.
+        """Record that a topic has rejected a transaction. Errors then replace the answers that the topic rejects: all,
+        or those above its size limit. Returns False if the caller must handle the error: the topic is not a results
+        topic, or it is the cluster's results topic and also rejects errors.
         """
         topic = error.topic
         if not self._topics.takes_results(topic):
@@ -234,11 +234,11 @@ class ResultSinks:
         return True
 
     def replaced(self, pending: Sequence[Record], members: Mapping[str, int], complete: set[int]) -> list[Record]:
-        """Return the records `pending`, with errors in place of those that their topics reject.
+        """Return the records `pending`, with errors in place of the records that the topics reject.
 
         `members`: the numbers of the bucket's queries with `changes`, by name. If a record of such a query is replaced,
-        the query is removed from `complete`, and errors replace its later records, too: they do not have the complete
-        answer.
+        errors also replace the query's later records, until one has the complete answer. If none has it, the method
+        removes the query from `complete`.
         """
         found, broken, left = [], set[str](), deque(pending)
         while left:
@@ -267,7 +267,7 @@ class ResultSinks:
         return refusal is not None and (refusal.limit is None or wire_bytes(record) > refusal.limit)
 
     def _replaced(self, record: Record) -> Record:
-        """Return the record, or an error record if its topic rejects it."""
+        """Return the record, or an error record if the topic rejects the record."""
         refusal = self._in_force(record.topic)
         if refusal is None or not self._refuses(record):
             return record
@@ -275,7 +275,7 @@ class ResultSinks:
         return self._error(record, refusal, line["query"], partial(error_line, line))
 
     def without_refused(self, pending: list[Record], sink: DerivedStreamSink) -> list[Record]:
-        """Return the records `pending`, with errors in place of the evaluations that derived stream `sink` rejects."""
+        """Return the records `pending`, with errors in place of the evaluations that the derived stream rejects."""
         if not sink.refused:
             return pending
         self.refused += len(sink.refused)
@@ -288,8 +288,8 @@ class ResultSinks:
         ]
 
     def committed(self, pending: Sequence[Record]) -> None:
-        """Record that the records `pending` are committed. If a topic that is due for a retry has accepted one of them,
-        its restriction ends.
+        """Record that the records `pending` are committed. If a topic that is due for a retry has accepted one of the
+        records, the topic's restriction ends.
         """
         if not self._refusals:
             return
@@ -320,7 +320,7 @@ def _line(record: Record) -> Mapping[str, Any]:
 
 
 def _exceeds(record: Record, limit: int | None) -> bool:
-    """Return whether a record is too long for all topics, or for a topic with a limit on records."""
+    """Return whether a record is too long for all topics, or for a topic with limit `limit`."""
     if len(record.value or b"") > MAX_LINE_BYTES:
         return True
     return limit is not None and wire_bytes(record) > limit
@@ -340,7 +340,7 @@ class _Place(NamedTuple):
 
 
 class _Routes:
-    """Where the evaluations of a block's members go. `places`: the ascending numbers of the members of each place.
+    """The places of the evaluations of a block's members. `places`: each place and its members' ascending numbers.
     `queries`: the registrations by member number. `key_bytes`: an upper bound of the size of a key.
     """
 
@@ -382,7 +382,7 @@ class _Target(NamedTuple):
         return found
 
     def encoded(self, members: Ids, most: int, begins: Collection[int]) -> tuple[list[Record], Sequence[int], int]:
-        """Return the records of the answers of members, their numbers of evaluations, and the size of all values."""
+        """Return the records of members' answers, each record's number of evaluations, and the bytes of all values."""
         topic, partition, record_format = self.place
         found = encode(self.block, self.routes.names, members, record_format, most, begins)
         rest = repeat(partition), repeat(self.place.headers)
@@ -395,6 +395,6 @@ class _Target(NamedTuple):
         return Record(self.place.topic, value, key, self.place.partition)
 
     def line(self, member: int, error: str | None) -> bytes:
-        """Return the line of an evaluation with an error. `error` None: the evaluation has the error."""
+        """Return the line of an evaluation with an error. If `error` is None, the evaluation has it."""
         name = self.routes.queries[member].name
         return json_line(Evaluation(name, self.block, member), name, error)

@@ -1,4 +1,4 @@
-"""The state that an engine's replica retains: slices, append logs and history that a query of the cluster may still
+"""The state that an engine's replica retains: slices, append logs and history that a query of the cluster can still
 read.
 
 The retention floor can move whenever this engine or another one commits a bucket's progress (ADR 28).
@@ -37,9 +37,9 @@ class RetainedState:
         return self._commitments.ready(self._replica, step)
 
     def learn(self, own: Iterable[int]) -> bool:
-        """Read the progress that other engines have committed. Returns whether there was any.
+        """Read the progress that other engines have committed. Returns whether another engine had committed progress.
 
-        `own`: numbers of this engine's buckets, whose progress `record` adds.
+        `own`: numbers of this engine's buckets. `learn` skips the progress of these buckets, because `record` adds it.
         """
         learnt = self._commitments.learn(own)
         if learnt:
@@ -52,15 +52,15 @@ class RetainedState:
         self.apply_floor()
 
     def release(self, number: int) -> None:
-        """Apply the last progress that was read for a released bucket. If the bucket's new engine commits nothing, no
-        later progress follows.
+        """Apply the last progress that `learn` has read but skipped for a bucket that this engine has released. This is
+        needed because the bucket's new engine possibly commits nothing.
         """
         self._commitments.release(number)
         self.apply_floor()
 
     def apply_floor(self) -> None:
-        """Release data that no query of the cluster can read any more. Another engine may continue a query after the
-        query's last commit, so the data that the query needs after this commit remain.
+        """Release data that no query of the cluster can read any more. Another engine can take over a query and
+        continue after the query's last commit. Data that the query needs after this commit are therefore retained.
         """
         self._commitments.forget_stopped(self._replica)
         floor, runtime = self._commitments.retention_floor(self._replica), self._replica.runtime

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 _MEASURE_S = 1.0  # interval between two measurements of memory
 _ALONE_S = 1.0  # s that a stopping engine waits for the placement to move its buckets
 BEHIND_S = 10.0
-"""Time in s after which an engine that has not been at the end of the log is not ready. Under load, single steps always
-leave some records to read.
+"""Maximum time in s since an engine was at the end of the log. After a longer time, the engine is not ready. The time
+is not zero, because under load a single step always leaves some records to read.
 """
 _NAMED = 10  # maximum number of query names in a log line
 
@@ -79,8 +79,8 @@ class QueryEngineSettings(ClientSettings):
     poll_ms: int = Field(10, ge=1, le=10_000, description="maximum time that a step waits for input")
 
     def links(self) -> StoreLinks | None:
-        """Return links to the stores, or None if the engine has the stored graph. SettingsError without a secret, or if
-        the certificates cannot be used.
+        """Return links to the stores, or None if the engine has the stored graph. SettingsError if the secret is
+        missing, or if the certificates cannot be used.
         """
         if self.graph == "engine":
             return None
@@ -98,8 +98,9 @@ class QueryEngineSettings(ClientSettings):
         )
 
     def stores_tls(self) -> PeerTls | None:
-        """Return TLS towards stores; None without certificates. SettingsError if they cannot be used, or if
-        there are certificates, the transport is RDMA and `rdma_unencrypted` is not set.
+        """Return the TLS of connections to stores; None without certificates. SettingsError if the certificates cannot
+        be used. SettingsError also if there are certificates and the transport is RDMA, unless `rdma_unencrypted` is
+        set.
         """
         tls = peer_tls(self.peer_certificates(serves=False))
         if tls is not None and self.transport == "rdma" and not self.rdma_unencrypted:
@@ -111,7 +112,7 @@ class QueryEngineSettings(ClientSettings):
 
 class AtEnd:
     """Observes whether an engine keeps up with the log. The engine's thread calls `look` after each step; any thread
-    may call `behind`.
+    can call `behind`.
     """
 
     def __init__(self, caught_up: Callable[[], bool], now: Callable[[], float] = time.monotonic) -> None:
@@ -202,8 +203,8 @@ class CheckpointedEngine:
 
     @property
     def left(self) -> bool:
-        """Whether the engine may stop: it has no buckets any more, or `_ALONE_S` have passed since `leave` and the
-        placement still assigns all of its buckets to it.
+        """Whether the engine can stop. It can stop if it has no buckets any more. It can also stop if no other engine
+        takes over: `_ALONE_S` after `leave`, the placement still assigns all of this engine's buckets to it.
         """
         alone = time.monotonic() > self._asked + _ALONE_S and self.engine.holds_all
         return self.engine.left or alone
@@ -219,7 +220,7 @@ class CheckpointedEngine:
             self.unsaved = None
 
     def close(self) -> None:
-        """Close the engine without a checkpoint. After a restart, it reads the steps since the last checkpoint from the
+        """Close the engine without a checkpoint. A restarted engine reads the steps since the last checkpoint from the
         log.
         """
         if self._keeper is not None:
@@ -242,7 +243,7 @@ def memory_of(runtime: Runtime) -> dict[str, int]:
 
 
 class EngineGauges:
-    """The metrics of an engine. `observe` may be called from a thread other than the engine's."""
+    """The metrics of an engine. Threads other than the engine's can call `observe`."""
 
     def __init__(self, made: CheckpointedEngine, metrics: Metrics, context: Context[QueryEngineSettings]) -> None:
         self._made, self._engine, self._metrics, self._context = made, made.engine, metrics, context

@@ -56,7 +56,7 @@ class StepApplier:
         self._cut = False  # the last call of `read` has left complete steps
 
     def read(self, timeout_s: float, interrupted: Callable[[], bool]) -> bool:
-        """Read records, waiting up to `timeout_s` seconds for them, and apply the steps that are complete. Returns
+        """Read records, and apply the steps that are complete. Waits at most `timeout_s` seconds for records. Returns
         False if there was nothing to do.
 
         While `interrupted` returns True, a call ends after about SLICE_MS, and the next call applies the remaining
@@ -88,7 +88,7 @@ class StepApplier:
 
     def resume(self) -> None:
         """Continue the step or evaluation that an UnavailableError has interrupted. Call before a commit: while the
-        evaluation of a group is incomplete, some of its cohorts are ahead of the collected results.
+        evaluation of a group is incomplete, some of the group's cohorts are ahead of the collected results.
         """
         runtime = self._replica.runtime
         # also if a step is partially applied: the interrupted evaluation may not belong to it
@@ -114,7 +114,7 @@ class StepApplier:
         self._retained.apply_floor()
 
     def omit(self, registration: Registration, gap: Gap) -> None:
-        """Do not evaluate the instants of a new gap, if the query is a member here."""
+        """Skip the instants of a query's new gap, if the query is a member here."""
         self._enrolment.omit(registration, gap)
 
     # ---- one step

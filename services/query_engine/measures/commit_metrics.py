@@ -17,7 +17,7 @@ _MAX_LATENCIES = 10_000
 
 
 class CommitMetrics:
-    """Totals and latencies of commits. The engine's thread records them. Other threads may read the totals and call
+    """Totals and latencies of commits. The engine's thread records them. Other threads can read the totals and call
     `take`.
     """
 
@@ -30,8 +30,8 @@ class CommitMetrics:
         self._latencies: deque[tuple[float, int]] = deque(maxlen=_MAX_LATENCIES)
 
     def read(self, messages: Sequence[Message]) -> None:
-        """Start to measure a latency at the timestamp of the first record of `messages`, unless results of earlier
-        records are not committed yet.
+        """Start to measure a latency, from the timestamp of the first record of `messages`. Does nothing while results
+        of earlier records are uncommitted.
         """
         if messages and self._oldest_ms is None:
             self._oldest_ms = messages[0].timestamp_ms
@@ -50,19 +50,19 @@ class CommitMetrics:
         self._leaps.setdefault((gap.after, gap.until), []).append(query)
 
     def leaps(self) -> dict[tuple[int, int], list[str]]:
-        """Return the names of the queries that got gaps since the last call, by the interval (after, until] of the gap,
-        in ms.
+        """Return the gaps since the last call. A key is the gap's interval (after, until] in ms, and its value is the
+        names of the queries that skip this interval.
         """
         leaps, self._leaps = self._leaps, {}
         return leaps
 
     def idle(self) -> None:
-        """Note that all records read so far are applied, and that their results are committed."""
+        """Record that all records read so far are applied, and that their results are committed."""
         self._oldest_ms = None
 
     def take(self) -> list[tuple[float, int]]:
-        """Return, for each commit since the last call, its latency in s and its number of evaluations; at most for the
-        latest 10,000 commits.
+        """Return (latency in s, number of evaluations) for each commit since the last call that contained evaluations.
+        If there were more than 10,000 such commits, only the latest 10,000 are returned.
         """
         taken = []
         while self._latencies:

@@ -1,4 +1,4 @@
-"""Measures the work of each bucket of a query engine, by which the coordinator balances the engines (ADR 97)."""
+"""Measures the work of each bucket of a query engine. The coordinator uses this measure to balance engines (ADR 97)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ PERIOD_MS = 10_000
 
 
 class LoadMeter:
-    """The loads of the buckets that an engine holds. `timer`: returns a time in ns, of which differences are work.
+    """The loads of the buckets that an engine holds. `timer`: a function that returns a time in ns. Work is the
+    difference between two such times.
 
-    Evaluations and the encoding of results are work, including the time in which they wait for stores. The engine does
-    one thing at a time, so a sum of 1,000,000 µs of work per second is the maximum.
+    Evaluations and the encoding of results are work, including the time that an evaluation waits for stores. The engine
+    does one thing at a time. The sum of all loads is therefore at most 1,000,000 µs of work per second.
     """
 
     def __init__(self, clock: Clock, timer: Callable[[], int] = time.perf_counter_ns) -> None:
@@ -41,7 +42,9 @@ class LoadMeter:
         self._evaluated[group] = self._evaluated.get(group, 0) + self._timer() - self._began
 
     def collected(self, bucket: int, groups: Iterable[Group]) -> None:
-        """Record the work since `begin`, and that for the groups of a bucket, as work for the bucket."""
+        """Record the work since `begin`, and the recorded work for `groups`, as work for a bucket. `groups`: the
+        bucket's groups.
+        """
         spent = self._timer() - self._began
         if self._evaluated:
             spent += sum(self._evaluated.pop(group, 0) for group in groups)
@@ -49,12 +52,13 @@ class LoadMeter:
 
     @property
     def share(self) -> float:
-        """The sum of all loads as a share of the maximum, 0 to 1. May be read by any thread."""
+        """The sum of all loads as a share of the maximum, 0 to 1. Any thread can read it."""
         return sum(self._loads.values()) / 1_000_000
 
     def loads(self, held: Iterable[int]) -> Mapping[int, int]:
-        """Return the load of each bucket that the engine has held for a whole period, in µs of work per second. It is
-        the mean of the last period's load and of the load before. `held`: the buckets that the engine holds now.
+        """Return the load of each bucket that the engine has held for a whole period, in µs of work per second. A load
+        is the mean of the work in the last period and the bucket's previous load. `held`: the buckets that the engine
+        holds now.
         """
         now_ms = self._clock.now_ms()
         elapsed_ms = now_ms - self._start_ms

@@ -1,8 +1,8 @@
 """The members of a query set, read from its parameters topic.
 
-A record takes effect between two steps of the total order, when the engine that evaluates the set reads it. The
-progress of the set's group contains which records have taken effect, and is committed with the results. Another engine
-therefore continues with the same members (ADR 92).
+The engine that evaluates the set reads the records. A record takes effect between two steps of the total order. The
+progress of the set's group states which records have taken effect. This progress is committed together with the
+results, so another engine continues with the same members (ADR 92).
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 RECORDS = 10_000
 """Maximum number of records that take effect at once."""
 MAX_POINTS = 16
-"""Maximum number of registration points of members that still cut a window. While a set has as many, it takes no
-further records, because each point costs an execution at each instant.
+"""Maximum number of registration points of a set that still cut a window. While a set has this number of such points,
+the set takes no further records, because each point costs an execution at each instant.
 """
 IDLE_MS = 5_000
-"""Interval in ms, of event time, at which a set without members commits that it needs no older tuples."""
+"""Interval in ms of event time. Once per interval, a set without members commits that it needs no older tuples."""
 _RETRY_MS = 1_000
 _log = logging.getLogger("penstock.query-engine")
 
 
 class MemberFeed:
-    """Reads the members of a query set. `saved`: the committed progress of its group, or None. `restoring`: whether the
-    members that had taken effect at the last commit are still being read; the set has no members until then.
+    """Reads the members of a query set. `saved`: the committed progress of the set's group, or None. `restoring`:
+    whether the members of the last commit are not restored yet. The set has no members until they are restored.
     """
 
     def __init__(self, registration: Registration, member: SetMember, saved: GroupState | None) -> None:
@@ -61,7 +61,7 @@ class MemberFeed:
 
     @property
     def busy(self) -> bool:
-        """Whether records that were read have not taken effect."""
+        """Whether there are records that have not taken effect."""
         return self.restoring or bool(self._ahead)
 
     def close(self) -> None:
@@ -72,7 +72,7 @@ class MemberFeed:
 
     # ---- the topic
     def read(self, log: Log, names: TopicNames, clock: Clock) -> bool:
-        """Read records. Returns whether there were any, or whether all that are to be restored are read now."""
+        """Read records. Returns whether there were any."""
         if len(self._ahead) >= RECORDS or (self._reader is None and not self._open(log, names, clock)):
             return False
         assert self._reader is not None
@@ -142,8 +142,9 @@ class MemberFeed:
 
     # ---- new records
     def take(self, runtime: Runtime, terms: TermCache, names: TopicNames) -> list[Record] | None:
-        """Let the records that were read take effect. Returns their dead letters, or None if none have taken effect.
-        Call between two steps of the total order. TransientError if the dictionary service is unavailable; call again.
+        """Let the records that were read take effect. Returns the dead letters of refused records, or None if no record
+        was due. Call between two steps of the total order. TransientError if the dictionary service is unavailable;
+        call again.
         """
         group = self.member.set_group
         self._taken.settle(self.registration.point, [cohort.point for cohort in group.apart.values()])
@@ -170,7 +171,9 @@ class MemberFeed:
             set_changes.remove(runtime, self.member, as_table([(key,) for key in keys], [RECORD_KEY]))
 
     def _refuse_excess(self, records: ReadRecords, read: MemberRows, most: int) -> set[int]:
-        """Refuse the last new keys above `max_members`. Returns the numbers of their rows."""
+        """Refuse the last of the new keys if the set would have more than `most` members. Returns the refused rows'
+        numbers.
+        """
         new = np.flatnonzero(read.fresh & (read.known == 0))
         excess = new[max(most - len(self.member), 0) :].tolist()
         read.fresh[excess] = False
@@ -179,7 +182,7 @@ class MemberFeed:
         return set(excess)
 
     def _points(self, numbers: np.ndarray) -> dict[int, int | None]:
-        """Return the registration points of the members `numbers` that still cut a window, by row."""
+        """Return the registration points that still cut a window, by row. `numbers`: the member number of each row."""
         found: dict[int, int | None] = {}
         for cohort in self.member.set_group.apart.values():
             rows = np.flatnonzero(cohort.have(numbers)) if numbers.any() else ()  # type: ignore[attr-defined]
@@ -211,8 +214,8 @@ class MemberFeed:
 
     # ---- progress
     def idle_since(self, last_ms: int | None) -> int | None:
-        """Return the time in ms up to which a set without members needs no tuples. None if there is no such time, or if
-        it is less than IDLE_MS after `last_ms`.
+        """Return a time in ms. A set without members needs no tuples up to and including this time. Returns None if
+        there is no such time, or if the time is less than IDLE_MS after `last_ms`.
         """
         closed = [stream.closed_ms for stream in self.member.set_group.streams]
         if self.busy or len(self.member) or None in closed:

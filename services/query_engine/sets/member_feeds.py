@@ -31,7 +31,7 @@ class MemberFeeds:
 
     @property
     def busy(self) -> bool:
-        """Whether records that were read have not taken effect."""
+        """Whether there are records that have not taken effect."""
         return any(feed.busy for bucket in self._buckets for feed in bucket.feeds.values())
 
     def step(self) -> bool:

@@ -1,5 +1,5 @@
-"""Records of a parameters topic as rows of a query set: the record's key is the member's key, and its value is a JSON
-object with the parameters.
+"""Records of a parameters topic as rows of a query set. The key of a record is the key of the member, and the value of
+the record is a JSON object with the parameters.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ReadRecords:
-    """Records, of which each key has at most one. `rows`: the records that have the form of a member. `removed`: keys
-    whose record is a tombstone, or cannot be a member. `faults`: the latter records, with the reason.
+    """Records that were read, at most one of each key. `rows`: the records that have the form of a member. `removed`:
+    the keys whose record is a tombstone or cannot be a member. `faults`: the records that cannot be a member, with the
+    reasons.
     """
 
     rows: list[tuple[Message, tuple[Any, ...]]] = field(default_factory=list)
@@ -36,8 +37,8 @@ class ReadRecords:
 
     @classmethod
     def of(cls, messages: Iterable[Message], columns: Sequence[str]) -> ReadRecords:
-        """Read records in ascending order of offsets; of each key, only the last one counts. `columns`: those of the
-        set, `RECORD_KEY` included.
+        """Read records. Only the last record of each key counts. `messages`: the records in ascending order of offsets.
+        `columns`: the columns of the set, including `RECORD_KEY`.
         """
         found = cls()
         last = {message.key: message for message in messages}
@@ -63,7 +64,7 @@ class ReadRecords:
         return as_table([row for _, row in self.rows], columns)
 
     def refuse(self, reasons: dict[int, str]) -> None:
-        """Move rows to the faults. `reasons`: by number of the row."""
+        """Move rows to the faults. `reasons`: the reasons, by row number."""
         for number, reason in sorted(reasons.items()):
             message, row = self.rows[number]
             self.faults.append((message, reason))

@@ -1,5 +1,5 @@
-"""The progress of a query set's group: like that of a query group (`bucket_progress`), with the members that have taken
-effect.
+"""The progress of a query set's group. It contains the progress of a query group (`bucket_progress`), and the member
+records that have taken effect.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _answers(cohort: SetCohort, member: SetMember) -> dict[str, Any]:
 
 
 def restore_answers(cohorts: Iterable[SetCohort], saved: GroupState, member: SetMember) -> None:
-    """Restore, for the members of cohorts, the answers at the last committed instant."""
+    """Restore the answers of the cohorts' members at the last committed instant."""
     parts = json.loads(saved.predecessor) if saved.predecessor is not None else []
     for cohort in cohorts if parts else ():
         columns = cohort.columns

@@ -1,5 +1,5 @@
-"""Which records of a parameters topic have taken effect, and with which registration points: a part of the committed
-progress of a query set (ADR 92).
+"""The records of a parameters topic that have taken effect, and their registration points. They are a part of the
+committed progress of a query set (ADR 92).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 MAX_RUNS = 10_000
-"""Maximum number of runs of a query set. While there are as many, the set takes no further records."""
+"""Maximum number of runs of a query set. While a set has this number of runs, it takes no further records."""
 REFUSED = "refused"
 """The point of a run whose records were refused, because the set had `max_members` members."""
 
 
 class Run(NamedTuple):
-    """Records with offsets from `first` to `end`, exclusive, whose members have the registration point `point`, in ms.
-    None: the point is unknown until a stream of the set has progress.
+    """Records with offsets from `first` to `end`, exclusive. `point`: the registration point of their members in ms, or
+    `REFUSED`. None means that the point is still unknown, because no stream of the set has progress yet.
     """
 
     first: int
@@ -30,8 +30,9 @@ class Run(NamedTuple):
 
 @dataclass(slots=True)
 class TakenRecords:
-    """The records with offsets below `end` have taken effect. `runs`, in ascending order: those whose members have a
-    registration point that cuts a window, and those that were refused. The other records need no point.
+    """The records with offsets below `end` have taken effect. `runs`, in ascending order of offsets: the records whose
+    members have a registration point that still cuts a window, and the records that were refused. The other records
+    need no point.
     """
 
     end: int = 0
@@ -39,7 +40,7 @@ class TakenRecords:
 
     @classmethod
     def of(cls, saved: str | None) -> TakenRecords:
-        """Return what `as_json` has returned; None: no record has taken effect."""
+        """Restore an object from the text that `as_json` has returned. None means that no record has taken effect."""
         if saved is None:
             return cls()
         end, runs = json.loads(saved)
@@ -63,16 +64,16 @@ class TakenRecords:
         return self.runs[place] if place >= 0 and offset < self.runs[place].end else None
 
     def settle(self, begun: int | None, points: Collection[int | None]) -> None:
-        """Remove the runs whose point no longer cuts a window. `begun`: the point of runs without one, if it is known
-        by now. `points`: those that still cut a window.
+        """Remove the runs whose point no longer cuts a window. `begun`: the point of the runs whose `point` is None, if
+        this point is known by now. `points`: the points that still cut a window.
         """
         named = (run._replace(point=begun) if run.point is None else run for run in self.runs)
         self.runs = [run for run in named if run.point == REFUSED or run.point in points]
 
     @property
     def full(self) -> bool:
-        """Whether there are `MAX_RUNS` runs. Forgets the oldest refused records first: they are considered again after
-        the next restart.
+        """Whether there are `MAX_RUNS` runs. If so, the property first tries to remove the oldest runs of refused
+        records. The records of a removed run are considered again after the next restart.
         """
         while len(self.runs) >= MAX_RUNS:
             refused = next((i for i, run in enumerate(self.runs) if run.point == REFUSED), None)
