@@ -6,7 +6,7 @@ with status 503 if it does not know the active instance.
   ?replace=; ?wait= is the maximum time in seconds to wait for an engine to enrol the query
 - GET /streams, /queries
 - GET /engines: addresses for one-shot queries; also on standby
-- GET /placement: the engine and load of each bucket, the store of each shard, and the reason of the last move of buckets
+- GET /placement: engine and load of each bucket, store of each shard, and the reason of the last move of buckets
 - POST /update: an update; ?base=, ?using-graph-uri=, ?using-named-graph-uri=. POST /data: an RDF document;
   ?graph=, ?base=. A client can repeat either request with the same `idempotency-key` header; the data are stored once
 - POST, PUT, DELETE /rdf-graphs, /rdf-graphs/PATH: adds a document to a graph, or replaces or removes the graph (SPARQL
