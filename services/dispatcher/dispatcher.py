@@ -1,8 +1,9 @@
 """The dispatcher: computes event time, and writes closed batches to all shards (ADR 22).
 
 A transaction contains closed batches for all shards, refused events, and the dispatcher's state in a compacted topic.
-The state includes the offsets up to which the tuples topics were read. A restart continues from the state of the last
-transaction. It therefore closes no batch twice, and decides about each event as before.
+The state includes the offsets up to which the tuples topics were read. A restarted dispatcher continues from the state
+of the last transaction. The dispatcher therefore closes no batch twice, and decides about each event as before the
+restart.
 """
 
 from __future__ import annotations
@@ -36,19 +37,20 @@ if TYPE_CHECKING:
 POLL_RECORDS = 1_000
 """Maximum number of tuples records per step."""
 TRANSACTION_BYTES = 64 << 20
-"""Size in bytes at which the dispatcher commits a transaction. A transaction may be larger, because a batch and a
+"""Size in bytes at which the dispatcher commits a transaction. A transaction can be larger, because a batch and a
 record's refused events are never divided.
 """
 OPEN_BYTES = 256 << 20
-"""Size of a stream's open batches, in bytes, above which the dispatcher pauses the stream's leading partitions. The
-setting `slice_mb` of a declaration overrides it.
+"""Limit in bytes for the size of a stream's open batches. Above this limit, the dispatcher pauses the stream's leading
+partitions. The setting `slice_mb` of a declaration overrides the limit.
 """
 GROWTH_MS = 5_000
 """Interval of checks for new partitions, in ms."""
 
 
 class Dispatcher:
-    """The active instance. Its construction fences the previous one, whose next transaction raises FencedError.
+    """The active instance. Its construction fences the previous instance. The next transaction of the previous instance
+    raises FencedError.
 
     `adaptor_group`: the adaptors' consumer group. Its offsets show whether adaptors still have to process events of a
     partition.
@@ -97,12 +99,12 @@ class Dispatcher:
         return self._streams
 
     def tallies(self) -> Tallies:
-        """Return the sums of all streams' counters since the start of this instance. May be called from any thread."""
+        """Return the sums of all streams' counters since the start of this instance. Any thread can call it."""
         return sum((stream.tallies for stream in list(self._streams.values())), self._gone)
 
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Read tuples, and write closed batches, refused events and states. Waits up to `timeout_s` seconds for tuples.
-        Returns whether there were any.
+        """Read tuples, and write closed batches, refused events and states. Waits at most `timeout_s` seconds for
+        tuples. Returns whether there were any tuples.
 
         After a TransientError, call again: the next call writes the rest. Any other LogError ends this instance.
         """
@@ -159,7 +161,7 @@ class Dispatcher:
             self._reader.pause(self._partitions(stream, stream.leading()))
 
     def _record_state(self, stream: StreamTime) -> None:
-        """Mark a stream that may have batches to close or a changed state."""
+        """Mark a stream that possibly has batches to close or a changed state."""
         self._touched[stream.declaration.iri] = stream
         self._highest_ms = max(self._highest_ms, stream.watermark_ms)
 
@@ -172,7 +174,7 @@ class Dispatcher:
         """Write closed batches, refused events and changed states. After a TransientError, the next call continues.
 
         A transaction is committed when it reaches `TRANSACTION_BYTES`. It always contains the state that follows from
-        its records; otherwise, a restart would write refused events again.
+        the records in it. Otherwise, a restart would write refused events again.
         """
         self._commit()
         self._copy_refused()
@@ -194,8 +196,8 @@ class Dispatcher:
         self._commit()
 
     def _copy_refused(self) -> None:
-        """Read the original bytes of refused events, and make records of them. After a TransientError, nothing has
-        changed.
+        """Read the original bytes of refused events, and make records of these bytes. After a TransientError, nothing
+        has changed.
         """
         if not self._refused:
             return
@@ -241,7 +243,9 @@ class Dispatcher:
         self._read_on()
 
     def _look_for_growth(self, wall_ms: int) -> None:
-        """Add new partitions of tuples topics to their streams. They are read from their start."""
+        """Add new partitions of tuples topics to their streams. The dispatcher reads the new partitions from the
+        start.
+        """
         if wall_ms < self._next_growth_ms:
             return
         self._next_growth_ms = wall_ms + GROWTH_MS
@@ -260,7 +264,7 @@ class Dispatcher:
 
     def _drop(self, iri: str, stream: StreamTime) -> None:
         """Remove a stream. Its state remains in the topic, because a later stream with the same topics begins where
-        this one ends.
+        this stream ends.
         """
         names = self._partitions(stream)
         self._reader.unassign(names)
@@ -306,14 +310,14 @@ class Dispatcher:
             view.close()
 
     def _state_of(self, declaration: StreamDeclaration) -> DispatcherState | None:
-        """Return the saved state of a stream's topics, or None. It may be the state of an earlier stream with the same
+        """Return the saved state of a stream's topics, or None. It can be the state of an earlier stream with the same
         topics.
         """
         return self._saved.get(_key(declaration))
 
     def _replay(self, stream: StreamTime, state: DispatcherState) -> None:
         """Read the tuples of a stream's open batches again, after a restart. LogError if retention has removed some of
-        them.
+        these tuples.
         """
         for name, start, end in zip(
             self._partitions(stream), state.replay_positions.tolist(), state.positions.tolist(), strict=False
@@ -350,7 +354,7 @@ class Dispatcher:
 
 
 def _key(declaration: StreamDeclaration) -> bytes:
-    """Return the key of a stream's state. It names the stream's topics, so that a later stream with the same topics
-    finds the state.
+    """Return the key of a stream's state. The key names the stream's topics, so that a later stream with the same
+    topics finds the state.
     """
     return f"topics {declaration.name}".encode()

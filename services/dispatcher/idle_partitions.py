@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from penstock.services.dispatcher.stream_time import StreamTime
 
 CHECK_MS = 250
-"""Interval of checks for idle partitions, in ms. If a partition may be idle, a check sends requests to the brokers."""
+"""Interval of checks for idle partitions, in ms. If a partition is possibly idle, a check sends requests to the
+brokers.
+"""
 HEARTBEATS_S, HEARTBEATS_AT_ONCE = 1_000, 100
-"""Limits on those advances of idle streams that close a batch: maximum number per second, and maximum burst.
+"""Limits on advances of idle streams: maximum number per second, and maximum burst. Only advances that close a batch
+count.
 
-Idle streams that need more advances take turns, and several batches of a stream then close together. The more idle
-streams there are, the more rarely each of them advances. Streams that are not idle have no additional latency.
+If idle streams need more advances, the streams take turns. Several batches of a stream then close together. The more
+idle streams there are, the more rarely each idle stream advances. Streams that are not idle have no additional latency.
 """
 _Waiting = dict[Partition, tuple["StreamTime", int]]
 
@@ -46,7 +49,7 @@ class IdlePartitions:
         """Exclude idle partitions from the watermarks of their streams, and yield these streams. `wall_ms`: the current
         time.
 
-        A partition with events or tuples that are not processed yet is not excluded. `reader`: reads the tuples topics.
+        A partition with unprocessed events or tuples is not excluded. `reader`: the reader of the tuples topics.
         """
         if wall_ms < self._next_check_ms:
             return
@@ -59,8 +62,8 @@ class IdlePartitions:
             yield stream
 
     def _drained(self, overdue: list[tuple[StreamTime, int]], reader: Reader) -> Iterator[tuple[StreamTime, int]]:
-        """Yield the partitions of `overdue` whose events the adaptors have processed and whose tuples are read. The
-        number of requests to the brokers does not depend on the number of partitions.
+        """Yield each overdue partition of which the adaptors have processed all events, and the dispatcher has read all
+        tuples. The number of requests to the brokers does not depend on the number of partitions.
         """
         topics = self._log.topics()
         sources: _Waiting = {}
@@ -82,7 +85,7 @@ class IdlePartitions:
 
     # ---- advance of idle streams
     def heartbeats(self, highest_ms: int, wall_ms: int) -> Iterator[StreamTime]:
-        """Advance idle streams, and yield those that advance. `highest_ms`: the maximum watermark of all streams.
+        """Advance idle streams, and yield the streams that advance. `highest_ms`: the maximum watermark of all streams.
         `wall_ms`: the current time.
 
         A stream advances to `highest_ms`. A stream whose events follow the wall clock advances at least to `wall_ms`

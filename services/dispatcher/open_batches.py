@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Tuples in order of arrival, as columns: times in ms, term ids, and 1 for each tuple that is removed."""
+    """Tuples in order of arrival, as columns: times in ms, term ids, and a flag that is 1 for a removed tuple."""
 
     times: Numbers
     subjects: Ids
@@ -38,7 +38,7 @@ class Rows:
         return cls(times, record.subjects, record.predicates, record.objects, removed)
 
     def where(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> Rows:
-        """Return the rows that `chosen`, a mask or an array of positions, selects."""
+        """Return a selection of the rows. `chosen`: a mask, or an array of positions."""
         columns = self.subjects[chosen], self.predicates[chosen], self.objects[chosen]
         return Rows(self.times[chosen], *columns, self.removed[chosen])
 
@@ -63,8 +63,8 @@ class Rows:
 
 
 class Origin(NamedTuple):
-    """The record of the tuples topic that contained some tuples: its partition and offset (`position`). `next_offset`,
-    `filter_version`: the partition's next source offset and its filter version, both before this record is processed.
+    """The origin of tuples: the partition and offset (`position`) of their record in the tuples topic. `next_offset`,
+    `filter_version`: the partition's next source offset and filter version before this record is processed.
     """
 
     partition: int
@@ -103,7 +103,7 @@ class OpenBatches:
         return self._held.get(number, 0)
 
     def until(self, last: int) -> list[int]:
-        """Return the numbers of batches with tuples, up to `last`, in order."""
+        """Return the numbers of batches with tuples, up to and including `last`, in ascending order."""
         return sorted(number for number in self._batches if number <= last)
 
     def take(self, number: int) -> Rows:
@@ -114,7 +114,7 @@ class OpenBatches:
         return rows
 
     def oldest(self, partition: int) -> Origin | None:
-        """Of a partition's records that have tuples in open batches, return the first one. None if there is no such
+        """Return the first of a partition's records that have tuples in open batches. None if there is no such
         record.
         """
         origins = (origin for chunks in self._batches.values() for origin, _ in chunks if origin.partition == partition)

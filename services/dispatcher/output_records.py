@@ -30,8 +30,8 @@ _NO_FLAGS = np.empty(0, np.uint8)
 
 
 def batch_records(names: TopicNames, shards: int, stream: StreamDeclaration, batch: ClosedBatch) -> list[Record]:
-    """Return the records of a batch for the shards topic. Each shard gets one record, with the tuples whose subjects
-    the shard owns; if the batch is large, each shard gets several.
+    """Return the records of a batch for the shards topic. Each shard gets the tuples whose subjects the shard owns, in
+    one record. If the batch is large, each shard gets several records.
     """
     owners = native.shard_numbers(batch.rows.subjects, shards)
     occupied = np.unique(owners).tolist()
@@ -67,9 +67,9 @@ def _part(stream: StreamDeclaration, batch: ClosedBatch, positions: NDArray[np.i
 def refused_records(
     names: TopicNames, lookup: Lookup, refused: Collection[tuple[StreamDeclaration, Sequence[Refused]]]
 ) -> dict[str, list[Record]]:
-    """Return, by stream IRI, the late and dead-letter records of refused events, in order of source partition and
-    source offset. Reads the original bytes from the events topics, if they still exist. TransientError if the log is
-    unavailable.
+    """Return the late and dead-letter records of refused events, by stream IRI. The records are in order of source
+    partition and source offset. Reads the events' original bytes from the events topics, if these bytes still exist.
+    TransientError if the log is unavailable.
     """
     requested: dict[Partition, list[int]] = {}
     for stream, events in refused:

@@ -1,9 +1,10 @@
-"""Refused events of open batches, as runs of places in their source.
+"""Refused events of open batches, as runs of places in the source partition.
 
-A restart reads the tuples of open batches again, but does not decide again about their events. The dispatcher's state
-therefore lists the refused events. A run is a range of places of refused events. It may also contain accepted events
-of closed batches, because a restart recognises these by their times. The number of runs therefore depends on the number
-of accepted events in open batches, not on the number of refused events.
+A restarted dispatcher reads the tuples of open batches again, but does not decide again about their events. The
+dispatcher's state therefore lists the refused events, as runs. A run is a range of places of refused events. It can
+also contain accepted events of closed batches, because a restarted dispatcher recognises these events by their times.
+The number of runs therefore depends on the number of accepted events in open batches, not on the number of refused
+events.
 
 The place of an event is the offset of its message, and its number in this message.
 """
@@ -25,19 +26,21 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
 
 MAX_RUNS = 1 << 18
-"""Maximum number of runs of a stream; they take 6 MiB of its state. Each partition of the stream has an equal share. A
-partition that has reached its share accepts no events until a batch closes. One record may exceed the share.
+"""Maximum number of runs of a stream. This number of runs takes 6 MiB of the stream's state. Each partition of the
+stream has an equal share of the maximum. A partition that has reached its share accepts no events until a batch closes.
+A single record can exceed the share.
 """
 
 
-_NUMBER_BITS = 17  # of the number of an event in its message; a message has at most `max_values` events
+_NUMBER_BITS = 17  # bits of an event's number in its message; a message has at most `max_values` events
 _OFFSET_BITS = 63 - _NUMBER_BITS
 
 
 class Refused(NamedTuple):
     """An event that was not accepted. `bound_ms`: for a late event, the watermark; otherwise, the maximum time allowed.
-    `limit`: which limit its batch or stream has reached, if that is the reason; otherwise empty. `events`: the number
-    of such events of its message: the late ones, or the rejected ones.
+    `limit`: if the event's batch or stream has reached a limit, a text that describes the limit; otherwise empty. One
+    object stands for all late events of a message, or for all other refused events of a message. `events`: the number
+    of these events.
     """
 
     partition: int
@@ -50,8 +53,8 @@ class Refused(NamedTuple):
 
 
 def places(offsets: Numbers) -> Numbers:
-    """Return the places of the events of a record, as numbers in the order of the events. `offsets`: of their messages.
-    A message that has an event in the record has all of its events there.
+    """Return the places of the events of a record, as numbers in the order of the events. `offsets`: for each event,
+    the offset of its message. A record contains either all events of a message or none.
     """
     if len(offsets) < 2 or bool((offsets[1:] > offsets[:-1]).all()):
         return offsets << _NUMBER_BITS
@@ -87,7 +90,7 @@ class RefusedRuns:
         return len(self._runs)
 
     def record(self, places: Numbers, times: Numbers, refused: NDArray[np.bool_], position: int) -> None:
-        """Record the events of one tuples record: their places, their times in ms, and a mask of the refused ones.
+        """Record the events of one tuples record. `times` is in ms; `refused` is a mask of the refused events.
 
         `position`: the offset of the record in the tuples topic.
         """
@@ -111,8 +114,8 @@ class RefusedRuns:
         run.last, run.position, run.time_ms = place, position, max(run.time_ms, time_ms)
 
     def settle(self, position: int, closed_ms: int) -> None:
-        """Remove runs that no restart needs. A restart reads tuples from offset `position` on, and all batches up to
-        `closed_ms` are closed.
+        """Remove runs that no restart needs. A restart reads tuples from offset `position` on. All batches that end at
+        or before `closed_ms` are closed.
         """
         runs, self._runs = self._runs, []
         before_ms = NEVER
@@ -130,8 +133,8 @@ class RefusedRuns:
         self._after_ms = max(self._after_ms, before_ms) if self._runs else NEVER
 
     def saved(self) -> list[tuple[int, int]]:
-        """Return the first and last place of each run, for the saved state: the offset, and above it the number in the
-        message.
+        """Return the first and last place of each run, as numbers for the saved state. The low bits of such a number
+        are the offset, and the high bits are the event's number in the message.
         """
         return [(_saved(run.first), _saved(run.last)) for run in self._runs]
 

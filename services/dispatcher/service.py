@@ -1,4 +1,4 @@
-"""The dispatcher's process. One instance is active. A new instance fences the previous one, which then ends."""
+"""The dispatcher's process. One instance is active. A new instance fences the previous instance, which then ends."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class DispatcherSettings(ClusterSettings, GroupSettings):
 
 
 class DispatcherGauges:
-    """The metrics of a dispatcher. `observe` may be called from a thread other than the dispatcher's."""
+    """The metrics of a dispatcher. Threads other than the dispatcher's can call `observe`."""
 
     def __init__(self, dispatcher: Dispatcher, metrics: Metrics, context: Context[DispatcherSettings]) -> None:
         self._dispatcher, self._metrics, self._clock = dispatcher, metrics, context.clock
@@ -66,7 +66,7 @@ class DispatcherGauges:
 
 
 def open_dispatcher(context: Context[DispatcherSettings]) -> Dispatcher:
-    """Open the dispatcher. This instance is then active, and the previous one is fenced."""
+    """Open the dispatcher. This instance is then active, and the previous instance is fenced."""
     settings = context.settings
     topics_of(context, Principal.dispatcher)
     dispatcher = Dispatcher(

@@ -32,8 +32,8 @@ MAX_BATCH_TUPLES = 1 << 22
 
 
 class ClosedBatch(NamedTuple):
-    """The batches `first` to `last`, which close together. Only `last` may have tuples (`rows`). `begin_ms`: for the
-    first batches of a stream, the time after which the stream begins; otherwise None.
+    """The batches `first` to `last`, which close together. Only `last` can have tuples (`rows`). `begin_ms`: the time
+    after which the stream begins, if these are the stream's first batches; otherwise None.
     """
 
     first: int
@@ -44,8 +44,8 @@ class ClosedBatch(NamedTuple):
 
 @dataclass(slots=True)
 class Tallies:
-    """Counters of the input. `far_advances`: heartbeats that were rejected because they are too far ahead. `outdated`:
-    records that were skipped because an older filter version was applied to them (ADR 45).
+    """Counters of the input. `far_advances`: heartbeats that were rejected because their time is too far ahead.
+    `outdated`: records that were skipped because an older filter version was applied to them (ADR 45).
     """
 
     events: int = 0
@@ -77,15 +77,15 @@ class SourcePartition:
     refused: RefusedRuns = field(default_factory=RefusedRuns)
 
     def outdated(self, tuples: Tuples) -> bool:
-        """Return whether an older filter version may have discarded tuples of a record.
+        """Return whether an older filter version possibly discarded tuples of a record.
 
-        The adaptor then writes these tuples again, before it commits its source offsets (ADR 45).
+        The adaptor then writes the record's tuples again, before it commits the source offsets (ADR 45).
         """
         return 0 < tuples.filter_version < self.filter_version
 
 
 class StreamTime:
-    """The event time of one stream. `wall_ms`, here and in the methods: the current wall-clock time in ms."""
+    """The event time of one stream. `wall_ms` is always the current wall-clock time in ms."""
 
     def __init__(
         self, declaration: StreamDeclaration, partitions: int, wall_ms: int, max_batch_tuples: int = MAX_BATCH_TUPLES
@@ -104,8 +104,8 @@ class StreamTime:
         self._cut: dict[int, int] = {}  # by open batch: the minimum filter version of its events
 
     def grow(self, partitions: int, wall_ms: int) -> None:
-        """Add new partitions of the source, so that there are `partitions`. Adaptors apply filter version `known` or a
-        later version to the new partitions, so `known` is unchanged.
+        """Add new partitions of the source. `partitions`: the new number of partitions. Adaptors apply filter version
+        `known` or a later version to the new partitions, so the value of `known` remains valid.
         """
         more = range(len(self.partitions), partitions)
         self.partitions += [SourcePartition(heard_ms=wall_ms, filter_version=self.known) for _ in more]
@@ -170,7 +170,7 @@ class StreamTime:
         return list(refused.values())
 
     def _limit(self, *, full: bool) -> str:
-        """Return, as text, the limit by which an event is refused although it is neither late nor too far ahead."""
+        """Return a text about the limit that causes the refusal of an event which is neither late nor too far ahead."""
         if full:
             most = self._max_batch_tuples
             return f"its batch is full: {most} tuples (PENSTOCK_MAX_BATCH_TUPLES); a smaller batch_ms closes earlier"
@@ -222,12 +222,12 @@ class StreamTime:
         return all(part.idle for part in self.partitions)
 
     def overdue(self, wall_ms: int) -> list[int]:
-        """Return the partitions that are not marked as idle, and had no record for the idle timeout."""
+        """Return the partitions that are not marked as idle, although they had no record for the idle timeout."""
         since = wall_ms - self.declaration.idle_timeout_ms
         return [i for i, part in enumerate(self.partitions) if not part.idle and part.heard_ms <= since]
 
     def leave_out(self, number: int) -> None:
-        """Mark a partition as idle: the watermark excludes it until its next record."""
+        """Mark a partition as idle. The watermark excludes the partition until its next record."""
         self.partitions[number].idle = True
         self._raise()
 
@@ -245,7 +245,7 @@ class StreamTime:
         )
 
     def leading(self) -> list[int]:
-        """Return the partitions whose watermark is ahead of the slowest partition's. The dispatcher may pause them."""
+        """Return the partitions whose watermark is ahead of the slowest partition's. The dispatcher can pause them."""
         active = [part.own_ms for part in self.partitions if not part.idle]
         least = min(active, default=NEVER)
         return [i for i, part in enumerate(self.partitions) if not part.idle and part.own_ms > least]
@@ -303,8 +303,8 @@ class StreamTime:
         )
 
     def restore(self, state: DispatcherState) -> None:
-        """Restore a state. Afterwards, call `replay` for the records from `replay_positions` up to `positions` of the
-        state, then `replayed`.
+        """Restore a state. Afterwards, call `replay` for the records from `replay_positions` (inclusive) to `positions`
+        (exclusive) of the state, and then call `replayed`.
         """
         self.watermark_ms = NEVER if state.watermark_ms is None else state.watermark_ms
         self.closed, self.begin_ms, self.follows_wall = state.closed, state.begin_ms, state.follows_wall
@@ -323,10 +323,10 @@ class StreamTime:
             self.partitions[number].refused = RefusedRuns(runs[state.refused_partitions == number])
 
     def begin_after(self, state: DispatcherState) -> None:
-        """Begin as a new stream with the topics of a dropped stream, whose state is `state`.
+        """Begin as a new stream with the topics of a dropped stream. `state`: the dropped stream's state.
 
-        Records that were read for the dropped stream, but follow the new stream's declaration, belong to the new stream
-        and are read again.
+        Some records that were read for the dropped stream follow the new stream's declaration. These records belong to
+        the new stream, and are read again.
         """
         declared = self.declaration
         for i, part in enumerate(self.partitions[: len(state.positions)]):
@@ -341,8 +341,8 @@ class StreamTime:
             part.refused.replayed()
 
     def replay(self, number: int, tuples: Tuples, position: int) -> None:
-        """Process a record again after a restart, for open batches only. It does not decide again: it recognises
-        refused events by their places, and events of closed batches by their times.
+        """Process a record again after a restart, for open batches only. The method does not decide about events again.
+        It recognises refused events by their places, and events of closed batches by their times.
         """
         part = self.partitions[number]
         part.position = position + 1

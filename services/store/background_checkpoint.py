@@ -1,6 +1,6 @@
 """Background checkpoints of a store's shards: the store copies a shard between two steps, and a thread writes the copy.
 
-A step is delayed by the copy of at most one shard. The checkpoints of different shards may reflect different steps.
+A step is delayed by the copy of at most one shard. The checkpoints of different shards can reflect different steps.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ class BackgroundCheckpoint:
         return not self._due and self._writing is None
 
     def begin(self) -> None:
-        """Schedule checkpoints of all shards of the most advanced follower, unless earlier ones are pending or in
-        progress.
+        """Schedule checkpoints of all shards of the most advanced follower. Does nothing if earlier checkpoints are
+        pending or in progress.
         """
         followers = self._store.followers()
         if self.idle and followers:
             self._due = sorted(followers[0].graph.shards, reverse=True)
 
     def step(self) -> bool:
-        """Begin the next checkpoint if the previous one is written. Returns True when the last one is written.
-        StorageError if a checkpoint could not be written; later calls continue with the other shards.
+        """Begin the next checkpoint if the previous checkpoint is written. Returns True when the last scheduled
+        checkpoint is written. StorageError if a checkpoint could not be written; later calls continue with the other
+        shards.
         """
         if self._writing is not None:
             if not self._writing.done():
@@ -55,7 +56,7 @@ class BackgroundCheckpoint:
         return False
 
     def close(self) -> None:
-        """Wait for the checkpoint that is being written, and discard the pending ones. After a restart, the store reads
-        from the log the steps that no checkpoint contains.
+        """Wait for the checkpoint that is being written, and discard the pending checkpoints. After a restart, the
+        store reads the steps that no checkpoint contains from the log.
         """
         self._executor.shutdown(wait=True)

@@ -1,4 +1,4 @@
-"""A follower: applies the log to some shards of the stored graph. All these shards are at the same step."""
+"""A follower: applies the log to some shards of the stored graph. All shards of a follower are at the same step."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 _POLL = 256  # maximum number of records per poll
 READ_MS = 100
-"""Time in ms after which `read` begins no further step. The next call continues."""
+"""Time in ms after which a call of `read` begins no further step. The next call continues."""
 
 
 class Follower:
-    """Applies the steps of the log to the shards of one replica. `positions`: for each partition of the shards topic,
-    the offset at which to begin, from the shards' checkpoint.
+    """Applies the steps of the log to the shards of one replica. `positions`: the offset at which to begin in each
+    partition of the shards topic, from the shards' checkpoint.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Follower:
         self._reader = log.reader(dict(zip(partitions, positions, strict=True)))
         self._polled: Sequence[Message] = ()  # the records of the last poll
         self._unread: deque[Message] = deque()  # those records that the sequencer has not received yet
-        self._cut = False  # the last `read` reached its time limit; complete steps may remain
+        self._cut = False  # the last `read` reached its time limit; complete steps possibly remain
         self._end = LogEnd(self._reader, clock)
 
     @property
@@ -72,7 +72,7 @@ class Follower:
         return self._end.near
 
     def positions(self) -> dict[Partition, int]:
-        """Return, for each partition, the offset of the next record to poll."""
+        """Return the offset of the next record to poll, for each partition."""
         return self._reader.positions()
 
     def caught_up(self) -> bool:
@@ -80,8 +80,8 @@ class Follower:
         return self._reader.caught_up() and self._all_applied
 
     def read(self, commitments: Commitments, timeout_s: float, until: int | None = None) -> bool:
-        """Read records and apply steps for about `READ_MS`, at most up to step `until` (None: no limit). Waits up to
-        `timeout_s` seconds for records. Returns False if there was nothing to read or apply.
+        """Read records and apply steps for about `READ_MS`. `until`: the last step to apply; None means no limit. Waits
+        at most `timeout_s` seconds for records. Returns False if there was nothing to read or apply.
 
         TransientError if the log, the dictionary or a file of a bulk load is unavailable; call again.
         """
@@ -118,7 +118,7 @@ class Follower:
         return not self._unread and not self._cut and self.replica.held is None
 
     def _next(self, until: int | None) -> Step | None:
-        """Return the next step, or None if there is none up to `until` in the polled records."""
+        """Return the next step. None if the polled records contain no further step, or if it is after step `until`."""
         if self._applying is None and until is not None and self.step >= until:
             return None
         found = self.replica.held or self.replica.sequencer.next()
@@ -130,8 +130,8 @@ class Follower:
 
     @staticmethod
     def _apply(step: Step, applying: Iterator[UnavailableError | None]) -> bool:
-        """Apply a step, or one file of a bulk load, so that the service's loop reports progress between files. Returns
-        whether the step is complete.
+        """Apply a step. Of a bulk load, one call applies only one file, so that the service's loop reports progress
+        between files. Returns whether the step is complete.
         """
         for error in applying:
             if error is not None:

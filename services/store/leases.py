@@ -1,8 +1,8 @@
-"""Leases of query engines on a store's shards. A lease retains the append logs and replaced tables that its engine may
-read.
+"""Leases of query engines on a store's shards. A lease retains the append logs and replaced tables that its engine can
+still read.
 
 An engine requests a lease over the control connection (`penstock.remote.control_connection`) and renews the lease while
-it runs. The lease expires after `lease_ms` without renewal, so a store never waits for an engine (ADR 16).
+it runs. The lease expires after `lease_ms` without renewal. A store therefore never waits for an engine (ADR 16).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAX_LEASE_MS = 600_000
 MAX_ENGINES = 1_024
 NEWEST = (1 << 32) - 1
-"""As a snapshot number: the latest snapshot."""
+"""The snapshot number that stands for the latest snapshot."""
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class _Lease:
 
 
 class Leases:
-    """All leases of one store. Methods may be called from any thread."""
+    """All leases of one store. Any thread can call the methods."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -66,13 +66,13 @@ class Leases:
 
     # ---- engines
     def grant(self, engine: str, snapshot: int, lease_ms: int) -> tuple[int, dict[int, int]]:
-        """Retain for `lease_ms` the data that `engine` needs to read snapshot `snapshot` and later ones. The new lease
-        replaces the previous one of the engine.
+        """Grant a lease of `lease_ms` to an engine. The lease retains the data that the engine needs to read snapshot
+        `snapshot` and later snapshots. It replaces the engine's previous lease.
 
-        Returns a snapshot and the epoch of each leased shard. The snapshot is `snapshot` if any shard has reached it,
-        otherwise the newest snapshot of any shard. A shard that is behind the returned snapshot cannot serve it yet. A
-        shard that the store adds later joins the lease, but the engine may be unable to read the snapshot in this
-        shard.
+        Returns a snapshot, and the epoch of each leased shard. The returned snapshot is `snapshot` if a shard has
+        reached it, otherwise the newest snapshot of any shard. A shard that is behind the returned snapshot cannot
+        serve this snapshot yet. A shard that the store adds later joins the lease, but possibly the engine cannot read
+        the snapshot in this shard.
 
         DataError if `lease_ms` is out of range, or if `MAX_ENGINES` other engines have leases. StorageError if
         `snapshot` is no longer readable; the previous lease then remains.
@@ -105,8 +105,8 @@ class Leases:
             del self._leases[engine]
 
     def fragments_at(self, place: int) -> Fragments:
-        """Return the executor of plan fragments over shard number `place`. StorageError if the store does not have the
-        shard.
+        """Return the executor of plan fragments over a shard. `place`: the shard's number. StorageError if the store
+        does not have the shard.
         """
         with self._lock:
             if place not in self._shards:

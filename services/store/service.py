@@ -63,9 +63,10 @@ class StoreSettings(ClientSettings):
         return read_secret(self.secret_file)
 
     def served_tls(self) -> PeerTls | None:
-        """Return TLS for leases and the data plane; None without certificates. SettingsError if they cannot be used, if
-        other machines could reach a store without TLS and `data_insecure` is not set, or if RDMA is required with
-        certificates and `rdma_unencrypted` is not set.
+        """Return TLS for leases and the data plane; None without certificates. SettingsError if the certificates cannot
+        be used. SettingsError also if there are no certificates and other machines can reach the store, unless
+        `data_insecure` is set. SettingsError also if there are certificates and RDMA is required, unless
+        `rdma_unencrypted` is set.
         """
         host = Address.of(self.listen).host
         certificates = self.peer_certificates(serves=True, host=self.advertised_host or host)
@@ -145,8 +146,8 @@ class ServedStore:
         return worked
 
     def _save(self, saving: BackgroundCheckpoint) -> None:
-        """Begin checkpoints that are due, and continue those in progress. If one fails, the shard's previous checkpoint
-        remains, and a restart reads more of the log.
+        """Begin checkpoints that are due, and continue checkpoints in progress. If a checkpoint fails, the shard's
+        previous checkpoint remains, and a restart reads more of the log.
         """
         if time.monotonic() >= self._due:
             saving.begin()
@@ -165,13 +166,13 @@ class ServedStore:
 
     @property
     def left(self) -> bool:
-        """Whether the store may stop: it has no shards any more, or `_ALONE_S` have passed since `leave` and at least
-        one of its shards has no successor (`Store.alone`).
+        """Whether the store can stop. It can stop if it has no shards any more. It can also stop if, `_ALONE_S` after
+        `leave`, no other store prepares at least one of its shards (`Store.alone`).
         """
         return self.store.left or (time.monotonic() > self._asked + _ALONE_S and self.store.alone)
 
     def close(self) -> None:
-        """Close the store without a new checkpoint. After a restart, it reads the steps since the last checkpoint from
+        """Close the store without a new checkpoint. A restarted store reads the steps since the last checkpoint from
         the log.
         """
         self.leases.close()
@@ -181,7 +182,7 @@ class ServedStore:
 
 
 class StoreGauges:
-    """The metrics of a store. `observe` may be called from a thread other than the store's."""
+    """The metrics of a store. Threads other than the store's can call `observe`."""
 
     def __init__(self, store: Store, metrics: Metrics, context: Context[StoreSettings]) -> None:
         self._store, self._metrics, self._context = store, metrics, context
@@ -216,7 +217,7 @@ class StoreGauges:
 
 
 def open_store(context: Context[StoreSettings]) -> ServedStore:
-    """Open the store. It has no shards until the coordinator assigns some."""
+    """Open the store. The store has no shards until the coordinator assigns shards to it."""
     made = ServedStore(context)
     context.observers.append(StoreGauges(made.store, context.metrics, context).observe)
     context.health.check("shards", lambda: made.store.unready)

@@ -1,8 +1,9 @@
-"""Checkpoints of shards: a shard of the stored graph, and the log position that it reflects (ADR 17, 38).
+"""Checkpoints of shards. A checkpoint contains a shard of the stored graph, and a position in the log (ADR 17, 38). The
+shard contains the effect of all records before this position.
 
-Each store keeps its checkpoint of shard k in the folder `shard-<k>/<instance>`, a `DataDirectory`. If stores share the
-root folder (on one machine or a network file system), a shard that moves to another store continues from the checkpoint
-of its previous store.
+Each store keeps its checkpoint of shard k in the folder `shard-<k>/<instance>`, a `DataDirectory`. Stores can share the
+root folder, on one machine or by a network file system. A shard that moves to another store then continues from the
+checkpoint of the previous store.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _STATE = "state.json"
 
 
 class ShardCheckpoints:
-    """The checkpoints of one store. Several stores may share the root."""
+    """The checkpoints of one store. Several stores can share the root folder."""
 
     def __init__(self, root: Path, instance: str, partitions: int) -> None:
         self._root = root
@@ -57,8 +58,8 @@ class ShardCheckpoints:
         return True
 
     def capture(self, replica: Replica[ShardSet], shard: ShardStore) -> ShardCapture:
-        """Copy the changes of a shard since its last checkpoint. No step may be partially applied (`replica.whole`).
-        StorageError if the folder cannot be written.
+        """Copy the changes of a shard since its last checkpoint. Call only if no step is partially applied
+        (`replica.whole`). StorageError if the folder cannot be written.
         """
         state = ReplicaState.of(replica, VERSION, _extra(replica.runtime), _of_stream)
         try:
@@ -71,8 +72,8 @@ class ShardCheckpoints:
 
     def finish(self, capture: ShardCapture) -> None:
         """Write and publish a captured checkpoint, and remove older checkpoints that other stores have written for the
-        shard. Do nothing if the shard was released meanwhile. May be called from any thread. StorageError if the
-        checkpoint cannot be written.
+        shard. Does nothing if the shard was released meanwhile. Any thread can call it. StorageError if the checkpoint
+        cannot be written.
         """
         with self._finishing:
             if capture.directory not in self._open.values():
@@ -91,8 +92,8 @@ class ShardCheckpoints:
         return StorageError(f"{self._root}: no checkpoint could be written: {error}")
 
     def _directory(self, shard: int) -> DataDirectory:
-        """Return this store's folder of a shard. Creates it again if another store, with a newer checkpoint, has
-        removed it.
+        """Return this store's folder of a shard. Creates the folder again if another store, with a newer checkpoint,
+        has removed it.
         """
         known = self._open.get(shard)
         if known is not None and not (known.path / "LOCK").exists():
@@ -103,7 +104,7 @@ class ShardCheckpoints:
 
     def release(self, shard: int) -> None:
         """Close the checkpoint folder of a shard that this store no longer has. The checkpoint remains until the
-        shard's new store has written a newer one.
+        shard's new store has written a newer checkpoint.
         """
         with self._finishing:
             directory = self._open.pop(shard, None)
@@ -116,8 +117,8 @@ class ShardCheckpoints:
             self.release(shard)
 
     def last(self, shard: int) -> tuple[Path, Replica[ShardSet], Sequence[int]] | None:
-        """Return the newest checkpoint of a shard, by any store: the folder of the stored graph, a replica in the saved
-        state, and for each partition the offset at which to continue.
+        """Return the newest checkpoint of a shard by any store, as a tuple. The tuple contains the folder of the stored
+        graph, a replica in the saved state, and the offset at which to continue in each partition.
 
         None if the shard has no checkpoint. StorageError if no existing checkpoint can be read.
         """
@@ -140,7 +141,7 @@ class ShardCheckpoints:
 
 
 def _step_of(path: Path) -> int:
-    """Return the step of the checkpoint in a store's folder, or -1 if there is no readable one."""
+    """Return the step of the checkpoint in a store's folder, or -1 if there is no readable checkpoint."""
     try:
         name, _, _ = DataDirectory(path, read_only=True).pointer().decode().partition(" ")
         return int(read_json(path / name / _STATE)["step"])
@@ -159,8 +160,8 @@ class ShardCapture:
     copied: native.StoreCapture
 
     def write(self) -> None:
-        """Write and publish the checkpoint. Call once, from any thread. StorageError if it cannot be written; the
-        previous checkpoint then remains.
+        """Write and publish the checkpoint. Call once, from any thread. StorageError if the checkpoint cannot be
+        written; the previous checkpoint then remains.
         """
         self.checkpoints.finish(self)
 

@@ -1,4 +1,6 @@
-"""Shards that are being opened: a thread loads each from its checkpoint while the store serves its other shards."""
+"""Shards that are being opened. A thread loads such a shard from its checkpoint while the store serves its other
+shards.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,15 @@ class Immediate(Executor):
 
 
 def loading_thread() -> Executor:
-    """Return an executor with one thread. Loading is native and releases the GIL, so steps continue meanwhile."""
+    """Return an executor with one thread. Loading is native and releases the GIL, so the store's steps continue
+    meanwhile.
+    """
     return ThreadPoolExecutor(1, "shards")
 
 
 class ShardOpenings:
-    """The shards that are being opened: `executor` calls `open_shard` for each. Call all methods in the thread that
-    performs the store's steps.
+    """The shards that are being opened. `executor` calls `open_shard` for each shard. Call all methods in the thread
+    that performs the store's steps.
     """
 
     def __init__(self, open_shard: Callable[[int], Opened], executor: Executor) -> None:
@@ -78,8 +82,8 @@ class ShardOpenings:
 
 
 def _discarded(future: Future[Opened]) -> bool:
-    """Discard a shard: cancel its opening if it has not begun, or withdraw the opened shard. Returns False, without
-    effect, while the shard is being loaded.
+    """Discard a shard. Cancels the opening if the opening has not begun, or withdraws the opened shard. Returns False,
+    without effect, while the shard is being loaded.
     """
     if not future.cancel() and not future.done():
         return False

@@ -1,8 +1,8 @@
 """The state machine of a store: the set of its shards, and streams without slices.
 
-The log has each tuple in one partition, that of its subject's shard. The stored graph has each edge in two shards: its
-subject's and its object's. A store therefore reads all partitions, and each shard stores the edges that it owns (ADR
-25).
+The log has each tuple in one partition: the partition of the subject's shard. The stored graph has each edge in two
+shards: the subject's shard and the object's shard. A store therefore reads all partitions, and each shard stores the
+edges that it owns (ADR 25).
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class ShardSet:
         self.streams = StoredStreams()
         self.shards: dict[int, ShardStore] = {}
         self.snapshot = 0
-        # dropped streams whose commits views may still exclude: step of the drop, stream number, last batch
+        # (step of the drop, stream number, last batch) of dropped streams whose commits some views still exclude
         self.gone: list[tuple[int, int, int]] = []
         self.tuples = 0
         self.batches = 0
 
     def moved(self, iri: str) -> None:
-        """Close a stream's batches up to its watermark: store the open batch, then write the number of the last closed
-        batch to the VTS of each shard.
+        """Close a stream's batches up to the stream's watermark. Stores the open batch, then writes the number of the
+        last closed batch to the VTS of each shard.
         """
         stream = self.streams.get(iri)
         if stream.watermark is None:
@@ -68,8 +68,8 @@ class ShardSet:
             shard.apply(self.snapshot, s, shard.store.number_labels(g, p), o, stream, number)
 
     def change(self, removed: Columns, added: Columns, stream: int, number: int) -> None:
-        """Commit a change of quads to all shards as one snapshot: remove the quads `removed`, and then add the quads
-        `added`. The labels of the removed quads get their numbers before those of the added quads.
+        """Commit a change of quads to all shards as one snapshot. First removes the quads in `removed`, then adds the
+        quads in `added`. Labels of removed quads get their numbers before labels of added quads.
         """
         self.snapshot += 1
         self.tuples += len(removed[0]) + len(added[0])
@@ -78,9 +78,9 @@ class ShardSet:
             shard.change(self.snapshot, gone, new, stream, number)
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Append sorted bins to the shards as one snapshot. Each shard appends its own bins, and after the last bin all
-        shards publish theirs. Yields after each bin: None, or an UnavailableError if the bin cannot be read now; the
-        next iteration retries.
+        """Append sorted bins to the shards as one snapshot. Each shard appends its own bins. After the last bin, all
+        shards publish their bins. Yields None after each bin. Yields an UnavailableError if the bin cannot be read now;
+        the next iteration then retries.
         """
         self.snapshot += 1
         loads = []
@@ -100,9 +100,9 @@ class ShardSet:
 
     def release(self, floor: RetentionFloor, step: int) -> None:
         """Release append logs that no query of the cluster can read. `step`: the current step. Append logs that a lease
-        covers remain.
+        retains remain.
 
-        Views can exclude the commits of a dropped stream as long as a query can read a snapshot from before the drop.
+        As long as a query can read a snapshot from before the drop of a stream, views can exclude the stream's commits.
         """
         bounds = {INSERTIONS: floor.insertions}
         for stream in self.streams:

@@ -1,4 +1,4 @@
-"""One shard of a store: its region, which the data plane publishes, and leases for readers."""
+"""One shard of a store: a region of memory that the data plane publishes, and leases for readers."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _RESERVE_BYTES = 1 << 36  # address space, not memory
 
 
 class ShardStore:
-    """A native store with one shard, so that shards can be added and removed separately. One thread writes; `lease` may
-    be called from any thread.
+    """A native store with one shard, so that shards can be added and removed separately. One thread writes. Any thread
+    can call `lease`.
 
-    `directory`: the region's folder, on a memory file system such as /dev/shm; it is removed with the shard. `saved`:
-    the checkpoint to begin with; None: an empty shard. `epoch`: distinguishes this region from all other regions of the
-    shard. `fragments`: executes the plan fragments of forks (ADR 18).
+    `directory`: the region's folder, on a memory file system such as /dev/shm. The folder is removed with the shard.
+    `saved`: the checkpoint to begin with; None means an empty shard. `epoch`: distinguishes this region from all other
+    regions of the shard. `fragments`: executes the plan fragments of forks (ADR 18).
     """
 
     def __init__(self, number: int, shards: int, directory: Path, server: Server, saved: Path | None = None) -> None:
@@ -57,18 +57,18 @@ class ShardStore:
 
     # ---- steps
     def apply(self, snapshot: int, s: Ids, labels: NDArray[np.uint32], o: Ids, stream: int, batch: int) -> None:
-        """Commit those of the given edges that the shard owns."""
+        """Commit edges. Edges that the shard does not own are ignored."""
         self.store.apply(snapshot, s, labels, o, stream, batch)
 
     def change(self, snapshot: int, removed: LabelledEdges, added: LabelledEdges, stream: int, batch: int) -> None:
-        """Commit a change: remove those of the edges `removed` that the shard owns, and then add those of the edges
-        `added` that it owns.
+        """Commit a change. First removes the edges in `removed`, then adds the edges in `added`. Edges that the shard
+        does not own are ignored.
         """
         self.store.apply_change(snapshot, removed, added, stream, batch)
 
     def batch(self, snapshot: int | None, stream: StoredStream, closed: OpenBatch) -> None:
-        """Apply the additions and removals of a batch to the shard, as snapshot `snapshot`. `snapshot` None: the batch
-        has no timeless tuples; only its labels are numbered.
+        """Apply the additions and removals of a batch to the shard, as snapshot `snapshot`. If `snapshot` is None, the
+        batch has no timeless tuples, and only the batch's labels are numbered.
         """
         labels = batch_labels(self.store, stream.absorption, closed.p)
         if snapshot is None:
@@ -82,12 +82,12 @@ class ShardStore:
         self.change(snapshot, removed, added, stream.number, closed.batch)
 
     def close(self, stream: int, batch: int) -> None:
-        """Record in the shard's header that the stream has closed its batches up to `batch` (Local_VTS)."""
+        """Record in the shard's header that a stream has closed its batches up to and including `batch` (Local_VTS)."""
         self.store.set_vts(stream, batch)
 
     def release(self, bounds: Mapping[int, int]) -> None:
-        """Release append logs. `bounds`: by stream number, the batch up to which to release. Afterwards, no view can
-        exclude the commits of these batches.
+        """Release append logs. `bounds`: the last batch to release, by stream number. Afterwards, no view can exclude
+        the commits of the released batches.
         """
         for stream, batch in bounds.items():
             if batch > self._released.get(stream, batch - 1):
@@ -97,7 +97,7 @@ class ShardStore:
     # ---- readers
     def lease(self, snapshot: int) -> native.StoreLease:
         """Retain the data that readers of `snapshot` and later snapshots need. If the shard has not reached `snapshot`,
-        the lease begins at its latest snapshot. StorageError if `snapshot` is no longer readable.
+        the lease begins at the shard's latest snapshot. StorageError if `snapshot` is no longer readable.
         """
         return self.store.lease(snapshot)
 

@@ -1,12 +1,12 @@
 """The store service: holds some shards of the stored graph, applies the log to them, and serves them to query engines
 (ADR 38).
 
-The placement lists the shards to serve and to prepare. A thread loads a new shard from its newest checkpoint, which any
-store may have written. The shard then follows the log separately until it has reached the step of the store's other
-shards. Heartbeats list a shard once it has been near the end of the log.
+The placement lists the shards to serve and to prepare. A thread loads a new shard from the shard's newest checkpoint by
+any store. The shard then follows the log separately until it has reached the step of the store's other shards.
+Heartbeats list a shard once it has been near the end of the log.
 
-A store writes only heartbeats to the log. Two stores may therefore hold the same shard: the log determines the content
-of both.
+A store writes only heartbeats to the log. Two stores can therefore hold the same shard, because the log determines the
+content of both copies.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ _TRIES = 3  # attempts to read a checkpoint, which another store may replace mea
 class Store:
     """One store process without its sockets.
 
-    `directory`: folder for the regions, on a memory file system; the constructor clears it. `server`: publishes the
-    regions. `address`: where query engines request leases (`Leases`). `checkpoints` None: a restart reads the whole
-    log. `loader`: loads shards; None: the step that begins to load a shard waits for it.
+    `directory`: folder for the shards' regions, on a memory file system; the constructor clears the folder. `server`:
+    publishes the regions. `address`: the address at which query engines request leases (`Leases`). If `checkpoints` is
+    None, a restart reads the whole log. `loader`: loads shards. If it is None, the step that begins to load a shard
+    waits until the shard is loaded.
     """
 
     shard_type = ShardStore
@@ -147,7 +148,7 @@ class Store:
     # ---- shards
     @property
     def shards(self) -> dict[int, ShardStore]:
-        """All shards of this store, by number. May be read from any thread."""
+        """All shards of this store, by number. Any thread can read it."""
         return {n: shard for follower in self.followers() for n, shard in list(follower.graph.shards.items())}
 
     def _placed(self) -> bool:
@@ -170,8 +171,8 @@ class Store:
         return opened
 
     def _open_shard(self, number: int) -> tuple[ShardStore, Follower]:
-        """Create a shard and its follower, from the shard's newest checkpoint if there is one. May be called from any
-        thread.
+        """Create a shard and its follower, from the shard's newest checkpoint if there is one. Any thread can call
+        it.
         """
         self._made += 1
         directory = self._directory / f"{number}-{self._made}-{self._token}"
@@ -224,14 +225,14 @@ class Store:
 
     @property
     def alone(self) -> bool:
-        """Whether this store serves a shard that, according to the placement, no other store prepares. Also True before
+        """Whether this store serves a shard that no other store prepares, according to the placement. Also True before
         the first placement.
         """
         return not self._placement.replaced(self._instance)
 
     def checkpoint(self) -> bool:
-        """Write checkpoints of all shards of the most advanced follower. Returns False if none can be written now.
-        StorageError if writing fails.
+        """Write checkpoints of all shards of the most advanced follower. Returns False if no checkpoint can be written
+        now. StorageError if writing fails.
         """
         if self._checkpoints is None or not self._followers:
             return False
@@ -244,7 +245,7 @@ class Store:
         return tuple(sorted(number for follower in followers for number in follower.graph.shards))
 
     def local_vts(self) -> dict[str, int]:
-        """Return, by stream IRI, the number of the last batch that all shards of this store have closed."""
+        """Return the number of the last batch that all shards of this store have closed, by stream IRI."""
         if not self._followers:
             return {}
         last = self._followers[-1]  # the least advanced
@@ -261,7 +262,7 @@ class Store:
         return list(self._followers)
 
     def close(self) -> None:
-        """Close the store without a new checkpoint. After a restart, it reads the steps since the last checkpoint from
+        """Close the store without a new checkpoint. A restarted store reads the steps since the last checkpoint from
         the log.
         """
         if self.leaving:

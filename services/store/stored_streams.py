@@ -32,7 +32,7 @@ class OpenBatch:
     s: Ids
     p: Ids
     o: Ids
-    removed: Flags | None = None  # 1 for each triple that the batch removes in the end
+    removed: Flags | None = None  # 1 for each triple whose last operation in the batch is a removal
 
 
 class StoredStream:
@@ -64,8 +64,8 @@ class StoredStream:
         return self.declaration.batch_ms
 
     def append(self, times: Numbers, s: Ids, p: Ids, o: Ids, removed: Flags | None = None) -> None:
-        """Add the tuples of one batch, in order of arrival. `times` in ms; `s`, `p`, `o`: term ids. `removed`: 1 for
-        each tuple that is removed.
+        """Add the tuples of one batch, in order of arrival. `times` in ms; `s`, `p`, `o`: term ids. `removed`: a flag
+        that is 1 for a removed tuple.
         """
         batch = batch_of(int(times[0]), self.batch_ms)
         if removed is None:
@@ -75,13 +75,15 @@ class StoredStream:
         self.open_batch = OpenBatch(batch, s[rows], p[rows], o[rows], removed[rows])
 
     def move(self, watermark: int) -> None:
-        """Advance the watermark to `watermark`, in ms. `ShardSet.moved` then closes the batches up to it."""
+        """Advance the watermark to `watermark`, in ms. `ShardSet.moved` then closes the batches up to the new
+        watermark.
+        """
         self.watermark = watermark
 
 
 def last_operations(times: Numbers, s: Ids, p: Ids, o: Ids) -> NDArray[np.intp]:
-    """Return the positions of the last operations on each triple, ascending. The time of an operation, and for equal
-    times the order of arrival, determine which one is the last.
+    """Return the positions of the last operation on each triple, in ascending order. The last operation is the one with
+    the latest time. Among operations with equal times, it is the one that arrived last.
     """
     order = np.lexsort((np.arange(len(times)), times, o, p, s))
     ordered = np.stack([s[order], p[order], o[order]])
@@ -113,13 +115,13 @@ class StoredStreams:
 
     def learn(self, declaration: Declaration, terms: TermEncoder) -> None:
         """Request the ids of a declaration's terms, before the declaration is applied. TransientError if the dictionary
-        is unavailable: nothing has changed; call again.
+        is unavailable. Nothing has then changed; call again.
         """
         self._learnt = declaration, Absorption.of(declaration, terms)
 
     def declare(self, declaration: Declaration) -> StoredStream:
         """Add a stream. The previous call of `learn` must have been for the same declaration. LimitError if there are
-        already `MAX_STREAMS`.
+        already `MAX_STREAMS` streams.
         """
         if len(self._by_iri) >= MAX_STREAMS:
             raise LimitError(f"there are already {MAX_STREAMS} streams")
@@ -128,11 +130,11 @@ class StoredStreams:
         return self.add(declaration, self.next_number, self._learnt[1])
 
     def add(self, declaration: Declaration, number: int, absorption: Absorption) -> StoredStream:
-        """Add a stream with the given number, as a checkpoint recorded it."""
+        """Add a stream with the given number, which a checkpoint contains."""
         stream = self._by_iri[declaration.iri] = StoredStream(declaration, number, absorption)
         self.next_number = max(self.next_number, number + 1)
         return stream
 
     def drop(self, iri: str) -> None:
-        """Remove a stream. Its absorbed tuples remain in the stored graph."""
+        """Remove a stream. The stream's absorbed tuples remain in the stored graph."""
         self.dropped.append(self._by_iri.pop(iri))
