@@ -74,13 +74,13 @@ class StoredGraph(Protocol):
 
     # ---- writing
     def commit(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int = 0, batch: int = 0) -> int:
-        """Commit quads as one snapshot and return its number. Bounds of views refer to the commit by `stream` and
-        `batch`.
+        """Commit quads as one snapshot and return its number. `stream` and `batch` identify the commit in the bounds of
+        views.
         """
 
     def change(self, removed: Columns, added: Columns, stream: int = 0, batch: int = 0) -> tuple[int, int, int]:
-        """Remove quads and add others, as one snapshot; a quad in both is added. Returns the number of the snapshot,
-        and the numbers of quads that were added and removed.
+        """Remove quads and add others as one snapshot. A quad that is in both is added. Returns the number of the
+        snapshot, and the numbers of quads that were added and removed.
         """
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:

@@ -143,7 +143,7 @@ class ResultQueue(Delivery):
         self._listeners.heard.discard(self._member)
 
     def left(self) -> list[Evaluation]:
-        """Return the pending evaluations of a query that ended before the engine's queue was first used."""
+        """Return the pending evaluations, if the query stopped before the first use of the engine's queue."""
         with self._taking:
             return list(self._left)
 

@@ -107,7 +107,7 @@ class History:
         return self.timeline.view(group.streams, time)
 
     def snapshot(self, group: Group, time: int) -> int:
-        """Return the number of the snapshot that an evaluation of a group at an instant in the past reads."""
+        """Return a snapshot number: the group's evaluation at the past instant `time` reads this snapshot."""
         assert group.plan is not None
         if not group.plan.reads_stored:
             return self._core.store.latest()

@@ -21,8 +21,8 @@ _REASON = "it removes a triple of a timing predicate{}: such triples are in wind
 
 
 def checked_removals(events: Events, timing: Timing, dictionary: native.Dictionary) -> tuple[Events, list[BadEvent]]:
-    """Return the events that remove no triple of a timing predicate, and all other events as invalid ones.
-    `timing`: the timing predicates of the stream.
+    """Return (valid, invalid). An event is invalid if it removes a triple with a timing predicate. `timing`: the timing
+    predicates of the stream.
     """
     if events.removed is None:
         return events, []

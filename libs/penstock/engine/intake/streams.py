@@ -131,7 +131,7 @@ class LiveStream:
         return batch_of(end, self.batch_ms)
 
     def close_for(self, time: int) -> int:
-        """Close every batch up to the one that contains `time`. Returns the number of closed batches with tuples."""
+        """Close the batch that contains `time`, and all before. Returns the number of closed batches with tuples."""
         return self.close_until(batch_end(time, self.batch_ms))
 
     def has_closed(self, time: int) -> bool:

@@ -33,7 +33,7 @@ _MEMBER = np.zeros(1, np.uint64)
 
 @dataclass(frozen=True, slots=True)
 class _Generic:
-    """A plan, and the degrees of its parameters by which it was chosen."""
+    """A plan. The planner chose it by the degrees of the parameters in `degrees`."""
 
     asked: AskedQuery
     degrees: tuple[_Degree, ...]

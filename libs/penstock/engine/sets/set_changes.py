@@ -124,8 +124,8 @@ class MemberRows:
 
 
 def put(runtime: Runtime, member: SetMember, rows: MemberRows, not_before: int | None = None) -> tuple[int, int | None]:
-    """Make the fresh rows members. `not_before`: see `Registry.extend`. Returns the number of members that they
-    replace, and the registration point of the new members.
+    """Add a member for each fresh row. `not_before`: see `Registry.extend`. Returns the number of members that the new
+    ones replace, and the registration point of the new members.
     """
     if not rows.fresh.any():
         return 0, None

@@ -91,7 +91,7 @@ class SetMember(SetOwner):
 
     @property
     def report(self) -> str:
-        """Which members report at an instant, one of REPORTS."""
+        """The report mode, one of REPORTS. It says which members report at an instant."""
         query = self.set_group.query
         return "change" if query.changes else "nonempty" if query.report_nonempty else "every"
 

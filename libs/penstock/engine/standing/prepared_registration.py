@@ -1,5 +1,5 @@
-"""Registration of standing queries whose texts differ from earlier ones only in constants and name, without parsing and
-planning (docs/adr/0088-prepared-texts.md).
+"""Registration without parsing and planning. It is possible if the text of a standing query differs from an earlier
+text only in constants and name (docs/adr/0088-prepared-texts.md).
 """
 
 from __future__ import annotations

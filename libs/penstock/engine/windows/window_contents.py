@@ -86,8 +86,8 @@ class SlidingWindow:
         return self.content.made
 
     def bounds(self, time: int) -> Bounds:
-        """Return the nominal bounds (start, end] at instant `time`, in ms: those of the window's own latest report
-        (RSP-QL).
+        """Return the window's nominal bounds (start, end] at instant `time`, in ms. `end` is the latest instant
+        of the window's own STEP that is not after `time` (RSP-QL).
         """
         end = self.grid.latest(self.key.step_ms, time)
         return (None if self.key.range_ms is None else end - self.key.range_ms), end
