@@ -28,6 +28,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from penstock.engine.intake.declaration import warnings_of
+from penstock.engine.limits import Limits
+from penstock.engine.oneshot.texts import Texts
 from penstock.errors import ConflictError, DataError, NotYetError, UnknownStreamError
 from penstock.http.error_responses import body_of, errors_as_json, no_query
 from penstock.http.forwarding import Forwarding
@@ -117,6 +119,7 @@ class _Handler:
         engines_ca: Path | None,
     ) -> None:
         self._coordinator = coordinator
+        self._texts = Texts(Limits())
         self._lock = lock
         self._dictionaries = dictionaries
         self._reading = asyncio.Semaphore(READ_AT_ONCE)
@@ -226,7 +229,7 @@ class _Handler:
     # ---- stored data
     async def update(self, request: Request) -> Response:
         operation, name = await update_of(request), _request_name(request)
-        insertion = await self._read(Insertion.of_operation, operation)
+        insertion = await self._read(Insertion.of_operation, operation, self._texts)
         if insertion is not None:
             return JSONResponse({"triples": await self._do(lambda c: c.insert(insertion, name))})
         stored = await self._evaluated(operation, name, request)

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.core._native import Ids
+    from penstock.engine.oneshot.texts import Texts
     from penstock.http.protocol_requests import ProtocolOperation
     from penstock.query.ir import Update
+    from penstock.query.prepared import BoundUpdate
     from penstock.term_ids.cluster_terms import TermService
     from penstock.updates.effects import Effect
 
@@ -74,13 +76,17 @@ class Insertion:
         return cls._of_data(service, update)
 
     @classmethod
-    def of_operation(cls, service: TermService, operation: ProtocolOperation) -> Insertion | None:
-        """Parse an update, and encode its terms if it has only INSERT DATA and DELETE DATA. None for any other update,
+    def of_operation(cls, service: TermService, operation: ProtocolOperation, texts: Texts) -> Insertion | None:
+        """Read an update, and encode its terms if it has only INSERT DATA and DELETE DATA. None for any other update,
         which a query engine must evaluate. QueryError if the text is invalid or not supported. LimitError and
-        TransientError as for `of_document`.
+        TransientError as for `of_document`. `texts`: the texts of earlier updates.
         """
+        text, base = operation.text, operation.base
         dataset = dataset_of(operation.default_graphs, operation.named_graphs)
-        update = update_with(as_update(parse(operation.text, operation.base)), dataset)
+        bound = texts.bound_update(text, base) if dataset is None else None
+        if bound is not None:
+            return cls._of_data(service, bound) if is_data(bound) else None
+        update = update_with(as_update(texts.parse(text, base)), dataset)
         check_supported(update, where="in a cluster")
         return cls._of_data(service, update) if is_data(update) else None
 
@@ -90,7 +96,7 @@ class Insertion:
         return cls(effect.added, effect.graphs, 0, effect.insertions, effect.removed)
 
     @classmethod
-    def _of_data(cls, service: TermService, update: Update) -> Insertion:
+    def _of_data(cls, service: TermService, update: Update | BoundUpdate) -> Insertion:
         dictionary = native.Dictionary()
         change = data_change(dictionary, update)
         return cls._encoded(service, dictionary, change.added, change.removed)

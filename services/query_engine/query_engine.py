@@ -88,7 +88,7 @@ class QueryEngine:
         texts = Texts(replica.core.limits)
         core = one_shot_core(replica.core)
         self.one_shot = OneShot(core, runtime.streams, texts)
-        self.updates = UpdateEvaluator(core, runtime.streams, lambda: replica.insertions)
+        self.updates = UpdateEvaluator(core, runtime.streams, texts, lambda: replica.insertions)
         partitions = [Partition(topics.names.shards, i) for i in range(topics.shards)]
         self._reader = log.reader(dict(zip(partitions, positions, strict=True)))
         self._retained = retained = RetainedState(log, topics, replica)

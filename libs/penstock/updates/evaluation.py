@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -10,10 +10,10 @@ import numpy as np
 from penstock.core import _native as native
 from penstock.engine.intake.graph_change import GraphChange, distinct
 from penstock.engine.oneshot.failed_frames import clear_locals
+from penstock.engine.oneshot.generic_plans import GenericPlans
 from penstock.engine.oneshot.one_shot import OneShot
-from penstock.engine.oneshot.texts import Texts
 from penstock.engine.oneshot.updating import UpdateRun
-from penstock.errors import DataPlaneError
+from penstock.errors import DataPlaneError, QueryError
 from penstock.query.protocol_dataset import update_with
 from penstock.query.resolve import as_update
 from penstock.query.supported_updates import check_supported
@@ -25,23 +25,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from penstock.engine.intake.streams import Streams
+    from penstock.engine.oneshot.texts import Texts
     from penstock.engine.stored_graph import StoredGraph
     from penstock.query.ir import Dataset, Operation, Update
-    from penstock.query.prepared import BoundModify
+    from penstock.query.prepared import BoundModify, BoundUpdate
 
 _MAX_RETRIES = 3  # maximum number of retries after failures of stores
 
 
-@dataclass(frozen=True, slots=True)
 class UpdateEvaluator:
     """Evaluates updates. May be used from any thread.
 
-    `insertions`: returns the number of the last insertion that the engine has applied.
+    `insertions`: returns the number of the last insertion that the engine has applied. `texts`: shared with the
+    engine's one-shot queries.
     """
 
-    core: OneShotCore
-    streams: Streams
-    insertions: Callable[[], int]
+    def __init__(self, core: OneShotCore, streams: Streams, texts: Texts, insertions: Callable[[], int]) -> None:
+        self.core, self.streams, self.insertions = core, streams, insertions
+        self._texts = texts
+        self._generic = GenericPlans(streams, core.limits.plan_cache)
 
     def evaluate(self, text: str, base: str | None = None, dataset: Dataset | None = None) -> Effect:
         """Return the effect of an update on the latest snapshot.
@@ -50,13 +52,22 @@ class UpdateEvaluator:
         operation fails. LimitError if a pattern exceeds the limits of one-shot queries, or if the update removes and
         adds more than MAX_INSERTION triples together. UnavailableError if a store or the dictionary cannot be read now.
         """
-        texts = Texts(self.core.limits)
-        update = update_with(as_update(texts.parse(text, base)), dataset)
+        bound = self._texts.bound_update(text, base) if dataset is None else None
+        if bound is not None:
+            try:
+                return self._attempts(bound)
+            except QueryError:  # its position is one of another text
+                pass
+        update = update_with(as_update(self._texts.parse(text, base)), dataset)
         check_supported(update, where="in a cluster")
+        return self._attempts(update)
+
+    def _attempts(self, update: Update | BoundUpdate) -> Effect:
+        """Evaluate an update. After the failure of a store, retry on a new view."""
         retries = 0
         while True:
             try:
-                return self._evaluate(update, texts)
+                return self._evaluate(update)
             except BaseException as error:
                 clear_locals(error)  # they retain the view
                 retries += 1
@@ -66,7 +77,7 @@ class UpdateEvaluator:
                     self.core.store.give_up(error)
                     raise
 
-    def _evaluate(self, update: Update, texts: Texts) -> Effect:
+    def _evaluate(self, update: Update | BoundUpdate) -> Effect:
         lease = self.core.dictionary.lease()
         # Before the view: the snapshot may then contain insertions that the number leaves out. The coordinator takes
         # them for conflicts, which costs an evaluation.
@@ -74,7 +85,8 @@ class UpdateEvaluator:
         graph = SnapshotGraph(self.core.store)
         core = replace(self.core, store=cast("StoredGraph", graph))
         try:
-            change = _ClusterRun(core, OneShot(core, self.streams, texts), update).evaluate()
+            one_shot = OneShot(core, self.streams, self._texts, self._generic)
+            change = _ClusterRun(core, one_shot, update).evaluate()
         finally:
             graph.close()
         del lease

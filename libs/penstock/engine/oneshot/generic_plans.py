@@ -59,41 +59,43 @@ class GenericPlans:
     as many neighbours. Other texts get plans of their own (as PostgreSQL chooses between generic and custom plans).
     """
 
-    def __init__(self, core: EngineCore, streams: Streams) -> None:
-        self._core = core
+    def __init__(self, streams: Streams, plans: int) -> None:
+        """`plans`: the maximum number of plans."""
         self._streams = streams
-        self._plans: LRUCache[PreparedQuery, _Generic] = LRUCache(core.limits.plan_cache)
+        self._plans: LRUCache[PreparedQuery, _Generic] = LRUCache(plans)
         self._caching = Lock()
 
-    def find(self, bound: BoundQuery, view: native.Source) -> tuple[AskedQuery, Seed]:
+    def find(self, core: EngineCore, bound: BoundQuery, view: native.Source) -> tuple[AskedQuery, Seed]:
         """Return a query with a plan for its execution on a view, and the plan's input. QueryError if there is no plan.
-        The caller must acquire a lease of the dictionary before the call, and hold it while it uses the result.
+        The caller must acquire a lease of the dictionary before the call, and hold it while it uses the result. All
+        calls must have cores with the same dictionary.
         """
-        ids = [self._core.term_id(constant) for constant in bound.constants]
+        ids = [core.term_id(constant) for constant in bound.constants]
         seed = _MEMBER, *(np.array((term_id,), np.uint64) for term_id in ids)
         with self._caching:
             generic = self._plans.get(bound.prepared)
-        if generic is None or not generic.asked.holds(self._core, self._streams, view):
-            generic = self._plan(bound, bound.prepared.sample, view)
+        if generic is None or not generic.asked.holds(core, self._streams, view):
+            generic = self._plan(core, bound, bound.prepared.sample, view)
             with self._caching:
                 self._plans[bound.prepared] = generic
-        if self._serves(generic, ids, view):
+        if _serves(core, generic, ids, view):
             return generic.asked, seed
-        return self._plan(bound, bound.constants, view).asked, seed
+        return self._plan(core, bound, bound.constants, view).asked, seed
 
-    def _plan(self, bound: BoundQuery, sample: tuple[Constant, ...], view: native.Source) -> _Generic:
-        catalogue, template = _RecordingCatalogue(self._core, self._streams, view), bound.prepared.template
+    def _plan(self, core: EngineCore, bound: BoundQuery, sample: tuple[Constant, ...], view: native.Source) -> _Generic:
+        catalogue, template = _RecordingCatalogue(core, self._streams, view), bound.prepared.template
         planned = make_plan(template, catalogue, grouped=True, sample=sample)
         parameters = {catalogue.term_id(constant): i for i, constant in enumerate(sample)}
         degrees = [(parameters[v], g, p, d, n) for v, g, p, d, n in catalogue.degrees if v in parameters]
         return _Generic(AskedQuery.of(template.query, planned), tuple(degrees))
 
-    def _serves(self, generic: _Generic, ids: list[int], view: native.Source) -> bool:
-        """Return whether the constants have about as many neighbours in the view as those of the first text."""
-        labels = self._core.store.labels
-        for parameter, graph, predicate, direction, degree in generic.degrees:
-            label = labels.label(graph, predicate)
-            found = native.source_degree(view, ids[parameter], label, direction) if label else 0
-            if found > max(degree, _FLOOR) * _FACTOR or degree > max(found, _FLOOR) * _FACTOR:
-                return False
-        return True
+
+def _serves(core: EngineCore, generic: _Generic, ids: list[int], view: native.Source) -> bool:
+    """Return whether the constants have about as many neighbours in the view as those of the first text."""
+    labels = core.store.labels
+    for parameter, graph, predicate, direction, degree in generic.degrees:
+        label = labels.label(graph, predicate)
+        found = native.source_degree(view, ids[parameter], label, direction) if label else 0
+        if found > max(degree, _FLOOR) * _FACTOR or degree > max(found, _FLOOR) * _FACTOR:
+            return False
+    return True

@@ -41,14 +41,16 @@ _TIME_EVERY = 16  # number of uses of a plan between two executions whose times 
 
 
 class OneShot:
-    """Plans, executes and explains one-shot queries. May be used from any thread."""
+    """Plans, executes and explains one-shot queries. May be used from any thread. `generic`: plans that it shares with
+    others.
+    """
 
-    def __init__(self, core: EngineCore, streams: Streams, texts: Texts) -> None:
+    def __init__(self, core: EngineCore, streams: Streams, texts: Texts, generic: GenericPlans | None = None) -> None:
         self._core = core
         self._streams = streams
         self._texts = texts
         self._plans: LRUCache[_Key, AskedQuery] = LRUCache(core.limits.plan_cache)
-        self._generic = GenericPlans(core, streams)
+        self._generic = GenericPlans(streams, core.limits.plan_cache) if generic is None else generic
         self._caching = Lock()
 
     def query(
@@ -82,7 +84,7 @@ class OneShot:
         """
         seed: Seed = ()
         if isinstance(query, BoundQuery):
-            asked, seed = self._generic.find(query, source)
+            asked, seed = self._generic.find(self._core, query, source)
         else:
             catalogue = EngineCatalogue(self._core, self._streams, stored=source)
             asked = AskedQuery.of(query, make_plan(query, catalogue, grouped=False))
@@ -136,7 +138,7 @@ class OneShot:
         """Return a query with its plan, and the plan's input."""
         if bound is not None:
             try:
-                return self._generic.find(bound, view)
+                return self._generic.find(self._core, bound, view)
             except QueryError:  # its position is one of the first text
                 pass
         text, base, dataset = key

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from penstock.engine.oneshot import generic_plans, texts
 from penstock.errors import ConflictError, LimitError, QueryError, UnavailableError
 from penstock.query.protocol_dataset import dataset_of
 from penstock.services.coordinator.insertion import Insertion
@@ -271,6 +272,31 @@ def test_what_is_not_supported_has_its_position(clusters, monkeypatch) -> None:
     cluster.run()
     with pytest.raises(LimitError, match="MAX_INSERTION"):
         evaluated(cluster, "CLEAR ALL")
+
+
+@pytest.mark.parametrize("reads", READS)
+def test_updates_that_differ_in_constants_are_parsed_and_planned_once(clusters, reads, monkeypatch) -> None:
+    cluster = clusters(reads)
+    update(cluster, "INSERT DATA { " + " ".join(f"<urn:s{i}> <urn:p> {i} ." for i in range(12)) + " }")
+    parsed, planned = [], []
+    parse, make_plan = texts.parse, generic_plans.make_plan
+    monkeypatch.setattr(texts, "parse", lambda text, *a, **k: parsed.append(text) or parse(text, *a, **k))
+    monkeypatch.setattr(generic_plans, "make_plan", lambda *a, **k: planned.append(a) or make_plan(*a, **k))
+    for i in range(12):  # the new label has another number in each evaluation before the first commit
+        moved = f"DELETE {{ <urn:s{i}> <urn:p> ?v }} INSERT {{ <urn:s{i}> <urn:q> ?v , 'v' }} "
+        text = f"{moved} WHERE {{ <urn:s{i}> <urn:p> ?v }}"
+        if i == 5:
+            update(cluster, "INSERT DATA { <urn:a> <urn:between> 1 }")
+        effect = evaluated(cluster, text)
+        assert (len(effect.removed[0]), len(effect.added[0])) == (1, 2)
+        assert update(cluster, text) == 3
+    assert len(parsed) == 2, "the first text, and the one that is prepared"
+    assert len(planned) == 1
+    found = asked(cluster, "SELECT ?s ?v { ?s <urn:q> ?v FILTER(isNumeric(?v)) }")
+    assert sorted(int(str(row["v"])) for row in found) == list(range(12))
+    assert not asked(cluster, "ASK { ?s <urn:p> ?v }")
+    with pytest.raises(QueryError, match="line 1, column"):
+        evaluated(cluster, "DELETE { <urn:s1> <urn:p> ?v } WHERE { <urn:s1> <urn:p> ?v , }")
 
 
 def test_a_failed_evaluation_whose_error_lives_on_retains_no_view(clusters, monkeypatch) -> None:
