@@ -1,12 +1,13 @@
 """The plain adaptor: converts users' events to tuples of term ids (ADR 23). Its only state is in the log.
 
-Predicate filter: the adaptor discards tuples of timing predicates that no query reads. If it may have discarded any, it
-reads the control topic to its end before it commits the group's offsets. If the filter has changed, it writes the
-tuples of the same events again (ADR 45).
+Predicate filter: the adaptor discards tuples of timing predicates that no query reads. If the filter of a stream
+discards tuples, the adaptor reads the control topic to its end before it commits the group's offsets. If the filter has
+changed by then, the adaptor writes the tuples of the same events again (ADR 45).
 
-Tuples are durable before the group's offsets are committed. After a crash or a rebalance, the adaptor may therefore
-write tuples again. Each record contains its source offsets, by which the dispatcher removes duplicates. Dead letters
-may be duplicated, too. Consumers recognise duplicates by the key, which is the position of the source event.
+Tuples are durable before the group's offsets are committed. After a crash or a rebalance, the adaptor can therefore
+write tuples again. Each record contains its source offsets, and the dispatcher uses these offsets to remove duplicates.
+Dead letters can be duplicated, too. Their consumers recognise duplicates by the key, which is the position of the
+source event.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 POLL_RECORDS = 2_000
 """Maximum number of events per step."""
 STEP_S = 5.0
-"""Time in s after which a step starts no further portion of its events. A parser may need seconds per portion (ADR 52),
-and a service whose steps take too long is not live (`Health`).
+"""Time in s after which a step starts no further portion of its events. The reason is that a parser can need seconds
+per portion (ADR 52), and a service whose steps take too long is not live (`Health`).
 """
 PORTION_CPU_S = 20.0
 """Maximum CPU time of the parsers of one portion, in s."""
@@ -60,7 +61,7 @@ class Adaptor:
         self._reader = log.join(group, [])
         self._work: list[Message] = []
         self._committed: dict[Partition, int] = {}
-        # number of partitions of events topics, if the tuples topics have as many
+        # number of partitions of each events topic whose tuples topic has as many partitions
         self._partitions: dict[str, int] = {}
         self._marked: dict[Partition, int] = {}
         # changes and assignment at the last call of `_mark`
@@ -69,7 +70,8 @@ class Adaptor:
         self._follow()
 
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Read events and write their tuples. Waits up to `timeout_s` for events. Returns whether there were any.
+        """Read events and write their tuples. Waits at most `timeout_s` seconds for events. Returns whether there were
+        any.
 
         TransientError if the log, the dictionary or the schema registry is unavailable. No event is lost; call again.
         """
@@ -120,8 +122,8 @@ class Adaptor:
         self._followed = self._declared.changes
 
     def _write(self, work: Sequence[Message]) -> None:
-        """Write the tuples of messages. If the predicate filter has changed meanwhile, write them again, filtered by
-        the new one.
+        """Write the tuples of messages. If the predicate filter has changed meanwhile, write the tuples again, filtered
+        by the new filter.
         """
         by_topic, filters = self._declared.by_topic(), self._declared.filters
         topics = sorted({message.topic for message in work} & by_topic.keys())
@@ -182,8 +184,8 @@ class Adaptor:
 
 
 def _portion(work: Sequence[Message]) -> Sequence[Message]:
-    """Return the first messages: as many as parsers may process in PORTION_CPU_S, but at least one. Messages that are
-    parsed in this process, because they are small, need no time in this calculation.
+    """Return the first messages, at least one. The CPU limits of their parsers are at most PORTION_CPU_S in total,
+    unless a single message exceeds it. Small messages count as 0 s, because this process parses them without a limit.
     """
     cpu_s = 0.0
     for i, message in enumerate(work):

@@ -1,4 +1,4 @@
-"""Derives the properties of Kafka's Java clients from those of librdkafka. Spark uses the Java clients."""
+"""Derives the properties of Kafka's Java clients from the properties of librdkafka. Spark uses the Java clients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.runtime import SettingsError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_SAME = ("security.protocol", "sasl.mechanism", "ssl.key.password")  # names and values of both clients
+_SAME = ("security.protocol", "sasl.mechanism", "ssl.key.password")  # names and values are equal in both clients
 _MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -19,7 +19,8 @@ _MODULES = {
 
 
 def java_properties(librdkafka: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties for authentication and TLS that correspond to `librdkafka`. Other properties are omitted.
+    """Return properties for authentication and TLS. `librdkafka`: the same properties for librdkafka, among others. All
+    other properties are omitted.
 
     Certificates and keys become text in the properties, so that Spark's executors need no files. SettingsError if a
     file cannot be read.
@@ -43,12 +44,12 @@ def java_properties(librdkafka: Mapping[str, str]) -> dict[str, str]:
 
 
 def _quoted(text: str) -> str:
-    """Return a value of a JAAS configuration."""
+    """Return a text as a quoted value of a JAAS configuration."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _pem(given: Mapping[str, str], name: str) -> str:
-    """Return the PEM text of a property: the content of the file that `NAME.location` names, or else the value of
+    """Return the PEM text of a property. This is the content of the file in `NAME.location`, or else the value of
     `NAME.pem`. Empty if neither is set. SettingsError if the file cannot be read.
     """
     if location := given.get(f"{name}.location"):

@@ -54,7 +54,7 @@ class AdaptorSettings(ClientSettings, GroupSettings):
 
 
 class Counting(Protocol):
-    """Counters of an adaptor. They may be read from a thread other than the adaptor's."""
+    """Counters of an adaptor. Threads other than the adaptor's can read the counters."""
 
     events: int
     tuples: int

@@ -68,8 +68,8 @@ class SparkAdaptor:
         context.observers.append(gauges(self._adaptor, self._adaptor.lag, context.metrics))
 
     def step(self, timeout_s: float) -> bool:
-        """Monitor the streaming query for `timeout_s`. Returns whether it finished a batch. Errors: see
-        `StreamAdaptor.step`.
+        """Monitor the streaming query for `timeout_s` seconds. Returns whether the streaming query finished a batch.
+        Errors: see `StreamAdaptor.step`.
         """
         return self._adaptor.step(timeout_s)
 
@@ -80,7 +80,9 @@ class SparkAdaptor:
 
 
 def java_kafka_properties() -> dict[str, str]:
-    """Return the properties of Kafka's Java clients, from PENSTOCK_SPARK_KAFKA_*. They differ from librdkafka's."""
+    """Return the properties of Kafka's Java clients, from PENSTOCK_SPARK_KAFKA_*. These properties differ from the
+    properties of librdkafka.
+    """
     return {
         name.removeprefix(_JAVA_KAFKA).lower().replace("_", "."): value
         for name, value in os.environ.items()

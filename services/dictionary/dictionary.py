@@ -1,5 +1,5 @@
-"""The dictionary service: assigns ids to terms. It writes a term and its id to the dictionary topic before a client
-sees the id.
+"""The dictionary service: assigns ids to terms. It writes each term and id to the dictionary topic before a client sees
+the id.
 
 The native dictionary contains the terms; `known_terms` reads the topic.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MAX_REQUEST_BYTES = 64 << 20
 """Maximum size of the terms of a request or response, in bytes."""
-_DECODED_AT_ONCE = 16  # number of terms of a response that are decoded between two checks of its size
+_DECODED_AT_ONCE = 16  # terms of a response that are decoded between two checks of the response's size
 _KEY_BYTES = 32
 _BLANKS = 4_096  # number of blank nodes per reservation in the topic
 _BLANK_KEY = b"blank nodes"
@@ -38,10 +38,10 @@ _TRIES = 5
 
 
 class DictionaryService:
-    """The active instance. Its construction fences the previous one, which can then write nothing any more.
+    """The active instance. Its construction fences the previous instance, which can then no longer write.
 
     `known`: the terms that this process has read from the topic. The constructor reads the rest of the topic and closes
-    the reader of `known`; from then on, the service adds the terms to `known`.
+    the reader of `known`. From then on, the service itself adds new terms to `known`.
     """
 
     def __init__(
@@ -54,13 +54,13 @@ class DictionaryService:
         self._terms = self.known.terms
         self._decoder = native.LocalTerms(self._terms)
         self._terms.reserve_blanks(self.known.reserved)
-        self._broken = False  # whether the native dictionary may contain terms that are not durable
+        self._broken = False  # whether the native dictionary possibly contains terms that are not durable
 
     def _catch_up(self, timeout_s: float) -> None:
         """Read the topic to its end. StorageError if the topic lacks terms that a snapshot contains.
 
-        After a crash, brokers may report an end that is too early until the next write. If the end precedes the
-        snapshot, this method therefore commits a record and reads again.
+        After a crash, brokers can report an end of the topic that is too early. They do so until the next write. If the
+        reported end precedes the snapshot's offset, this method therefore commits a record and reads again.
         """
         self.known.finish(timeout_s)
         if self.known.position < self.known.promised:
@@ -84,8 +84,8 @@ class DictionaryService:
         """Return the durable ids of terms. Assigns ids to new terms. A blank node label denotes one new node per call.
         The same label in another call denotes another node.
 
-        DataError for an invalid term, LimitError above a limit. StorageError if the log cannot be written: this
-        instance may then contain ids that are not durable, and all further calls fail.
+        DataError for an invalid term, LimitError above a limit. StorageError if the log cannot be written. This
+        instance then possibly contains ids that are not durable, so all further calls fail.
         """
         self._check_whole()
         _check_number(terms)
@@ -116,7 +116,7 @@ class DictionaryService:
         """Intern new terms and write them to the topic. `blanks`: number of blank nodes that the request needs.
 
         Clients must not see an id that is not durable. The instance therefore serves no further request if several
-        attempts to write fail, or after any other error.
+        attempts to write fail, or if any other error occurs.
         """
         needed = self._terms.blank_count() + blanks
         reserves = needed > self.known.reserved
@@ -172,8 +172,8 @@ class DictionaryService:
 
 
 def record_key(term: TermTuple) -> bytes:
-    """Return the key of a term's record, a hash of the term. Different terms have different keys, because compaction
-    retains one record per key.
+    """Return the key of a term's record, which is a hash of the term. Different terms must have different keys, because
+    compaction retains only one record per key.
     """
     digest = blake2b(digest_size=_KEY_BYTES)
     for part in term:

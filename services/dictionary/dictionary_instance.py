@@ -30,10 +30,11 @@ _log = logging.getLogger("penstock.dictionary")
 
 
 class DictionaryNode:
-    """One instance. `location`: its address, `grpc://host:port`; with port 0, `port` returns the port that was chosen.
+    """One instance. `location`: the instance's address, `grpc://host:port`. If this port is 0, `port` returns the
+    chosen port.
 
-    `directory`: folder of snapshots; None: every start reads the whole topic. `every_s`: seconds between snapshots;
-    without new terms, no snapshot is written. `limits`: limits of clients' requests. `certificates`: see
+    `directory`: folder of snapshots. If it is None, every start reads the whole topic. `every_s`: seconds between
+    snapshots; without new terms, no snapshot is written. `limits`: limits of clients' requests. `certificates`: see
     `DictionaryServer`.
     """
 
@@ -110,7 +111,7 @@ class DictionaryNode:
         return read
 
     def _failed(self, what: str, error: PenstockError) -> None:
-        """Log a failure, unless it repeats the previous one."""
+        """Log a failure, unless it is the same as the previous failure."""
         reason = f"{type(error).__name__}: {error}"
         if reason != self.last_error:
             _log.error("the dictionary %s: %s", what, reason)
@@ -135,8 +136,8 @@ class DictionaryNode:
         self._saved, self.unsaved = saved, None
 
     def _step_back(self) -> None:
-        """Become a standby instance. The terms are read from the topic again, because interned terms may not be
-        durable.
+        """Become a standby instance. The instance then reads the terms from the topic again, because some interned
+        terms are possibly not durable.
         """
         with self._server.lock:
             service, self._service, self._server.broken = self._service, None, None

@@ -1,15 +1,15 @@
 """The network endpoint of the Flight server. It forwards connections, and limits each request while its bytes arrive.
 
-Arrow Flight sets no message limit in gRPC. If clients could connect to its server directly, the server would buffer
-messages of up to 2 GiB before it calls a handler. The Flight server therefore listens on a private Unix socket, and
-this gate listens on the network. The gate parses the frame headers of HTTP/2 (RFC 9113 §4.1), which are neither
+Arrow Flight sets no message limit in gRPC. If clients could connect to the Flight server directly, this server would
+buffer messages of almost 2 GiB before it calls a handler. The Flight server therefore listens on a private Unix socket,
+and this gate listens on the network. The gate parses the frame headers of HTTP/2 (RFC 9113 §4.1), which are neither
 compressed nor encrypted. A frame header contains the size of the frame, and identifies the request to which the frame
 belongs. The gate also checks the messages in the frames of a request (`MessageCheck`). If a request exceeds a limit, or
 a message is not accepted, the gate closes the connection and does not forward the bytes.
 
 With a TLS context, a connection begins with a handshake, in which the client presents its certificate (ADR 71). The
-gate connects to the Flight server after the handshake. The handshake counts towards the limits on connections and their
-preface.
+gate connects to the Flight server after the handshake. A connection in its handshake counts towards the maximum number
+of connections, and the time of the handshake counts towards `preface_s`.
 """
 
 from __future__ import annotations
@@ -43,15 +43,18 @@ _log = logging.getLogger("penstock.dictionary")
 class GateLimits:
     """Limits of one gate.
 
-    - `max_message_bytes`: maximum size of one request, with all of its messages; beyond it, the gate closes the
+    - `max_message_bytes`: maximum size of one request, with all messages of the request; beyond this size, the gate
+      closes the connection
+    - `max_held_bytes`: maximum size of all incomplete requests; beyond this size, the gate closes connections with
+      incomplete requests, the least recently active connection first
+    - `max_connections`: maximum number of connections; beyond this number, the gate closes the connection that was
+      inactive longest
+    - `max_calls`: maximum number of incomplete requests of one connection; beyond this number, the gate closes the
       connection
-    - `max_held_bytes`: maximum size of all incomplete requests; beyond it, the gate closes connections with incomplete
-      requests, the least recently active first
-    - `max_connections`: maximum number of connections; beyond it, the gate closes the one that was inactive longest
-    - `max_calls`: maximum number of incomplete requests of one connection; beyond it, the gate closes the connection
-    - `call_s`: seconds in which a request must be complete; otherwise the gate closes its connection
-    - `preface_s`: seconds in which a connection must send the HTTP/2 preface; otherwise the gate closes it
-    - `max_control_bytes`: maximum size of a frame other than DATA; beyond it, the gate closes the connection
+    - `call_s`: time in s within which a request must be complete; otherwise the gate closes the request's connection
+    - `preface_s`: time in s within which a connection must send the HTTP/2 preface; otherwise the gate closes the
+      connection
+    - `max_control_bytes`: maximum size of a frame other than DATA; beyond this size, the gate closes the connection
     """
 
     max_message_bytes: int = 96 << 20
@@ -71,8 +74,9 @@ class GateLimits:
 
 
 class FlightGate:
-    """A thread that forwards connections from `host:port` to a Unix socket. With port 0, `port` returns the port that
-    was chosen. StorageError if the gate cannot listen there. `tls`: context of the handshakes; None: no TLS.
+    """A thread that forwards connections from `host:port` to a Unix socket. If this port is 0, `port` returns the
+    chosen port. StorageError if the gate cannot listen at this address. `tls`: context of the handshakes; None means no
+    TLS.
     """
 
     def __init__(
@@ -108,14 +112,14 @@ class FlightGate:
         return await self._loop.create_server(lambda: _Incoming(self), host, port)
 
     def admit(self, connection: _Incoming) -> None:
-        """Add a connection. If there are too many, close the connection that was inactive longest."""
+        """Add a connection. If there are too many connections, close the connection that was inactive longest."""
         self.connections[connection] = None
         if len(self.connections) > self.limits.max_connections:
             next(iter(self.connections)).cut()
 
     def make_room(self) -> None:
-        """While incomplete requests hold more than `max_held_bytes`, close connections that have such requests, least
-        recently active first.
+        """While incomplete requests hold more than `max_held_bytes`, close connections with incomplete requests. The
+        least recently active connections are closed first.
         """
         for connection in list(self.connections):
             if self.held_bytes <= self.limits.max_held_bytes:
@@ -158,7 +162,7 @@ class _Frames:
         self._skip = 0  # bytes until the next frame header
         self._sizes: dict[int, int] = {}  # bytes of incomplete requests, by HTTP/2 stream
         self._checks: dict[int, MessageCheck] = {}  # of these requests
-        self._content: MessageCheck | None = None  # of the request to which the current frame belongs, if it is DATA
+        self._content: MessageCheck | None = None  # of the current frame's request, if the frame is DATA
         self._begins: dict[int, float] = {}  # when these requests began, on the monotonic clock; earliest first
 
     @property
@@ -178,7 +182,8 @@ class _Frames:
 
     def check(self, data: bytes) -> bool:
         """Count the bytes of `data`, and check the messages in it. Returns False if a request, a control frame or the
-        number of incomplete requests now exceeds a limit, if a message is not accepted, or if the data are not HTTP/2.
+        number of incomplete requests now exceeds a limit. Returns False also if a message is not accepted, or if the
+        data are not HTTP/2.
         """
         at = 0
         if not self.begun:
@@ -233,7 +238,7 @@ class _Frames:
         self._gate.held_bytes -= self._sizes.pop(stream, 0)
 
     def close(self) -> None:
-        """Forget all requests of the connection."""
+        """Remove all requests of the connection."""
         for stream in list(self._sizes):
             self._ended(stream)
 
@@ -298,7 +303,7 @@ class _Incoming(asyncio.Protocol):
             self.transport.resume_reading()
 
     async def _secured(self, loop: asyncio.AbstractEventLoop, context: ssl.SSLContext) -> bool:
-        """Perform the TLS handshake, and pause reading again. Returns False if it failed."""
+        """Perform the TLS handshake, and pause reading again. Returns False if the handshake failed."""
         raw, limit_s = self.transport, self._gate.limits.preface_s
         try:
             secured = await loop.start_tls(raw, self, context, server_side=True, ssl_handshake_timeout=limit_s)
@@ -340,7 +345,7 @@ class _Incoming(asyncio.Protocol):
             return
         self._gate.connections.move_to_end(self)
         if self._target is None:
-            self._early += data  # at most what one TLS read gives: the next step after the handshake pauses reading
+            self._early += data  # at most one TLS read, because the next step after the handshake pauses reading
             return
         if not self._frames.check(data):
             self.cut()

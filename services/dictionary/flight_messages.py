@@ -1,7 +1,7 @@
 """Checks of the messages of a Flight request while their bytes arrive, before Flight decodes them.
 
-Flight decompresses a message whole: if gRPC or Arrow has compressed it, a megabyte may become many gigabytes. Clients
-of the dictionary compress nothing.
+If gRPC or Arrow has compressed a message, Flight decompresses the message as a whole. A megabyte can then become many
+gigabytes. Clients of the dictionary compress nothing.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _METADATA, _BODY = 2, 1000  # fields of FlightData
 
 
 class MessageCheck:
-    """Checks the gRPC messages of one request. Retains at most the first MiB of a message. All fields except the body
-    must end within this first MiB.
+    """Checks the gRPC messages of one request. Retains at most the first MiB of a message. Within this first MiB, all
+    fields except the body must end.
     """
 
     __slots__ = ("_head", "_rest")
@@ -30,7 +30,7 @@ class MessageCheck:
 
     def accepts(self, data: memoryview) -> bool:
         """Read the next bytes of the request. Returns False if a message is compressed, or if its fields do not have
-        the form of FlightData. Other messages of Flight with fields of this form are accepted.
+        the form of FlightData. Flight's other types of messages are accepted if their fields have this form.
         """
         at = 0
         while at < len(data):
@@ -49,7 +49,7 @@ class MessageCheck:
         return int.from_bytes(self._head[1:_PREFIX_BYTES], "big")
 
     def _missing(self) -> int:
-        """Return how many bytes the head of the message lacks."""
+        """Return the number of bytes that are still missing from the head of the message."""
         if len(self._head) < _PREFIX_BYTES:
             return _PREFIX_BYTES - len(self._head)
         return _PREFIX_BYTES + min(self._length(), _HEAD_BYTES) - len(self._head)
@@ -65,8 +65,9 @@ class MessageCheck:
 
 
 def _acceptable(head: bytes, length: int) -> bool:
-    """Return whether a message of `length` bytes is accepted. `head`: its first bytes. Its fields must have ascending
-    numbers, so that none of them replaces one that was checked. The body must be the last field.
+    """Return whether a message of `length` bytes is accepted. `head`: the message's first bytes. The fields of the
+    message must have ascending numbers, so that no field replaces a field that was checked. The body must be the last
+    field.
     """
     try:
         at, last = 0, 0
@@ -89,7 +90,7 @@ def _acceptable(head: bytes, length: int) -> bool:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a protobuf varint and the position after it. IndexError if it is incomplete or too long."""
+    """Return a protobuf varint and the position after it. IndexError if the varint is incomplete or too long."""
     value = 0
     for shift in range(0, 64, 7):
         byte = data[at]

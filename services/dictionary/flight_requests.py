@@ -2,7 +2,7 @@
 
 Without TLS, clients are not authenticated. The server therefore limits the rows and bytes of each request, and the
 number and bytes of all concurrent requests. It rejects a request as soon as the request exceeds a limit. gRPC delivers
-whole messages; `flight_gate` limits their size.
+only whole messages, so `flight_gate` limits the size of messages.
 """
 
 from __future__ import annotations
@@ -24,15 +24,19 @@ if TYPE_CHECKING:
     from pyarrow import flight
 
 MAX_CALLS = 1_024
-"""Maximum number of concurrent requests. The server rejects further ones with a retryable error."""
+"""Maximum number of concurrent requests. The server rejects further requests with a retryable error."""
 MAX_HELD_BYTES = 2 * MAX_REQUEST_BYTES
-"""Maximum size of all concurrent requests, in bytes. Beyond it, the server rejects a request with a retryable error."""
+"""Maximum size of all concurrent requests, in bytes. Beyond this size, the server rejects a request with a retryable
+error.
+"""
 _FRAMING_BYTES = 4_096  # added per message of a request, so that empty messages are limited too
 _ROW_BYTES = 4 * 8  # added per row of a request, in addition to its text
 
 
 class Requests:
-    """The number of requests in progress and the bytes that they hold. Methods may be called from any thread."""
+    """The number of requests in progress, and the number of bytes that these requests hold. Any thread can call the
+    methods.
+    """
 
     def __init__(self, max_calls: int = MAX_CALLS, max_held_bytes: int = MAX_HELD_BYTES) -> None:
         self._max_calls, self._max_held_bytes = max_calls, max_held_bytes
@@ -42,8 +46,8 @@ class Requests:
 
     @contextmanager
     def reading(self) -> Iterator[Intake]:
-        """Admit a request. Its bytes count until the `with` statement ends. TransientError if there are too many
-        requests.
+        """Admit a request. The request's bytes count until the `with` statement ends. TransientError if there are too
+        many requests.
         """
         with self._lock:
             if self._calls >= self._max_calls:
@@ -58,7 +62,9 @@ class Requests:
                 self.held_bytes -= intake.size
 
     def take(self, size: int) -> None:
-        """Add `size` to the bytes that requests hold. TransientError if they would hold too many."""
+        """Add `size` to the number of bytes that requests hold. TransientError if the requests would hold too many
+        bytes.
+        """
         with self._lock:
             if self.held_bytes + size > self._max_held_bytes:
                 raise TransientError(
@@ -75,8 +81,8 @@ class Intake:
         self.size = 0
 
     def table(self, reader: flight.MetadataRecordBatchReader, schema: pa.Schema) -> pa.Table:
-        """Read the table of a request. DataError if it does not have the schema, LimitError if it exceeds a limit,
-        TransientError if all requests together hold too many bytes.
+        """Read the table of a request. DataError if the table does not have the schema, LimitError if it exceeds a
+        limit, TransientError if all requests together hold too many bytes.
         """
         batches: list[pa.RecordBatch] = []
         rows = 0

@@ -1,9 +1,9 @@
 """The dictionary's Flight server: serves batched, columnar look-ups.
 
-A request is one exchange: the client writes a table (`term_tables`), and the server responds with a table. The client
-raises a DataError or LimitError of the server as an error of the same class. The server validates a request while it
-reads it (`flight_requests`). Before that, the gate limits the bytes of the request, and authenticates the client if
-there are certificates (`flight_gate`).
+A request is one exchange: the client writes a table (`term_tables`), and the server responds with a table. If the
+server raises a DataError or LimitError, the client raises an error of the same class. The server validates a request
+while it reads the request (`flight_requests`). Before that, the gate limits the bytes of the request, and authenticates
+the client if there are certificates (`flight_gate`).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _log = logging.getLogger("penstock.dictionary")
 
 
 class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
-    """Serves the dictionary that `active` returns. While `active` returns None, on standby, it rejects all requests as
-    unavailable. It executes one request at a time, because the dictionary has one writer.
+    """Serves the dictionary that `active` returns. On standby, `active` returns None, and the server rejects all
+    requests as unavailable. The server executes one request at a time, because the dictionary has one writer.
 
-    `location`: `grpc://host:port`; port 0: any free port. Clients connect to a gate, which limits their requests.
-    `certificates`: clients must connect by TLS with a certificate of the CA; None: any client may connect, without TLS.
-    `broken`: the error after which the server rejects all requests, or None.
+    `location`: `grpc://host:port`; port 0 means any free port. Clients connect to a gate, which limits their requests.
+    `certificates`: clients must connect by TLS, with a certificate of the CA in `certificates`. If it is None, any
+    client can connect, without TLS. `broken`: the error after which the server rejects all requests, or None.
     """
 
     def __init__(
@@ -102,8 +102,8 @@ class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
         writer.write_table(found)
 
     def _found(self, verb: str, table: pa.Table) -> pa.Table:
-        """Execute a request. If the dictionary cannot write its log, its terms may not be durable, and the server
-        rejects all later requests.
+        """Execute a request. If the dictionary cannot write its log, the server rejects all later requests, because
+        some terms in memory are possibly not durable.
         """
         with self.lock:
             service = self._active()

@@ -1,9 +1,10 @@
-"""The terms that an instance has read from the dictionary topic. A standby instance keeps them up to date from the
-topic. Snapshots contain them.
+"""The terms that an instance has read from the dictionary topic. A standby instance follows the topic to keep the terms
+up to date. Snapshots contain the terms.
 
 The id of an IRI or literal is a slot, and slots are numbered in order of arrival. Each reader of the topic therefore
-assigns the same ids, and checks this for each entry. An entry of a blank node has no slot: it reserves numbers of blank
-nodes. A snapshot consists of the native dictionary's file and the topic offset that it reflects.
+assigns the same ids, and compares each assigned id with the id in the entry. An entry of kind "blank node" has no slot,
+but reserves numbers of blank nodes. A snapshot consists of the native dictionary's file and a topic offset. The file
+contains the terms of all records before this offset.
 """
 
 from __future__ import annotations
@@ -36,11 +37,10 @@ _FILE, _STATE = "dictionary.bin", "dictionary.json"
 
 
 class KnownTerms:
-    """The terms of all records before offset `position`. Blank nodes with numbers below `reserved` may be in use.
+    """The terms of all records before offset `position`. Blank nodes with numbers below `reserved` are possibly in use.
 
-    `promised`: the offset that the snapshot reflects. After a crash, brokers may report an earlier end of the topic
-    until they have completed the last transactions. In that case, the instance reads the whole topic instead of the
-    snapshot.
+    `promised`: the snapshot's topic offset. After a crash, brokers can report an earlier end of the topic until they
+    have completed the last transactions. In that case, the instance reads the whole topic instead of the snapshot.
     """
 
     def __init__(self, log: Log, names: TopicNames, snapshot: Path | None = None) -> None:
@@ -67,8 +67,8 @@ class KnownTerms:
         self.reserved, self.position = state["reserved"], state["position"]
 
     def read(self, timeout_s: float = 0.0) -> bool:
-        """Read new records, waiting up to `timeout_s` seconds for them. Returns whether there were any. StorageError if
-        an entry's id is not the next one.
+        """Read new records. Waits at most `timeout_s` seconds for records. Returns whether there were any. StorageError
+        if an entry's id is not the id that this process assigns to the term.
         """
         messages = self._reader.poll(_POLL, timeout_s)
         read = ((message, self._records.read(message, DICTIONARY)) for message in messages)
@@ -97,7 +97,9 @@ class KnownTerms:
                 raise TransientError(f"the dictionary's log was not read to its end within {timeout_s} s")
 
     def wrote(self, offsets: Sequence[int]) -> None:
-        """Move `position` past the entries at `offsets`, which this process has written itself."""
+        """Advance `position` past entries that this process has written itself. `offsets`: the offsets of these
+        entries.
+        """
         self.position = max(offsets) + 1
 
     def write(self, folder: Path) -> None:

@@ -36,8 +36,9 @@ class DictionarySettings(PeerSettings):
     )
 
     def served_certificates(self) -> PeerCertificates | None:
-        """Return the certificates of the server for look-ups; None without TLS. SettingsError if they cannot be used,
-        or if other machines could reach a server that does not authenticate them.
+        """Return the certificates of the server for look-ups; None without TLS. SettingsError if the certificates
+        cannot be used. SettingsError also if other machines could reach a server without TLS, unless `flight_insecure`
+        is set.
         """
         certificates = self.peer_certificates(serves=True)
         host = urlsplit(f"grpc://{self.listen}").hostname or ""
@@ -74,7 +75,7 @@ class SnapshotDictionary:
         return self.node.step(timeout_s)
 
     def close(self) -> None:
-        """Close the instance without a snapshot. After a restart, it reads the terms since the last snapshot from the
+        """Close the instance without a snapshot. A restarted instance reads the terms since the last snapshot from the
         topic.
         """
         self.node.close()

@@ -1,3 +1,3 @@
-"""Replication: how a process builds its replica from the totally ordered log. Sequencer, state machine, history,
-retention and cluster membership.
+"""Replication: a process builds its replica from the totally ordered log. The package contains the sequencer, the state
+machine, the history, retention and cluster membership.
 """

@@ -1,11 +1,11 @@
-"""Absorption: which tuples a step adds to the stored graph, and which snapshot and label numbers they get. All replicas
-compute the same numbers.
+"""Absorption: the tuples that a step adds to the stored graph, and the snapshot numbers and label numbers of these
+tuples. All replicas compute the same numbers.
 
 A commit is a batch with at least one timeless tuple, an insertion (possibly with removals), or a bulk load. Commits are
-numbered in the total order; this number is the snapshot number in all stores. Edge labels are numbered in the same
-order. A batch first numbers the labels of its windows, then the labels of its stored tuples, each in order of predicate
-ids. An insertion numbers its labels in order of arrival. A step that stores nothing gets no snapshot number, because
-there are only 2³¹ snapshot numbers (ADR 38).
+numbered in the total order. The number of a commit is its snapshot number in all stores. Edge labels are numbered in
+the same order. A batch first numbers the labels of its windows, then the labels of its stored tuples. Both kinds are in
+order of predicate ids. An insertion numbers its labels in order of arrival. A step that stores nothing gets no snapshot
+number, because there are only 2³¹ snapshot numbers (ADR 38).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Labelling(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Absorption:
-    """Which tuples of a stream are stored, and in which graph. `timing`: ids of the timing predicates; None: no tuple
-    is stored. `graph`: id of the graph, 0 for the default graph.
+    """The rule that determines which tuples of a stream are stored, and in which graph. `timing`: ids of the timing
+    predicates. None means that no tuple is stored. `graph`: id of the graph, 0 for the default graph.
     """
 
     timing: tuple[int, ...] | None
@@ -45,8 +45,8 @@ class Absorption:
 
     @classmethod
     def of(cls, declaration: Declaration, terms: TermEncoder) -> Absorption:
-        """Return which tuples of a declared stream are stored, and in which graph. Requests the ids of the
-        declaration's IRIs from `terms`. TransientError if they are unavailable; retry.
+        """Return the rule of a declared stream. Requests the ids of the declaration's IRIs from `terms`. TransientError
+        if the ids are unavailable; retry.
         """
         if declaration.timing == "all":
             return cls(None)

@@ -18,8 +18,9 @@ _TAKEN_BY_KAFKA = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
 @dataclass(frozen=True, slots=True)
 class ClusterTopics:
-    """The names and partition counts of the topics. `shards`: partitions of the shards topic. `buckets`: number of
-    buckets, and partitions of the progress topic. `result_partitions`: partitions of the results topic.
+    """The names and partition counts of the topics. `shards`: number of partitions of the shards topic. `buckets`:
+    number of buckets, and also of partitions of the progress topic. `result_partitions`: number of partitions of the
+    results topic.
     """
 
     names: TopicNames
@@ -38,14 +39,14 @@ class ClusterTopics:
         return f"{self.names.prefix}.heartbeats"
 
     def election(self, service: str) -> str:
-        """Return the name of a service's election topic. It has one partition; the instance to which Kafka assigns the
-        partition is active.
+        """Return the name of a service's election topic. The topic has one partition. Kafka assigns the partition to
+        one instance, which is the active instance.
         """
         return f"{self.names.prefix}.election.{service}"
 
     def check_results(self, topic: str) -> None:
-        """Check that a query may write its results to a topic. DataError if the topic's name is invalid in Kafka or
-        reserved, or if it has the cluster's prefix and is not the name of a results topic.
+        """Check that a query is allowed to write its results to a topic. DataError if the topic's name is invalid in
+        Kafka or reserved. DataError also if the name has the cluster's prefix and is not the name of a results topic.
         """
         if not _TAKEN_BY_KAFKA.fullmatch(topic):
             raise DataError(f"{topic!r} is no name of a topic: 1 to 249 of A-Z, a-z, 0-9, '.', '_' and '-'")
@@ -56,8 +57,8 @@ class ClusterTopics:
             raise DataError(f"topic {topic} is the cluster's own: results can go to {results}.NAME or another prefix")
 
     def takes_results(self, topic: str) -> bool:
-        """Return whether queries may write results to a topic. Of the topics with the cluster's prefix, only results
-        topics are permitted.
+        """Return whether queries are allowed to write results to a topic. Among the topics with the cluster's prefix,
+        only results topics are allowed.
         """
         results = self.names.results
         return not topic.startswith(f"{self.names.prefix}.") or topic == results or topic.startswith(f"{results}.")
@@ -69,7 +70,7 @@ class ClusterTopics:
             Topic(names.shards, self.shards),
             Topic(names.dictionary, 1, "compact"),
             Topic(names.control, 1, "compact"),
-            Topic(names.streams, 1, "compact", compression="uncompressed"),  # users write these two
+            Topic(names.streams, 1, "compact", compression="uncompressed"),  # users write to this topic and the next
             Topic(names.queries, 1, "compact", compression="uncompressed"),
             Topic(names.status, 1, "compact"),
             Topic(names.results, self.result_partitions),

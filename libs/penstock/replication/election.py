@@ -1,8 +1,8 @@
 """Leader election among the instances of a service.
 
-The active instance is the member of the service's consumer group that is assigned the election partition. Kafka's group
-protocol detects failed members with a delay, so a deposed instance may still consider itself active. It cannot write,
-because the new instance has fenced its transactional id.
+The active instance is the member of the service's consumer group to which Kafka assigns the election partition. Kafka's
+group protocol detects failed members with a delay. The previous active instance can therefore still consider itself
+active. It cannot write, because the new instance has fenced the transactional id.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Election:
         self._partition = Partition(topic)
 
     def leads(self, timeout_s: float = 0.0) -> bool:
-        """Return whether this instance is active, as far as it knows. Waits up to `timeout_s` seconds for a change of
+        """Return whether this instance is active, as far as it knows. Waits at most `timeout_s` seconds for a change of
         the assignment.
         """
         self._reader.poll(1, timeout_s)

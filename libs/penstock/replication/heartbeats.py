@@ -1,9 +1,9 @@
 """Heartbeats and failure detection. Coordinators, dictionaries, stores and query engines write heartbeats to the log.
 The coordinator reads them.
 
-A thread sends the heartbeats, so their rate does not depend on the load. It stops sending while the service's loop
-makes no progress. A process that shuts down gracefully announces the shutdown, and the coordinator reassigns its shards
-and buckets at once.
+A thread sends the heartbeats, so their rate does not depend on the load. The thread sends no heartbeats while the
+service's loop makes no progress. A process that shuts down gracefully announces the shutdown, and the coordinator
+reassigns its shards and buckets at once.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ BEAT_MS = 500
 FORGET_AFTER_MS = 3_000
 """Time in ms after which a process without heartbeats is considered failed."""
 STALL_S = 30.0
-"""Time in s after which a process whose loop makes no progress stops its heartbeats. Longer than any evaluation may
-take.
+"""Time in s after which a process whose loop makes no progress stops its heartbeats. This time is longer than any
+permitted evaluation.
 """
 
 
@@ -82,11 +82,12 @@ class HeartbeatSender:
         loads: Mapping[int, int] | None = None,
     ) -> None:
         """Set the content of the next heartbeats, and record that the loop makes progress. `holds`: numbers of the
-        served shards or buckets. `vts`: the last closed batch, by stream. `ready`: whether the process accepts more
-        shards or buckets. `loads`: loads of buckets, in µs of work per second.
+        shards that a store serves, or of the buckets that an engine evaluates. `vts`: the number of the last closed
+        batch, by stream. `ready`: whether the process accepts more shards or buckets. `loads`: loads of buckets, in µs
+        of work per second.
 
-        Without a thread, sends a heartbeat if one is due. With a thread, the thread sends a change of `holds` or
-        `ready` at once.
+        If there is no thread, sends a heartbeat if one is due. If there is a thread, it sends a heartbeat at once when
+        `holds` or `ready` changes.
         """
         changed = (holds, ready) != (self._holds, self._ready)
         self._holds, self._vts, self._ready, self._loads = holds, vts or {}, ready, loads or {}
@@ -118,8 +119,8 @@ class HeartbeatSender:
         self._due.set()
 
     def left(self) -> None:
-        """Stop the thread and send the last heartbeat of this process. It announces the shutdown and lists no shards or
-        buckets.
+        """Stop the thread and send the last heartbeat of this process. This heartbeat announces the shutdown, and lists
+        no shards or buckets.
         """
         self._end_thread()
         self._leaves, self._holds = True, ()
@@ -175,8 +176,8 @@ class FailureDetector:
         self._heard: dict[tuple[str, str], tuple[int, Heartbeat]] = {}
 
     def listen(self) -> None:
-        """Read new heartbeats. Remove processes that have sent none for `FORGET_AFTER_MS`. Unreadable records are
-        ignored, so that they cannot stop the coordinator.
+        """Read new heartbeats. Remove processes that have sent no heartbeat for `FORGET_AFTER_MS`. Unreadable records
+        are ignored, so that they cannot stop the coordinator.
         """
         now_ms = self._clock.now_ms()
         while messages := self._reader.poll():
@@ -188,13 +189,13 @@ class FailureDetector:
         self._heard = {who: heard for who, heard in self._heard.items() if now_ms - heard[0] <= FORGET_AFTER_MS}
 
     def heard(self, service: str) -> dict[str, Heartbeat]:
-        """Return, by instance, the last heartbeat of each live process of a service, including processes that are
-        shutting down.
+        """Return the last heartbeat of each live process of a service, by instance. Processes that are shutting down
+        are included.
         """
         return {instance: beat for (kind, instance), (_, beat) in self._heard.items() if kind == service}
 
     def alive(self, service: str) -> dict[str, Heartbeat]:
-        """Return, by instance, the last heartbeat of each live process of a service, excluding processes that are
-        shutting down.
+        """Return the last heartbeat of each live process of a service, by instance. Processes that are shutting down
+        are excluded.
         """
         return {instance: beat for instance, beat in self.heard(service).items() if not beat.leaves}

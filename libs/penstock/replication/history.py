@@ -1,9 +1,9 @@
-"""The history of a replica: which batches of every stream were closed at each step of the total order. It maps steps to
-vector timestamps.
+"""The history of a replica. For each step of the total order, the history has the last closed batch of every stream. It
+thus maps steps to vector timestamps.
 
-An engine that takes over a bucket may have applied more steps than the last commit of the bucket covers. It must
-evaluate an instant on the stored graph as of the step at which the instant became due (semantics.md §3). The history
-returns the last closed batch of every stream at that step.
+An engine that takes over a bucket can be ahead of the step of the bucket's last commit. The engine must evaluate an
+instant on the stored graph as of the step at which the instant became due (semantics.md §3). From the history, the
+engine gets the last closed batch of every stream at this step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NOTHING = -(1 << 62)
 """A time before all others."""
 FOR_EVER = 1 << 62
-"""A time after all others: the progress of an ended derived stream, so that the stream does not hold back any query."""
+"""A time after all others. It is the progress of an ended derived stream, so that no query waits for the stream."""
 INSERTIONS = (1 << 20) - 1
 """The stream number of insertions in the store. A view excludes later insertions in the same way as later batches of a
 stream.
@@ -29,7 +29,8 @@ stream.
 class Track:
     """The progress of one stream: after step `steps[i]`, the stream was closed up to `closed[i]`.
 
-    `closed` is in ms; for insertions, it is the insertion number. `batch_ms` converts times to batch numbers.
+    `closed` contains times in ms, or insertion numbers in the track of insertions. `batch_ms` converts times to batch
+    numbers.
     """
 
     number: int
@@ -38,18 +39,20 @@ class Track:
     closed: list[int] = field(default_factory=list)
 
     def at(self, step: int) -> int | None:
-        """Return the stream's progress after a step, or None if it had none."""
+        """Return the stream's progress after a step, or None if the stream had no progress."""
         i = bisect_right(self.steps, step)
         return self.closed[i - 1] if i else None
 
     def reached(self, time: int) -> int | None:
-        """Return the first step after which the stream was closed up to `time`, None if it is not closed that far."""
+        """Return the first step after which the stream was closed up to `time`. None if the stream is not closed that
+        far.
+        """
         i = bisect_left(self.closed, time)
         return self.steps[i] if i < len(self.steps) else None
 
     def batch(self, closed: int | None) -> int:
-        """Return the number of the last batch that ends at or before the time `closed`; for None, a number before all
-        batches. For insertions: `closed` itself, or 0 for None.
+        """Return the number of the last batch that ends at or before the time `closed`. If `closed` is None, return a
+        number before all batches. In the track of insertions, return `closed` itself, or 0 for None.
         """
         if self.number == INSERTIONS:
             return closed or 0
@@ -64,8 +67,8 @@ class Track:
 class History:
     """The tracks of all streams, by IRI. The track of insertions has the empty IRI.
 
-    `step`: the number of applied steps. `gone`: tracks of dropped streams. They remain until no query can read a
-    snapshot older than the last batch of the stream.
+    `step`: the number of applied steps. `gone`: tracks of dropped streams. Such a track remains until no query can read
+    a snapshot older than the stream's last batch.
     """
 
     def __init__(self) -> None:
@@ -78,8 +81,8 @@ class History:
         self.tracks[iri] = Track(number, batch_ms)
 
     def drop(self, iri: str) -> None:
-        """Stop recording a stream. If the stream has progress, its track moves to `gone`: queries may still have to
-        evaluate instants before the stream's last batch.
+        """Stop recording a stream. If the stream has progress, its track moves to `gone`, because queries possibly
+        still have to be evaluated at instants before the stream's last batch.
         """
         track = self.tracks.pop(iri, None)
         if track is not None and track.steps:
@@ -95,18 +98,19 @@ class History:
             track.closed.append(closed)
 
     def due(self, streams: Iterable[str], time: int) -> int:
-        """Return the step at which instant `time` of a query over `streams` became due; the current step if it is not
-        due yet.
+        """Return the step at which instant `time` of a query over `streams` became due. If the instant is not due yet,
+        return the current step.
         """
         steps = [self.tracks[iri].reached(time) for iri in streams]
         return max((self.step if step is None else step for step in steps), default=self.step)
 
     def bounds(self, streams: Iterable[str], time: int, since_step: int = 0) -> list[tuple[int, int]]:
-        """Return how far the streams that are not in `streams` were closed when instant `time` of a query over
-        `streams` became due: for each of them, (stream number, last closed batch). Insertions count as a stream.
-        The instant did not become due before `since_step`.
+        """Return the progress of all other streams at the step when instant `time` of a query over `streams` became
+        due. The result has (stream number, last closed batch) for each stream that is not in `streams`. Insertions
+        count as a stream. `since_step`: a lower bound of the step when the instant became due.
 
-        Empty if the instant became due at the current step, or is not due yet: the view then excludes nothing.
+        The result is empty if the instant became due at the current step, or is not due yet. The view then excludes
+        nothing.
         """
         named = set(streams)
         step = max(self.due(named, time), since_step)
@@ -116,8 +120,8 @@ class History:
         return [(track.number, track.batch(track.at(step))) for track in (*others, *self.gone)]
 
     def prune(self, step: int) -> list[Track]:
-        """Remove entries that look-ups at `step` or later do not need. Returns the tracks of dropped streams that it
-        removed.
+        """Remove entries that look-ups at `step` or later do not need. Returns the tracks of dropped streams that this
+        call has removed.
         """
         for track in (*self.tracks.values(), *self.gone):
             track.prune(step)
@@ -131,7 +135,7 @@ class History:
         return [[iri, t.number, t.batch_ms, list(t.steps), list(t.closed)] for iri, t in tracks]
 
     def restore(self, saved: Iterable[tuple[str | None, int, int, list[int], list[int]]], step: int) -> None:
-        """Replace the history by the result of `save`. `step`: the step at which it was saved."""
+        """Replace the history by the result of `save`. `step`: the step at which the history was saved."""
         self.step = step
         tracks = [(iri, Track(number, batch_ms, steps, closed)) for iri, number, batch_ms, steps, closed in saved]
         self.tracks = {iri: track for iri, track in tracks if iri is not None}

@@ -1,9 +1,9 @@
-"""The files of a bulk load: Parquet files in a folder. All stores must be able to read the folder, and so must query
-engines that hold the stored graph themselves (ADR 49).
+"""The files of a bulk load: Parquet files in a folder. All stores must be able to read the folder. Query engines that
+hold the stored graph themselves must also be able to read it (ADR 49).
 
 The log contains the names and checksums of the files. A reader waits for a missing file, because the file system may be
-temporarily unavailable. A wrong checksum is a permanent error: the process can apply neither the step of the load nor
-any later step.
+temporarily unavailable. A wrong checksum is a permanent error. The process can then apply neither the step of the load
+nor any later step.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class LoadFile:
     digest: str
 
     def read(self) -> BinColumns:
-        """Return the columns of the file. UnavailableError if the file cannot be read now. StorageError if its checksum
-        or format is wrong.
+        """Return the columns of the file. UnavailableError if the file cannot be read now. StorageError if the file's
+        checksum or format is wrong.
         """
         place = f"{self.folder}/{self.name}"
         data = read_file(self.folder, self.name)
@@ -63,7 +63,7 @@ class Manifest:
     """The manifest of a prepared load, which the client sends to the coordinator.
 
     `folder`: a path that is valid in all stores and engines, or a URI of an Arrow file system. `pieces`: bins per
-    shard. `triples`: the number of triples in the files, including those that are stored already. `graphs`,
+    shard. `triples`: the number of triples in the files, including triples that are already stored. `graphs`,
     `predicates`: the edge labels, in the order of their numbers.
     """
 
@@ -76,7 +76,7 @@ class Manifest:
 
     @classmethod
     def of_json(cls, data: bytes) -> Manifest:
-        """Parse a manifest from JSON (`to_json`). DataError if it is invalid."""
+        """Parse a manifest from JSON (`to_json`). DataError if the manifest is invalid."""
         try:
             found = parse_json(data, "the manifest of a load")
             folder = str(found["folder"])
@@ -95,7 +95,8 @@ class Manifest:
 
     def check(self, shards: int) -> None:
         """Check that no bin occurs twice, that each bin belongs to one of `shards` shards, and that this process can
-        see all files. DataError if not; LimitError if there are too many files or labels.
+        see all files. DataError if one of these conditions is not met. LimitError if there are too many files or
+        labels.
         """
         if len(self.files) > MAX_FILES or len(self.graphs) > MAX_LABELS:
             raise LimitError(f"a load has at most {MAX_FILES} files, and {MAX_LABELS} pairs of graph and predicate")
@@ -146,7 +147,7 @@ class LoadFiles:
         return self._parts[0].graphs, self._parts[0].predicates
 
     def files(self, shard: int | None = None) -> Iterator[LoadFile]:
-        """Yield the files of a shard; None: of all shards."""
+        """Yield the files of a shard. If `shard` is None, yield the files of all shards."""
         for part in self._parts if shard is None else [self._parts[shard]]:
             columns = part.directions.tolist(), part.bins.tolist(), part.files, part.digests
             for direction, bin_, name, digest in zip(*columns, strict=True):
@@ -164,7 +165,7 @@ def file_system(folder: str) -> tuple[fs.FileSystem, str]:
 
 
 def read_file(folder: str, name: str) -> bytes:
-    """Return the content of a file. UnavailableError if it cannot be read. DataError as for `file_system`."""
+    """Return the content of a file. UnavailableError if the file cannot be read. DataError as for `file_system`."""
     system, path = file_system(folder)
     try:
         with system.open_input_file(f"{path}/{name}") as file:

@@ -1,4 +1,6 @@
-"""Detects when a process has nearly reached the end of the log. Its heartbeats report this to the coordinator."""
+"""Detects when a process has nearly reached the end of the log. The process reports this to the coordinator in
+heartbeats.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ NEAR_MS = 500
 
 
 class LogEnd:
-    """Observes one reader. `near`: whether the reader has been near the end at least once. It never reverts to False: a
-    process that lags later keeps its shards or buckets.
+    """Observes one reader. `near`: whether the reader has been near the end at least once. Once `near` is True, it
+    stays True, so that a process that lags later keeps its shards or buckets.
     """
 
     def __init__(self, reader: Reader, clock: Clock) -> None:
@@ -25,7 +27,7 @@ class LogEnd:
         self.near = False
 
     def look(self, messages: Sequence[Message]) -> None:
-        """Update `near`. Call it when the records of a poll, `messages`, have been applied."""
+        """Update `near`. Call after the records of a poll (`messages`) have been applied."""
         if self.near:
             return
         for message in messages:

@@ -1,4 +1,4 @@
-"""The current placement: which process serves which shards and buckets."""
+"""The current placement: the store of each shard, and the engine of each bucket."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 KEY = b"placement"
 """The key of the placement in the control topic."""
 LOST_MS = 1_000
-"""Time in ms for which this engine does not claim a bucket that another engine has opened. A newer placement ends this
-time early.
+"""Time in ms after another engine has opened a bucket of this engine. During this time, this engine does not open the
+bucket again. A newer placement ends this time early.
 """
 
 
@@ -28,7 +28,7 @@ class PlacementView:
     """The placement, read from the control topic.
 
     After `lost` has recorded that another engine opened a bucket, `buckets_of` excludes the bucket for `LOST_MS` or
-    until a newer placement. The other engine may have acted on an old placement; in that case it releases the bucket.
+    until a newer placement. If the other engine has acted on an old placement, it releases the bucket.
     """
 
     def __init__(self, log: Log, topics: ClusterTopics, clock: Clock) -> None:
@@ -39,7 +39,7 @@ class PlacementView:
         self._lost: dict[int, int] = {}  # by bucket: end of the exclusion in ms
 
     def refresh(self) -> Placement | None:
-        """Read new records, and return the current placement, or None before the first."""
+        """Read new records, and return the current placement. None before the first placement."""
         while messages := self._reader.poll():
             for message in messages:
                 if message.key == KEY and message.value is not None:
@@ -52,7 +52,7 @@ class PlacementView:
         return self._current
 
     def buckets_of(self, instance: str) -> set[int] | None:
-        """Return the buckets that the placement assigns to an engine, without those that are excluded at present (see
+        """Return the buckets that the placement assigns to an engine, without buckets that are excluded at present (see
         the class). None before the first placement.
         """
         placement = self.refresh()
@@ -72,33 +72,35 @@ class PlacementView:
 
     @property
     def spread(self) -> bool:
-        """Whether each shard has a store of its own, so that further stores get no shards. False before the first
-        placement.
+        """Whether each shard is served by a store that serves no other shard. Further stores then get no shards. False
+        before the first placement.
         """
         placement = self.refresh()
         return placement is not None and 0 < len(placement.shards) == len(set(placement.shards.values()))
 
     def replaced(self, instance: str) -> bool:
-        """Return whether, for each shard that store `instance` serves, the placement names another store that prepares
-        the shard. Also true if the store serves no shard. False before the first placement.
+        """Return whether the placement names another store to prepare each shard that store `instance` serves. Also
+        True if the store serves no shard. False before the first placement.
         """
         placement = self.refresh()
         return placement is not None and _held(placement.shards, instance) <= {int(n) for n in placement.preparing}
 
     @property
     def epoch(self) -> int:
-        """The number of the current placement, 0 before the first."""
+        """The number of the current placement, 0 before the first placement."""
         return 0 if self._current is None else self._current.epoch
 
     def lost(self, bucket: int, opened: int) -> None:
-        """Record that another engine has opened a bucket that this engine had opened under the placement `opened`.
+        """Record that another engine has opened a bucket of this engine. `opened`: the number of the placement under
+        which this engine had opened the bucket.
 
-        If `opened` is the current placement, the bucket is excluded for `LOST_MS`. The other engine has acted on a
-        newer placement or on an older one. If it is newer, this engine will read it soon. If it is older, the other
-        engine releases the bucket, and this engine opens the bucket again after the exclusion.
+        If `opened` is the current placement, the bucket is excluded for `LOST_MS`. The other engine has acted either on
+        a newer placement or on an older placement. In the first case, this engine soon reads the newer placement. In
+        the second case, the other engine releases the bucket, and this engine opens the bucket again after the
+        exclusion.
 
-        If `opened` is not the current placement, there is no exclusion: the current placement may have assigned the
-        bucket to this engine again.
+        If `opened` is not the current placement, there is no exclusion, because the current placement has possibly
+        assigned the bucket to this engine again.
         """
         self.refresh()
         if self.epoch == opened:

@@ -34,20 +34,21 @@ PART_BYTES = 16 << 20
 """Maximum bytes of a group's state per record."""
 _BUCKET = b"bucket"
 _GROUP, _PART = re.compile(rb"group (\d+)"), re.compile(rb"state (\d+) (\d+)")
-_LEVEL = 1  # of zlib: a low level suffices, because terms repeat
+_LEVEL = 1  # zlib's compression level: a low one suffices, because terms repeat
 _STATE = ("counted", "predecessor", "published", "complete", "members")
-_LATER = ("complete", "members")  # states of earlier versions lack these
+_LATER = ("complete", "members")  # states that earlier versions wrote lack these fields
 
 
 @dataclass(frozen=True, slots=True)
 class GroupState(GroupProgress):
-    """The progress of a group, and the state from which another engine can continue it. Each field of the state is JSON
-    text or None.
+    """The progress of a group, and the state from which another engine can continue the group. Each field of the state
+    is JSON text or None.
 
     `counted`: state of count windows. `predecessor`: answers at `last_ms`, for ISTREAM, DSTREAM and `changes`.
     `published`: the last batch of the derived stream and the tuples of its open batches, in the cluster's ids.
     `complete`: numbers of queries with `changes`. The results topic of each of these queries has every change since the
-    query's last complete answer. `members`: of a query set, the records of its parameters topic that have taken effect.
+    query's last complete answer. `members`: only for a query set; the records of the set's parameters topic that have
+    taken effect.
     """
 
     counted: str | None = None
@@ -83,7 +84,7 @@ class ProgressView:
         self._parts: dict[int, dict[int, ProgressPart]] = {}
 
     def feed(self, message: Message) -> bool:
-        """Apply a record. Returns whether the record ends a transaction. UnreadableRecordError if it cannot be
+        """Apply a record. Returns whether the record ends a transaction. UnreadableRecordError if the record cannot be
         decoded.
         """
         key, self._partition = message.key or b"", f"{message.topic}[{message.partition}]"
@@ -108,7 +109,7 @@ class ProgressView:
 
     @property
     def step(self) -> int:
-        """The step of the last transaction, 0 before the first."""
+        """The step of the last transaction, 0 before the first transaction."""
         return 0 if self._last is None else self._last.step
 
     @property
@@ -121,8 +122,8 @@ class ProgressView:
         return {number: max(self._parts.get(number, {}), default=-1) + 1 for number in self._groups}
 
     def whole(self) -> BucketState | None:
-        """Return the bucket's progress with all states, or None if the bucket has no commit. Call it when the partition
-        is read to its end.
+        """Return the bucket's progress with all states, or None if the bucket has no commit. Call after the partition
+        was read to its end.
 
         StorageError if a part of a state is missing or corrupt.
         """
@@ -148,18 +149,16 @@ class ProgressView:
 
 
 class ProgressWriter:
-    """Creates the records of a bucket's transactions. `parts`: by group, the number of parts of its state that the
-    partition contains.
-    """
+    """Creates the records of a bucket's transactions. `parts`: the number of state parts in the partition, by group."""
 
     def __init__(self, topic: str, bucket: int, parts: Mapping[int, int]) -> None:
         self._topic, self._bucket = topic, bucket
         self._parts = self._writing = dict(parts)
 
     def records(self, state: BucketState, changed: Iterable[int]) -> list[Record]:
-        """Return the records that update the partition to `state`. They are the records of the groups in `changed`, the
-        records of groups that the partition does not contain yet, deletions of removed groups, and `confirmation`. All
-        other groups must have the progress and state of the last commit.
+        """Return the records that update the partition to `state`. These are records of the groups in `changed`,
+        records of groups that the partition does not contain yet, deletions of removed groups, and the record of
+        `confirmation`. All other groups must still have the progress and state of the last commit.
 
         Call `committed` after the commit.
         """
@@ -192,7 +191,7 @@ class ProgressWriter:
         return Record(self._topic, None if value is None else encode(value), key, self._bucket)
 
     def committed(self) -> None:
-        """Note that the transaction with the result of the last call of `records` is committed."""
+        """Record that the transaction with the records of the last call of `records` is committed."""
         self._parts = self._writing
 
 

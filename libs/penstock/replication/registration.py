@@ -1,10 +1,10 @@
-"""A standing query in a replica, and what follows from the record of its registration: leaps and handovers.
+"""A standing query in a replica, and the leaps and handovers that follow from its registration record.
 
 A leap is one advance of one stream that makes more than `max_catch_up` instants of a query due (docs/semantics.md §2,
-ADR 57). Whether an advance is a leap, and where a query takes over from another one (ADR 95), depends on the log only:
-on the records of the queries, their registration points, and the progress of their streams. All engines therefore
-compute the same gaps and handovers. An engine that lags behind the log applies many steps with small advances, and
-evaluates all of their instants.
+ADR 57). At a handover, a query takes over from the query that it replaces (ADR 95). Leaps and handovers depend only on
+the log: on the registration records of the queries, the registration points, and the progress of the streams. All
+engines therefore compute the same gaps and handovers. An engine that lags behind the log applies many steps with small
+advances, and evaluates all instants of these steps.
 
 The module also converts declarations of streams to records and back.
 """
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 
 MAX_GAPS = 1_000
-"""Maximum number of gaps per query in a replica. Older ones are removed."""
-_REPLACING = 1 << 32  # greater than all numbers of commands, in the numbers of groups of replacing queries
-_SINCE_POINT = -1  # the range in a record of a window that begins with the registration point
+"""Maximum number of gaps per query in a replica. Beyond this number, the oldest gaps are removed."""
+_REPLACING = 1 << 32  # greater than all command numbers; part of the group numbers of replacing queries
+_SINCE_POINT = -1  # the recorded range of a window that begins with the registration point
 
 
 @dataclass(slots=True)
 class Registration:
     """A standing query in a replica. `point`: the registration point P, None until one of its streams has progress.
 
-    A stopped query remains until its bucket has committed the evaluations that were due before the stop: instants up to
-    `until`.
+    A stopped query remains until its bucket has committed the evaluations that were due before the stop. These are the
+    instants up to and including `until`.
     """
 
     record: QueryRegistration
@@ -47,23 +47,24 @@ class Registration:
     pointed: int | None = None  # step at which `point` became known
     gaps: tuple[Gap, ...] = ()  # instants that leaps of event time skip
     leapt: int | None = None  # step of the last gap
-    after: int | None = None  # of a query that has replaced another one: it begins after this time in ms
+    after: int | None = None  # if the query has replaced another: it begins after this time in ms
     replaced: bool = False  # whether another query has replaced it
 
     @property
     def begins_after(self) -> int | None:
-        """The time in ms after which the query begins; None until it is known."""
+        """The time in ms after which the query begins. None until this time is known."""
         return self.point if self.after is None else self.after
 
 
 def group_of(
     known: int | None, number: int, earlier: QueryRegistration | None, streams: tuple[str, ...], buckets: int
 ) -> tuple[int, bool]:
-    """Return the number of the group of query `number`, and whether the query is alone in its group.
+    """Return the number of a query's group, and whether the query is alone in the group. `number`: the query's number.
 
-    `known`: the number of the group with its template, None if there is none. A query over `streams` that replaces
-    `earlier` stays in its bucket, so that the answers of both are committed in order. It may have due instants that
-    other queries of its template have answered, unless it reads the streams of `earlier`.
+    `known`: the number of the existing group with the query's template, or None. `streams`: the query's streams.
+    `earlier`: the query that this query replaces, or None. The two queries are in the same bucket, so that their
+    answers are committed in order. If the two queries read different streams, the new query can have due instants that
+    the existing group has already answered. The new query is then alone.
     """
     if earlier is None:
         return (number if known is None else known), False
@@ -75,7 +76,9 @@ def group_of(
 
 
 def windows_of(reads: Reads) -> tuple[int, ...]:
-    """Return the time windows as numbers for a record: for each, the position of its stream, range and step."""
+    """Return time windows as numbers for a record. Each window gives three numbers: the position of its stream, its
+    range and its step.
+    """
     return tuple(
         number
         for window in reads.windows
@@ -88,7 +91,7 @@ def windows_of(reads: Reads) -> tuple[int, ...]:
 
 
 def reads_of(record: QueryRegistration) -> Reads:
-    """Return what a query reads, from its record."""
+    """Return the streams, grid and windows that a query reads, from the query's record."""
     numbers = iter(record.windows)
     windows = tuple(
         WindowSpan(record.streams[stream], None if range_ms == _SINCE_POINT else range_ms, step_ms)
@@ -104,11 +107,11 @@ def handover_from(
     ended: Mapping[str, int | None],
     retentions: Mapping[str, int],
 ) -> Handover | None:
-    """Return the handover from a query to the one that replaces it. None if the earlier one has no registration point
-    yet.
+    """Return the handover from a query to the query that replaces it. None if the earlier query has no registration
+    point yet.
 
-    `closed`: by stream, the end of its last closed batch in ms, None without progress; `ended`: the same, for ended
-    streams. `retentions`: the declared retention of each stream in ms.
+    `closed`: the end in ms of each stream's last closed batch, by IRI; None for a stream without progress. `ended`: the
+    same, but only for ended streams. `retentions`: the declared retention of each stream in ms.
     """
     point, begins_after = earlier.point, earlier.begins_after
     if point is None or begins_after is None:
@@ -132,8 +135,8 @@ def stable(streams: Iterable[str], closed: Mapping[str, int | None], ended: Mapp
     """Return the time in ms up to which all streams are closed (Wukong+S: Stable_VTS), or None if a stream has no
     progress. `closed`: the end of each stream's last closed batch, in ms.
 
-    Ended streams do not hold back the others; `ended` has the end of their last closed batch, by IRI. If all streams
-    have ended, the result is the latest of these ends.
+    Ended streams do not count, unless all streams have ended. `ended`: the end of the last closed batch of each ended
+    stream, by IRI. If all streams have ended, the result is the latest of these ends.
     """
     names = list(streams)
     live = [closed[iri] for iri in names if iri not in ended]
@@ -147,8 +150,8 @@ def gap_of(record: QueryRegistration, begins_after: int | None, before: int | No
     """Return the gap between two stable times of a query. None if at most `max_catch_up` instants became due, if the
     windows count tuples, or while `begins_after` or `now` is None.
 
-    `begins_after`: the registration point, or the time after which a query begins that has replaced another one.
-    `before`, `now`: the stable times (see `stable`) before and after an advance. All in ms.
+    `begins_after`: the registration point. If the query has replaced another query, the time after which it begins.
+    `before`, `now`: the stable times (see `stable`) before and after an advance. All times are in ms.
     """
     grid = grid_of(record)
     if grid is None or begins_after is None or now is None:
@@ -159,7 +162,9 @@ def gap_of(record: QueryRegistration, begins_after: int | None, before: int | No
 
 
 def declaration_of(record: StreamDeclaration) -> Declaration:
-    """Return the declaration in a record of the log, without `slice_mb`, because the dispatcher enforces that limit."""
+    """Return the declaration in a record of the log. `slice_mb` is omitted, because the dispatcher enforces
+    this limit.
+    """
     timing = "all" if record.timing_all else record.timing
     found = Declaration.checked(
         record.iri,
@@ -182,8 +187,8 @@ def declaration_record(
     publisher: str | None = None,
     begin: tuple[int, tuple[int, ...], tuple[int, ...]] | None = None,
 ) -> StreamDeclaration:
-    """Return the record of a declaration. `number`: that of the command. `begin`: version of the predicate filter, and
-    the end offsets of the stream's topics (see `StreamDeclaration`).
+    """Return the record of a declaration. `number`: the number of the command. `begin`: version of the predicate
+    filter, and the end offsets of the stream's topics (see `StreamDeclaration`).
     """
     return StreamDeclaration(
         number,

@@ -1,7 +1,7 @@
 """A replica: the streams, stored graph and registrations of the cluster, as a function of the steps of the total order.
 
-The replica applies each step to a `StateMachine`: a query engine's runtime, which evaluates the due queries, or a
-store's shards. The replica records all registrations, with their registration points, because all processes need them.
+The replica applies each step to a `StateMachine`: a store's shards, or a query engine's runtime, which evaluates the
+due queries. The replica records all registrations and registration points, because all processes need these.
 `services/query_engine/enrolment.py` decides which queries a runtime evaluates.
 """
 
@@ -70,7 +70,7 @@ class Replica(Generic[W]):
         self.sequencer = Sequencer(partitions, self._stale)
         self.registrations: dict[int, Registration] = {}
         self.history = history or History()
-        self.least_catch_up = FOR_EVER  # minimum of all queries; an advance by at most as many ms is no leap
+        self.least_catch_up = FOR_EVER  # minimum of `max_catch_up`; an advance by at most this number of ms is no leap
         self.commands = 0
         self.insertions = 0
         self.declared: dict[str, int] = {}  # by stream: the command number of its declaration
@@ -87,12 +87,12 @@ class Replica(Generic[W]):
 
     # ---- duplicates
     def _stale(self, record: SequencedRecord) -> bool:
-        """Return whether a record has no effect: it was applied before, or belongs to a declaration of a stream that
-        has been dropped (ADR 26).
+        """Return whether a record has no effect, because it was applied before or because it belongs to a dropped
+        declaration of its stream (ADR 26).
 
-        A batch has an effect if it ends after the stream's last closed batch; a command or insertion has an effect if
-        its number is greater than the number of the last applied one. A stale record stays stale. All replicas
-        therefore count the same steps, no matter how far they have read.
+        A batch has an effect if it ends after the stream's last closed batch. A command has an effect if its number is
+        greater than the number of the last applied command. The same applies to insertions. A stale record stays stale.
+        All replicas therefore count the same steps, no matter how far they have read.
         """
         if isinstance(record, ShardBatch | StreamEnd):
             declared = self.declared.get(record.stream, 0)
@@ -110,8 +110,8 @@ class Replica(Generic[W]):
 
     # ---- steps
     def ready(self, step: Step) -> bool:
-        """Return whether a step may be applied. A step that drops or replaces a stream waits until no query reads or
-        publishes the stream: stopped queries must have committed their evaluations.
+        """Return whether a step can be applied. A step that drops or replaces a stream waits until no query reads or
+        publishes the stream. A stopped query still counts until its evaluations are committed.
         """
         first = step[0]
         if not isinstance(first, StreamDrop | StreamDeclaration):
@@ -124,8 +124,8 @@ class Replica(Generic[W]):
         return any(iri in record.streams or iri == record.publishes for record in records)
 
     def apply(self, step: Step, observer: StepObserver | None = None) -> Iterator[UnavailableError | None]:
-        """Apply a step. Yields None when results may be committed: the due evaluations are done, except those left to
-        the backlog. A bulk load also yields None after each file.
+        """Apply a step. Yields None when results can be committed. The due evaluations are then done, except
+        evaluations that are left to the backlog. A bulk load also yields None after each file.
 
         Yields an UnavailableError if a store, the dictionary or a file of a bulk load cannot be read now; the next
         iteration retries. Without an observer, the replica detects no leaps of event time.
@@ -162,8 +162,8 @@ class Replica(Generic[W]):
 
     # ---- declared and dropped streams
     def _declare(self, record: StreamDeclaration) -> None:
-        """Declare a stream. It replaces an existing stream with the same IRI: one that has ended, or that was declared
-        before the query that publishes it.
+        """Declare a stream. The new stream replaces an existing stream with the same IRI. The existing stream is either
+        an ended stream, or a stream that was declared before the query that publishes it.
         """
         if record.iri in self.runtime.streams:
             self._drop(record.iri)
@@ -179,8 +179,8 @@ class Replica(Generic[W]):
         self.history.drop(iri)
 
     def _moved(self, iri: str) -> Iterator[UnavailableError]:
-        """Close the batches that the watermark permits and evaluate the due queries. If a service is unavailable,
-        yields the error and then retries.
+        """Close the batches that the watermark permits, and evaluate the due queries. If another process is
+        unavailable, yields the error and then retries.
         """
         while True:
             try:
@@ -223,8 +223,8 @@ class Replica(Generic[W]):
         self.news.append(made)
 
     def _point(self, record: QueryRegistration) -> int | None:
-        """Return the registration point P: the latest time up to which any of the query's streams is closed, or
-        `not_before_ms` if that is later. None if no stream has progress and `not_before_ms` is None.
+        """Return the registration point P. This is the latest time up to which any of the query's streams is closed, or
+        `not_before_ms` if `not_before_ms` is later. None if no stream has progress and `not_before_ms` is None.
 
         `not_before_ms` is set if adaptors have discarded tuples that the query reads.
         """
@@ -233,9 +233,9 @@ class Replica(Generic[W]):
         return max((end for end in (*closed, record.not_before_ms) if end is not None), default=None)
 
     def _in_force(self, batch: ShardBatch | StreamEnd) -> bool:
-        """Return whether a record of a batch or end has an effect: its stream is declared and has not ended, and the
-        record belongs to the stream's current declaration. The dispatcher may write batches of a stream after the
-        stream was dropped.
+        """Return whether the record of a batch or of a stream's end has an effect. The stream must be declared and must
+        not have ended, and the record must belong to the stream's current declaration. The dispatcher can write batches
+        of a stream after the stream was dropped.
         """
         return (
             batch.stream in self.declared
@@ -291,10 +291,10 @@ class Replica(Generic[W]):
         yield None
 
     def _leap(self, iri: str, before: int | None, after: int | None, observer: StepObserver | None) -> None:
-        """Record a gap for each query for which this advance makes more than `max_catch_up` instants due.
+        """Record a gap for each query that gets more than `max_catch_up` due instants by this advance of a stream.
 
-        `before`, `after`: the time in ms up to which the stream is closed, before and after the advance. `before` None:
-        the stream has no progress. `after` None: the stream has ended.
+        `before`, `after`: the time in ms up to which the stream is closed, before and after the advance. `before` is
+        None if the stream has no progress. `after` is None if the stream has ended.
         """
         small = before is not None and after is not None and after - before <= self.least_catch_up
         if small or observer is None:
@@ -362,18 +362,18 @@ class EngineReplica(Replica[Runtime]):
         super().__init__(runtime, partitions, history)
         self.core = core
         self.terms = core.terms
-        self.named: dict[str, int] = {}  # ids of IRIs in declarations, saved, so that a restart needs no request
+        self.named: dict[str, int] = {}  # ids of IRIs in declarations; saved, so that a restart needs no request
 
     def prepare(self, step: Step) -> None:
         """If the step is a declaration, request the ids of its timing predicates and of its graph (`absorb_into`).
-        UnavailableError if the dictionary is unavailable; nothing has changed then.
+        UnavailableError if the dictionary is unavailable; nothing has then changed.
         """
         first = step[0]
         if isinstance(first, StreamDeclaration):
             self._name(first.timing, first.absorb_into)
 
     def forget_names(self) -> None:
-        """Remove the ids of IRIs that only dropped streams used."""
+        """Remove the ids of IRIs that only dropped streams have used."""
         declarations = [stream.declaration for stream in self.runtime.streams]
         used = {iri for d in declarations for iri in (*(d.timing if d.timing != "all" else ()), d.absorb_into)}
         self.named = {iri: number for iri, number in self.named.items() if iri in used}

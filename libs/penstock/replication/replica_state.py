@@ -22,7 +22,9 @@ Saved = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
-    """A replica's state at a step. `of` copies everything that can change, so `as_json` may run in another thread."""
+    """A replica's state at a step. `of` copies everything that can change. Another thread can therefore run
+    `as_json`.
+    """
 
     fields: Saved
     streams: list[tuple[Declaration, Saved]]
@@ -80,7 +82,7 @@ class ReplicaState:
 
 
 def check(state: Saved, version: int, partitions: int, path: Path) -> None:
-    """Check that a checkpoint has this format version and this number of partitions. StorageError if not."""
+    """Check that a checkpoint has the given format version and number of partitions. StorageError if not."""
     if state.get("version") != version or len(state.get("positions", ())) != partitions:
         raise StorageError(f"{path}: it has another format version, or another number of partitions")
 
@@ -92,10 +94,10 @@ def restore(
     restore_state_machine: Callable[[], None],
     add_stream: Callable[[Declaration, Saved], Any],
 ) -> Sequence[int]:
-    """Restore a saved state into an empty replica. Returns, for each partition, the offset at which to resume.
+    """Restore a saved state into an empty replica. Returns the offset at which to resume in each partition.
 
-    `restore_state_machine` restores the state machine's own fields; then `add_stream` creates each stream.
-    StorageError, which names `path`, if the state is corrupt.
+    `restore_state_machine` restores the state machine's own fields; then `add_stream` creates each stream. StorageError
+    if the state is corrupt; the message names `path`.
     """
     try:
         restore_state_machine()

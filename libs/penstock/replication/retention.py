@@ -1,5 +1,5 @@
-"""Retention floors: which data the cluster's queries may still read. They follow from the committed progress of the
-buckets and from the registrations.
+"""Retention floors: the bounds of the data that the cluster's queries can still read. The floors follow from the
+committed progress of the buckets and from the registrations.
 
 Every process retains its slices and append logs for all queries of the cluster, as of their last commits. An engine
 that takes over a query therefore finds the data in its own memory or in the stores (ADR 28).
@@ -29,12 +29,12 @@ _POLL = 256
 
 @dataclass(frozen=True, slots=True)
 class RetentionFloor:
-    """What queries of the cluster may still read.
+    """Bounds of the data that queries of the cluster can still read.
 
-    `retained`: by stream, the time in ms after which tuples are needed. If a stream has no entry, none of its tuples
-    are needed. `evaluated`: by stream, a time in ms; the view of each future evaluation contains at least the batches
-    that end at or before this time. `step`, `insertions`: the oldest snapshot that is needed, as a step of the total
-    order and as a number of insertions.
+    `retained`: for each stream, a time in ms. Queries need the stream's tuples after this time. A stream without an
+    entry has no tuples that queries need. `evaluated`: for each stream, a time in ms. The view of each future
+    evaluation contains at least the stream's batches that end at or before this time. `step`, `insertions`: the oldest
+    snapshot that queries need, as a step of the total order and as a number of insertions.
     """
 
     step: int
@@ -60,8 +60,9 @@ class Commitments:
         self._reader.close()
 
     def learn(self, own: Iterable[int] = ()) -> bool:
-        """Read new commits from the progress topic. `own`: buckets that this process holds; it passes their commits to
-        `record` itself, so they are not applied here. Returns whether a commit of another bucket was applied.
+        """Read new commits from the progress topic. `own`: buckets that this process holds. Commits of these buckets
+        are not applied here, because this process calls `record` for them. Returns whether a commit of another bucket
+        was applied.
         """
         learnt = False
         for message in self._reader.poll(_POLL):
@@ -74,8 +75,8 @@ class Commitments:
         return learnt
 
     def release(self, bucket: int) -> None:
-        """Apply the last progress that `learn` has read, but not applied, for a bucket. Call it when this process has
-        released the bucket: the new owner may not commit again.
+        """Apply the last progress that `learn` has read, but not applied, for a bucket. Call when this process has
+        released the bucket, because the bucket's new engine possibly never commits.
         """
         if bucket in self._passed:
             self._passed.discard(bucket)
@@ -87,7 +88,7 @@ class Commitments:
         self._steps[bucket] = step
 
     def forget_stopped(self, replica: Replica[W]) -> None:
-        """Remove stopped queries whose bucket has committed since the stop: they have no evaluations left."""
+        """Remove stopped queries whose bucket has committed since the stop. Such queries have no evaluations left."""
         known = replica.registrations
         for number, registration in list(known.items()):
             stopped = registration.stopped
@@ -95,9 +96,10 @@ class Commitments:
                 del known[number]
 
     def ready(self, replica: Replica[W], step: Step) -> bool:
-        """Return whether a step may be applied. A step that drops a stream waits for the stopped queries that read it
-        (`Replica.ready`). If the step would have to wait, this method first removes the stopped queries that have no
-        evaluations left: the progress of their bucket may have been read before the stop was applied.
+        """Return whether a step can be applied. A step that drops a stream waits for stopped queries that read the
+        stream (`Replica.ready`). If the step would have to wait, this method first removes stopped queries that have no
+        evaluations left. Such queries can still exist, because the progress of their bucket was possibly read before
+        the stop was applied.
         """
         if not replica.ready(step):
             self.forget_stopped(replica)
@@ -116,7 +118,7 @@ class Commitments:
             bucket = record.group % self._buckets
             progress = self._committed.get(bucket, {}).get(record.group)
             if self._steps.get(bucket, -1) < registration.step:
-                progress = None  # it is that of other queries of the group
+                progress = None  # this progress belongs to other queries of the group
             last = begins_after
             if progress is not None and progress.last_ms is not None:
                 last = max(last, progress.last_ms)

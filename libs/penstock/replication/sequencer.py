@@ -1,9 +1,9 @@
 """The sequencer: derives the total order of the cluster from the shards topic (ADR 26).
 
-The order is that of partition 0. A writer writes every record to all partitions in one transaction; each partition gets
-the part of its shard. The records of different writers may interleave differently in different partitions. The
-sequencer returns the next record of partition 0 as soon as its parts have arrived in all partitions. All processes
-therefore see the same sequence of steps.
+The order is the order of partition 0. A writer writes every record to all partitions in one transaction. Each partition
+gets the part of the record for its shard. The records of different writers can interleave differently in different
+partitions. The sequencer returns the next record of partition 0 as soon as the record's parts have arrived in all
+partitions. All processes therefore see the same sequence of steps.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ SequencedRecord: TypeAlias = (
 )
 Step: TypeAlias = tuple[SequencedRecord, ...]
 """The parts of one record, by partition. The parts of a command are equal. If a batch has several records in one
-partition, the step contains them as one.
+partition, the step contains these records joined into one record.
 """
 
 _Key: TypeAlias = tuple[str | int, ...]
 MAX_WAITING = 100_000
-"""Maximum number of records by which a partition may be ahead of the others. A larger difference means that a partition
+"""Maximum number of records by which a partition can be ahead of the others. A larger difference means that a partition
 has lost records.
 """
 
@@ -73,8 +73,9 @@ def key_of(record: SequencedRecord) -> _Key:
 
 @dataclass(slots=True)
 class _Arrived:
-    """What has arrived in a partition for one step: records of a batch, or the single record of another kind of step.
-    `offset`: the offset of the first record. `parts`: how many records the partition has for the step.
+    """The records of one step that have arrived in a partition: records of a batch, or the single record of another
+    kind of step. `offset`: the offset of the first record. `parts`: the total number of records that the partition has
+    for the step.
     """
 
     offset: int
@@ -93,10 +94,10 @@ class _Arrived:
 
 
 class Sequencer:
-    """Joins the parts of records into steps. It skips records for which `stale` returns True, because they have no
-    effect (see `Replica`).
+    """Joins the parts of records into steps. It skips records for which `stale` returns True, because such records have
+    no effect (see `Replica`).
 
-    A record that is stale must stay stale.
+    Once `stale` returns True for a record, it must always return True for this record.
     """
 
     def __init__(self, partitions: int, stale: Callable[[SequencedRecord], bool]) -> None:
@@ -154,6 +155,6 @@ class Sequencer:
         return None
 
     def positions(self) -> Sequence[int]:
-        """Return, for each partition, the offset at which a restart must resume."""
+        """Return the offset at which a restart must resume, for each partition."""
         ahead = zip(self._waiting, self._next, strict=True)
         return [min((each.offset for each in waiting.values()), default=following) for waiting, following in ahead]

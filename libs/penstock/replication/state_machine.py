@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 class FollowedStream(Protocol):
-    """A stream of a state machine. `publisher`: the query that publishes it, or None. `ended`: whether it is a derived
-    stream that has ended. `closed_ms`: the end of its last closed batch, None before the first.
+    """A stream of a state machine. `publisher`: the query that publishes the stream, or None. `ended`: whether this is
+    a derived stream that has ended. `closed_ms`: the end in ms of the last closed batch, None before the first.
     """
 
     publisher: str | None
@@ -41,12 +41,14 @@ class FollowedStream(Protocol):
         """The batch interval in ms."""
 
     def append(self, times: Numbers, s: Ids, p: Ids, o: Ids, removed: Flags | None = None) -> None:
-        """Append the tuples of one batch, in order of arrival. `times` in ms; `s`, `p`, `o`: term ids. `removed`: 1 for
-        each tuple that removes a triple.
+        """Append the tuples of one batch, in order of arrival. `times` in ms; `s`, `p`, `o`: term ids. `removed`: a
+        flag that is 1 for a tuple that removes a triple.
         """
 
     def move(self, watermark: int) -> None:
-        """Advance the watermark to `watermark`, in ms. Batches that end at or before it may then be closed."""
+        """Advance the watermark to `watermark`, in ms. Batches that end at or before the watermark can then be
+        closed.
+        """
 
 
 class FollowedStreams(Protocol):
@@ -65,7 +67,7 @@ class FollowedStreams(Protocol):
         """Add a stream."""
 
     def drop(self, iri: str) -> None:
-        """Remove a stream. Its absorbed tuples remain in the stored graph."""
+        """Remove a stream. The stream's absorbed tuples remain in the stored graph."""
 
 
 class StateMachine(Protocol):
@@ -79,20 +81,20 @@ class StateMachine(Protocol):
         """Close the batches that a stream's watermark permits, and evaluate the queries that become due."""
 
     def begin(self, iri: str, point: int) -> None:
-        """Handle the first progress of a stream: set `point`, in ms, as the registration point of the queries that read
-        the stream and have none yet.
+        """Handle the first progress of a stream. `point`: a time in ms. It becomes the registration point of each query
+        that reads the stream and has no registration point yet.
         """
 
     def insert(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int, number: int) -> None:
-        """Store quads, given as columns of term ids, as one commit. `stream`, `number`: the stream number and batch
-        number that identify the commit.
+        """Store quads, given as columns of term ids, as one commit. `stream`, `number`: the stream number and the batch
+        number, which identify the commit.
         """
 
     def change(self, removed: Columns, added: Columns, stream: int, number: int) -> object:
-        """Remove quads and then store others, as one commit. `stream`, `number`: as for `insert`."""
+        """Remove quads and then store other quads, as one commit. `stream`, `number`: as for `insert`."""
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Store sorted bins as one commit, which becomes visible at the end. Yields after each bin: None, or an
-        UnavailableError if the bin cannot be read now; the next iteration retries the bin. `stream`, `number`: as for
-        `insert`.
+        """Store sorted bins as one commit, which becomes visible at the end. Yields None after each bin. Yields an
+        UnavailableError if the bin cannot be read now; the next iteration then retries the bin. `stream`, `number`: as
+        for `insert`.
         """

@@ -8,10 +8,10 @@ compacted; its values are JSON, for users.
 
 If a request is refused because of an error in a query, the value contains the line and column of the error.
 
-The status of a query is `failing`, with the error, while its results topic rejects answers, and `standing` otherwise.
-The key contains the registration's number, because engines write independently: an engine that lags may write the
-status of a stopped query after another engine has written the status of a new query of the same name. A key is deleted
-when its value is obsolete.
+The status of a query is `failing`, with the error, while the query's results topic rejects answers, and `standing`
+otherwise. The key contains the registration's number, because engines write independently. An engine that lags can
+write the status of a stopped query after another engine has written the status of a new query of the same name. A key
+is deleted when its value is obsolete.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
     from penstock.wire import QueryRegistration
 
 MAX_REFUSED = 10_000
-"""Maximum number of refusals in the topic. Beyond it, the coordinator deletes the oldest."""
+"""Maximum number of refusals in the topic. Beyond this number, the coordinator deletes the oldest refusals."""
 MAX_MESSAGE = 4_096
 """Maximum characters of an error message."""
 MAX_REPORTED_GAPS = 100
-"""Maximum number of gaps in a query's status. Only the latest are reported."""
+"""Maximum number of gaps in a query's status. Only the latest gaps are reported."""
 
 
 class Standing(NamedTuple):
     """The status of a registered query. `point_ms`: the registration point P, None until one of its streams has
     progress.
 
-    `gaps`: the latest `MAX_REPORTED_GAPS` gaps. `error`: why the results topic rejects answers, or None.
+    `gaps`: the latest `MAX_REPORTED_GAPS` gaps. `error`: the reason why the results topic rejects answers, or None.
     """
 
     number: int
@@ -140,7 +140,8 @@ class StatusView:
 
     def outdated(self, queries: dict[str, QueryRegistration]) -> list[Record]:
         """Return the records that delete the statuses of stopped queries. `queries`: the standing queries, by name.
-        Checks only records that are new since the last call of `checked`; call `checked` after the result is written.
+        Checks only records that are new since the last call of `checked`. Call `checked` after the returned records are
+        written.
         """
         keys = [key for key in self._unchecked if key.startswith(b"query ") and key in self._view.latest]
         return [Record(self._names.status, None, key) for key in keys if not _stands(key, queries)]
@@ -150,8 +151,8 @@ class StatusView:
         self._unchecked.clear()
 
     def check_all(self) -> None:
-        """Make `outdated` check all records again, because an earlier coordinator may have failed before it deleted all
-        outdated ones.
+        """Make `outdated` check all records again. This is needed because an earlier coordinator possibly failed before
+        it deleted all outdated statuses.
         """
         self._unchecked.update(dict.fromkeys(self._view.latest))
 
