@@ -96,6 +96,16 @@ BUGS: dict[str, tuple[str, ...]] = {  # name -> file, what it has, what the bug 
         "if (rows_of_[row] != 0) full_.push_back(row);",
         "full_.push_back(row);",
     ),
+    "changes: the sign of a group's previous row is ignored": (
+        EXEC + "answer_changes.cpp",
+        "const int sign = given_ ? output_.sign : sign_;",
+        "const int sign = given_ ? 1 : sign_;",
+    ),
+    "CONSTRUCT: an ill-formed triple is counted": (
+        EXEC + "construct.cpp",
+        "if (!is_triple(cells[0], cells[1], cells[2])) continue;",
+        "",
+    ),
     "ORDER BY: a removed row is added": (
         EXEC + "order.cpp",
         ".add(row_.data(), reads_change_ ? change_.sign : sign_, terms);",

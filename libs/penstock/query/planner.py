@@ -183,7 +183,18 @@ def _reports_changes(query: ContinuousQuery) -> bool:
     """Return whether the query requests the change of its answer. If so, the plan may return the change in place of the
     answer.
     """
-    return query.form is Form.SELECT and (query.changes or query.r2s is not RelationToStream.RSTREAM)
+    if query.form is not Form.SELECT and not _gives_lasting_triples(query):
+        return False
+    return query.changes or query.r2s is not RelationToStream.RSTREAM
+
+
+def _gives_lasting_triples(query: ContinuousQuery) -> bool:
+    """Return whether the query is a CONSTRUCT without blank nodes in its template, which would be new nodes in each
+    evaluation.
+    """
+    return query.form is Form.CONSTRUCT and not any(
+        isinstance(term, BlankNode) for t in query.template for term in (t.subject, t.predicate, t.object)
+    )
 
 
 def _factors(context: PlanContext, query: ContinuousQuery, body: Relation) -> list[Spec]:
@@ -213,6 +224,8 @@ def _answer(
             [_template_term(term, context, numbers) for term in (t.subject, t.predicate, t.object)]
             for t in query.template
         ]
+        # DISTINCT then counts how often each triple occurs, and gives the change of the graph (ADR 102).
+        counted = _reports_changes(query)
         spec = context.node(
             "construct",
             f"{len(template)} triples a solution",
@@ -221,8 +234,9 @@ def _answer(
             template=template,
             slots=slots,
             member=member,
+            **({"all": True} if counted else {}),
         )
-        return spec, outputs
+        return context.node("distinct", "", body.rows, **{"in": spec}) if counted else spec, outputs
     terms: list[Term] = list(query.describe) or [Variable(name) for name in sorted(visible(query.algebra))]
     spec = context.node(
         "describe",

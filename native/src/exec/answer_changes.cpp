@@ -17,54 +17,77 @@ std::uint64_t next_id() {
 
 }  // namespace
 
-AnswerChanges::AnswerChanges(const Spec& root, const Schema& schema, Compiler& compiler)
-    : input_(MaintainedFigure::kAnswer, root, schema.slots, 0, compiler) {
-    schema.shape(buffer_);
+AnswerChanges::AnswerChanges(const Spec& root, Operator& op, Compiler& compiler)
+    : root_(op),
+      input_(MaintainedFigure::kAnswer, root, op.schema().slots, 0, compiler),
+      given_(give_change_of(op, output_)) {
+    op.schema().shape(buffer_);
 }
 
-bool AnswerChanges::update(Run& run, AnswerChange& change, Sink& out) {
+void AnswerChanges::run(Run& run, AnswerChange& change, Sink& out) {
     const std::uint64_t last = std::exchange(id_, 0);
     const bool held = last == change.from && last != 0;
-    input_.begin();
+    begin(run, out);
+    if (given_) return run_giver(run, held, change, out);
     if (!held && last != 0) input_.fall_back(Outcome::NotHeld);
-    wants_ = false;
-    if (!held || !input_.can_update(run)) {
-        wants_ = input_.wants_state(run);
-        return false;
+    bool keeps = true;
+    if (held && input_.can_update(run)) {
+        input_.run_changes(run, *this, sign_);
+        push_change(run, change, out);
+    } else {
+        keeps = input_.wants_state(run);
+        root_.run(run, out);
+        input_.evaluated(run);
     }
+    if (keeps) {
+        input_.keep(run);
+        change.id = id_ = next_id();
+    }
+    input_.report(run, 0);
+}
+
+/// The root decides whether its rows are its output or the change of it, and says so before the first one.
+void AnswerChanges::run_giver(Run& run, bool held, AnswerChange& change, Sink& out) {
+    output_.requested = held;
+    const std::uint64_t before = pushed();
+    root_.run(run, *this);
+    output_.requested = false;
+    if (output_.given) {
+        input_.updated_from(pushed() - before);
+        push_change(run, change, out);
+    } else {
+        input_.fall_back(output_.outcome == Outcome::Updated ? Outcome::NotHeld : output_.outcome);
+    }
+    if (output_.can_follow) change.id = id_ = next_id();
+    input_.report(run, 0);
+}
+
+void AnswerChanges::begin(Run& run, Sink& out) {
     run_ = &run;
+    out_ = &out;
+    input_.begin();
     changed_.reset(buffer_.columns.size());
     net_.clear();
-    input_.run_changes(run, *this, sign_);
-    change.added = push_net(run, out, 1);
-    push_net(run, out, -1);
-    changed_.release(run.budget());
-    change.known = true;
-    keep(run, change);
-    input_.report(run, 0);
-    return true;
-}
-
-void AnswerChanges::evaluated(Run& run, AnswerChange& change) {
-    input_.evaluated(run);
-    if (wants_) keep(run, change);
-    input_.report(run, 0);
-}
-
-void AnswerChanges::keep(Run& run, AnswerChange& change) {
-    input_.keep(run);
-    change.id = id_ = next_id();
 }
 
 bool AnswerChanges::consume(Table& rows) {
+    if (given_ && !output_.given) return rows.rows == 0 || out_->push(rows);
     run_->work(rows.rows);
     keys_.clear();
     for (const Column& column : rows.columns) keys_.push_back(column.data());
     ids_.resize(rows.rows);
     changed_.assign(keys_, rows.rows, ids_.data(), run_->budget());
     net_.resize(changed_.size());
-    for (std::size_t i = 0; i < rows.rows; ++i) net_[ids_[i]] += sign_;
+    const int sign = given_ ? output_.sign : sign_;
+    for (std::size_t i = 0; i < rows.rows; ++i) net_[ids_[i]] += sign;
     return true;
+}
+
+void AnswerChanges::push_change(Run& run, AnswerChange& change, Sink& out) {
+    change.added = push_net(run, out, 1);
+    push_net(run, out, -1);
+    changed_.release(run.budget());
+    change.known = true;
 }
 
 /// Pushes the rows that were added (1) or removed (-1) on balance. Returns their number.

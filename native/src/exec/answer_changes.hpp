@@ -1,4 +1,4 @@
-// The change of an answer since an earlier run, for ISTREAM and DSTREAM (ADR 81).
+// The change of an answer since an earlier run, for ISTREAM, DSTREAM and the option `changes` (ADR 81, 102).
 #pragma once
 
 #include <cstdint>
@@ -7,26 +7,38 @@
 #include "exec/executor.hpp"
 #include "exec/key_table.hpp"
 #include "exec/maintained_input.hpp"
+#include "exec/output_change.hpp"
 
 namespace penstock::exec {
 
+/// The change is that of the root's output if the root gives it (GROUP BY, DISTINCT), else that of the plan's rows.
 /// Needs no state but the versions of the sources: rows that were added and removed in the same run cancel out.
 class AnswerChanges final : private Sink {
 public:
-    /// `root`: the plan's root, which was compiled just before as the first node.
-    AnswerChanges(const Spec& root, const Schema& schema, Compiler& compiler);
+    /// `root`: the plan's root, which was compiled just before as the first node to `op`.
+    AnswerChanges(const Spec& root, Operator& op, Compiler& compiler);
 
-    /// Pushes the added rows, then the removed ones, if the caller holds the answer of the last run and its change is
-    /// known. Returns false if the plan has to be run; call evaluated() after that.
-    bool update(Run& run, AnswerChange& change, Sink& out);
-    void evaluated(Run& run, AnswerChange& change);
+    /// Runs the plan. Pushes the added rows, then the removed ones, if the caller holds the answer of the last run and
+    /// its change is known; else pushes the answer.
+    void run(Run& run, AnswerChange& change, Sink& out);
+    /// The next run pushes an answer.
+    void forget() {
+        id_ = 0;
+        output_.requested = false;
+    }
 
 private:
     bool consume(Table& rows) override;
+    void run_giver(Run& run, bool held, AnswerChange& change, Sink& out);
+    void begin(Run& run, Sink& out);
+    void push_change(Run& run, AnswerChange& change, Sink& out);
     std::size_t push_net(Run& run, Sink& out, int sign);
-    void keep(Run& run, AnswerChange& change);
 
+    Operator& root_;
     MaintainedInput input_;
+    OutputChange output_;
+    bool given_;  // whether the root gives the change of its output
+    Sink* out_ = nullptr;
     Run* run_ = nullptr;
     Table buffer_;
     KeyTable changed_;
@@ -34,7 +46,6 @@ private:
     std::vector<const TermId*> keys_;
     std::vector<std::uint32_t> ids_, taken_;
     int sign_ = 1;
-    bool wants_ = false;
     std::uint64_t id_ = 0;  // of the last run's answer; 0: its change cannot be found
 };
 

@@ -1,5 +1,6 @@
 // CONSTRUCT (SPARQL 1.1 §16.2).
 #include <algorithm>
+#include <array>
 
 #include "exec/compiler.hpp"
 #include "exec/triples.hpp"
@@ -24,6 +25,9 @@ public:
             for (const Spec& term : triple.as_list()) template_.push_back(cell(term, compiler));
         }
         triples_.configure(schema_);
+        schema_.shape(buffer_);
+        all_ = spec.find("all") != nullptr;
+        if (all_ && !labels_.empty()) throw Error("plan: 'construct' of blank nodes has no rows that occur again");
     }
 
 private:
@@ -50,6 +54,7 @@ private:
 
     bool consume(Table& rows) override {
         run_->work(rows.rows);
+        if (all_) return push_all(rows);
         for (std::size_t row = 0; row < rows.rows; ++row) {
             blanks_.assign(labels_.size(), kUnbound);
             for (std::size_t t = 0; t < template_.size(); t += 3) add(rows, row, &template_[t]);
@@ -58,11 +63,34 @@ private:
     }
 
     void add(const Table& rows, std::size_t row, const Cell* cells) {
-        TermId s = value(rows, row, cells[0]), p = value(rows, row, cells[1]), o = value(rows, row, cells[2]);
+        const auto [s, p, o] = triple(rows, row, cells);
+        if (is_triple(s, p, o)) triples_.add(*run_, member_ < 0 ? 0 : rows.columns[member_column()][row], s, p, o);
+    }
+    std::array<TermId, 3> triple(const Table& rows, std::size_t row, const Cell* cells) {
+        return {value(rows, row, cells[0]), value(rows, row, cells[1]), value(rows, row, cells[2])};
+    }
+    bool is_triple(TermId s, TermId p, TermId o) const {
         const LocalTerms& terms = run_->expressions.terms;
-        Kind subject = kind_of(s, terms);
-        if ((subject != Kind::Iri && subject != Kind::Blank) || kind_of(p, terms) != Kind::Iri || o == kUnbound) return;
-        triples_.add(*run_, member_ < 0 ? 0 : rows.columns[static_cast<std::size_t>(member_)][row], s, p, o);
+        const Kind subject = kind_of(s, terms);
+        return (subject == Kind::Iri || subject == Kind::Blank) && kind_of(p, terms) == Kind::Iri && o != kUnbound;
+    }
+    std::size_t member_column() const { return static_cast<std::size_t>(member_); }
+
+    /// Pushes the triples of each row, also those that other rows give.
+    bool push_all(const Table& rows) {
+        for (std::size_t t = 0; t < template_.size(); t += 3) {
+            for (Column& column : buffer_.columns) column.clear();
+            for (std::size_t row = 0; row < rows.rows; ++row) {
+                const auto cells = triple(rows, row, &template_[t]);
+                if (!is_triple(cells[0], cells[1], cells[2])) continue;
+                auto column = buffer_.columns.begin();
+                if (member_ >= 0) (column++)->push_back(rows.columns[member_column()][row]);
+                for (const TermId id : cells) (column++)->push_back(id);
+            }
+            buffer_.rows = buffer_.columns.back().size();
+            if (buffer_.rows != 0 && !out_->push(buffer_)) return false;
+        }
+        return true;
     }
     TermId value(const Table& rows, std::size_t row, const Cell& cell) {
         switch (cell.kind) {
@@ -81,6 +109,8 @@ private:
     }
 
     int member_ = -1;
+    bool all_ = false;  // a triple may occur several times
+    Table buffer_;
     std::vector<Cell> template_;
     std::vector<std::uint64_t> labels_;  // of blank nodes
     std::vector<TermId> blanks_;         // of the current solution

@@ -134,8 +134,21 @@ bool Chain::read_test(const Spec& node) {
     return true;
 }
 
+bool Chain::read_construct(const Spec& node) {
+    if (node.find("all") == nullptr) return false;
+    construct_ = &node;
+    Slots variables;
+    for (const Spec& triple : node.at("template").as_list())
+        for (const Spec& term : triple.as_list()) add_variables(term, variables);
+    if (const Spec* member = node.find("member"); member != nullptr && !member->is_null())
+        variables.insert(member->as_int());
+    return use(variables);
+}
+
 bool Chain::read_node(const Spec& node) {
+    if (construct_ != nullptr) return false;
     const std::string& op = node.at("op").as_string();
+    if (op == "construct") return read_construct(node);
     if (op == "scan") {
         if (!read_scan(node, scans_)) return false;
         for (const std::uint64_t slot : scans_.back().variables)

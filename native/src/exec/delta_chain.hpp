@@ -68,6 +68,7 @@ private:
     std::size_t union_of(const Spec& scan);
     bool read_node(const Spec& node);
     bool read_test(const Spec& node);
+    bool read_construct(const Spec& node);
     bool read_inner(Step& step);
     bool use(const Slots& slots);
     bool bind(std::uint64_t slot);
@@ -85,6 +86,7 @@ private:
     using ReadScans = std::vector<ReadScan>;
     using ReadSteps = std::vector<ReadStep>;
 
+    Spec output_of(Spec rows, const Spec& slots) const;
     Spec source_spec(const Scan& scan, Content content) const;
     Spec scan_spec(const Scan& scan, Content content, Spec in) const;
     Spec inner_spec(const Step& step, Content content) const;
@@ -108,6 +110,7 @@ private:
     Slots optional_;  // unbound in some rows
     Slots scanned_;   // the seed's slots and those of scans: rows are distinct in them
     const Spec* leaf_ = nullptr;
+    const Spec* construct_ = nullptr;  // the last node, which gives triples of the rows
     std::vector<Scan> scans_;
     std::vector<Step> steps_;
     Shared& shared_;

@@ -42,6 +42,11 @@ Spec replaced(const Spec& node, std::vector<std::pair<std::string, Spec>> member
     return out;
 }
 
+/// The rows of a term as rows of the input: columns `slots`, or triples.
+Spec Chain::output_of(Spec rows, const Spec& slots) const {
+    return construct_ == nullptr ? project(std::move(rows), slots) : replaced(*construct_, {{"in", std::move(rows)}});
+}
+
 Spec Chain::source_spec(const Scan& scan, Content content) const {
     const Spec::List& parts = scan.node->at("dataset").as_list();
     if (content == Content::Now) return parts;
@@ -148,7 +153,7 @@ void Chain::add_scan_term(std::size_t number, const Spec& output, DeltaPlan& pla
     for (const Step& step : steps_) steps.push_back({&step, Content::Before});
     const Scan& scan = scans_[number];
     Spec node = join(others, steps, with(seed_, scan.variables), scan_spec(scan, Content::Changed, *leaf_));
-    plan.terms.push_back({project(std::move(node), output), {}, {scan.set}});
+    plan.terms.push_back({output_of(std::move(node), output), {}, {scan.set}});
 }
 
 /// The changed edges at one scan of a test, joined with those of its other scans that lead to the slots of `required`:
@@ -205,7 +210,7 @@ DeltaTerm Chain::affected_term(std::size_t number, const Spec& rows, const Spec&
     for (const Content own : {Content::Now, Content::Before}) {
         ReadSteps steps = steps_beside(number);
         steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(number), {&steps_[number], own});
-        (own == Content::Now ? term.node : term.before) = project(join({}, steps, scanned_, rows), output);
+        (own == Content::Now ? term.node : term.before) = output_of(join({}, steps, scanned_, rows), output);
     }
     return term;
 }
@@ -223,7 +228,7 @@ DeltaTerm Chain::crossing_term(std::size_t number, const Spec& keys, const Spec&
         const Slots bound = with(with(seed_, step.uses), step.binds);
         rows = project(std::move(rows), slots_spec(bound));  // what an OPTIONAL binds is unbound
         rows = join(all_scans(Content::Now), steps_beside(number), bound, std::move(rows));
-        (own == Content::Now ? term.node : term.before) = project(std::move(rows), output);
+        (own == Content::Now ? term.node : term.before) = output_of(std::move(rows), output);
     }
     return term;
 }
@@ -243,7 +248,7 @@ void Chain::add_match_terms(std::size_t number, const Spec& output, DeltaPlan& p
         const ReadSteps others = steps_beside(number);
         steps.insert(steps.end(), others.begin(), others.end());
         Spec node = join(scans, steps, with(seed_, first.variables), scan_spec(first, Content::Changed, *leaf_));
-        plan.terms.push_back({project(std::move(node), output), {}, {first.set}});
+        plan.terms.push_back({output_of(std::move(node), output), {}, {first.set}});
     }
 }
 
@@ -262,6 +267,8 @@ bool Chain::add_test_terms(std::size_t number, const Spec& output, DeltaPlan& pl
 bool Chain::add_terms(const Spec& output, DeltaPlan& plan) const {
     if (!sound_) return false;
     plan.computed.insert(plan.computed.end(), extended_.begin(), extended_.end());
+    if (construct_ != nullptr && !extended_.empty())
+        for (const Spec& slot : output.as_list()) plan.computed.push_back(static_cast<Slot>(slot.as_int()));
     for (std::size_t i = 0; i < scans_.size(); ++i) add_scan_term(i, output, plan);
     for (std::size_t i = 0; i < steps_.size(); ++i)
         if (steps_[i].is_test() && !add_test_terms(i, output, plan)) return false;

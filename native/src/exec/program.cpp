@@ -54,16 +54,14 @@ private:
 }  // namespace
 
 Program::Program(const Spec& plan) : compiler_(plan), root_(compiler_.root()) {
-    if (plan.find("changes") != nullptr)
-        changes_ = std::make_unique<AnswerChanges>(plan.at("root"), root_->schema(), compiler_);
+    if (plan.find("changes") != nullptr) changes_ = std::make_unique<AnswerChanges>(plan.at("root"), *root_, compiler_);
     sub_plans_ = compiler_.take_sub_plans();
 }
 
 void Program::run_root(Run& run, const RunInput& input) {
-    if (!changes_ || input.change == nullptr) return root_->run(run, answer_);
-    if (changes_->update(run, *input.change, answer_)) return;
+    if (changes_ && input.change != nullptr) return changes_->run(run, *input.change, answer_);
+    if (changes_) changes_->forget();
     root_->run(run, answer_);
-    changes_->evaluated(run, *input.change);
 }
 
 Answer Program::run(const RunInput& input) {
