@@ -1,7 +1,7 @@
 """Limits on the cost of parsing, checking, planning and compiling a text (docs/adr/0059).
 
-Limits on counts refuse the same texts on every machine. In addition, the processor time of the thread is limited. A
-`planning` block sets the current budget of its thread; the code in the block calls `spend` and `charge`.
+Some limits are counts. They refuse the same texts on every machine. In addition, the processor time of the thread is
+limited. A `planning` block sets the current budget of its thread. The code in the block calls `spend` and `charge`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _current: ContextVar[Budget | None] = ContextVar("planning budget", default=None
 class PlanningLimits:
     """Limits on a text and its plan.
 
-    max_text_bytes: size of a text in UTF-8. max_query_tokens: tokens of a query, and of an update without its
-    INSERT DATA and DELETE DATA. max_update_tokens: tokens of an update with data. max_windows: windows of a query.
-    max_nesting: levels of nested groups (which count double), expressions, `[ … ]` and paths; at most 100. A chain
-    of patterns, such as OPTIONALs, may be twice as long. max_plan_nodes: operators of a plan. max_plan_depth:
-    operators on the longest path of a plan; at most 1,000. max_entailment_pairs: pairs of terms in the closure of
-    the schema of a query with entailment, and rows in the rewriting of one of its patterns. planning_timeout_s:
-    processor time in s for parsing and planning a query (0 = no limit). Data of updates are not timed.
-    planning_memory_mb: estimated memory of a plan in MiB (0 = no limit).
+    max_text_bytes: size of a text in UTF-8. max_query_tokens: tokens of a query; also tokens of an update outside of
+    INSERT DATA and DELETE DATA. max_update_tokens: tokens of an update, including its data. max_windows: windows of a
+    query. max_nesting: levels of nested groups, expressions, `[ … ]` and paths; at most 100. A group counts as two
+    levels. A chain of patterns, such as OPTIONALs, can be twice as long. max_plan_nodes: operators of a plan.
+    max_plan_depth: operators on the longest path of a plan; at most 1,000. max_entailment_pairs: for a query with
+    entailment, pairs of terms in the closure of the schema; also rows in the rewriting of one pattern.
+    planning_timeout_s: processor time in s for parsing and planning a query (0 = no limit). The time for the data of
+    updates does not count. planning_memory_mb: estimated memory of a plan in MiB (0 = no limit).
     """
 
     max_text_bytes: int = 16 << 20
@@ -61,14 +61,14 @@ class PlanningLimits:
 
 class Budget:
     """The remaining budget of a text. `at`: the offset of the construct that was processed last. `facts`: a cache of
-    properties of algebra nodes, by function and identity of the node.
+    properties of algebra nodes. Its keys are the function and the identity of the node.
 
-    `accepted`: the text was accepted before, possibly by another process. Its processor time is not limited, and the
-    operators, depth and memory of its plan may be twice the limits.
+    `accepted`: whether the text was accepted before, possibly by another process. The processor time for such a text is
+    not limited. The number of operators, the depth and the memory of its plan can be twice the limits.
 
     If the processor time between two checks of the clock exceeds half of the limit, this time is a pause. The first
-    pause does not count: its cause is a garbage collection of a large process, or the suspension of a virtual machine.
-    Systems count both as processor time of the running thread. A second pause counts.
+    pause does not count. It can be a garbage collection of a large process, or the suspension of a virtual machine.
+    Operating systems count both as processor time of the running thread. A second pause counts.
     """
 
     __slots__ = (
@@ -102,8 +102,8 @@ class Budget:
         self._left = 0.0
 
     def spend(self, at: int = -1, work: int = 1) -> None:
-        """Record units of work (about ten microseconds each) for the construct at offset `at`. After each _LOOK_EVERY
-        units, check the clock (`look`).
+        """Count units of work (about ten microseconds each) for the construct at offset `at`. Check the clock (`look`)
+        every _LOOK_EVERY units.
         """
         if at >= 0:
             self.at = at
@@ -112,7 +112,7 @@ class Budget:
             self.look()
 
     def look(self) -> None:
-        """Check the clock. LimitFault if the time is over."""
+        """Check the clock. Raises LimitFault if the time is over."""
         self._spent = 0
         if self._deadline is None:
             return
@@ -131,7 +131,7 @@ class Budget:
             self._looked += seconds
 
     def time(self, on: bool) -> None:
-        """Continue the clock (`on`) or stop it. Data of updates are not timed."""
+        """Continue the clock (`on`) or stop it. The clock is stopped while data of updates are read."""
         if self._deadline is None:
             self._looked = thread_time()
             self._deadline = self._looked + self._left if on and self._left else None
@@ -140,7 +140,7 @@ class Budget:
             self._deadline = None
 
     def charge(self, size: int, at: int = -1) -> None:
-        """Record `size` further bytes of the plan. LimitFault above the limit."""
+        """Add `size` bytes to the memory of the plan. LimitFault above the limit."""
         if at >= 0:
             self.at = at
         self.bytes += size
@@ -149,8 +149,8 @@ class Budget:
             self.exceeded("planning_memory_mb", f"the plan takes more than {self.limits.planning_memory_mb} MB")
 
     def add_node(self, depth: int, size: int) -> None:
-        """Record an operator of the plan. `depth`: number of operators on its longest path to a leaf. `size`: its size
-        in bytes. LimitFault above a limit.
+        """Count one more operator of the plan. `depth`: number of operators on its longest path to a leaf. `size`: its
+        size in bytes. LimitFault above a limit.
         """
         self.nodes += 1
         limits = self.limits
@@ -171,9 +171,9 @@ class Budget:
 class planning:  # noqa: N801 - reads as a statement: with planning(limits, text)
     """The block (`with` statement) in which a text is parsed, checked or planned.
 
-    A nested block uses the budget of the outer block. With `budget`, the block continues the budget of an earlier block
-    for the same text and thread. The block replaces a Fault by a QueryError, and raises QueryLimitError if stack or
-    memory is exhausted.
+    A nested block uses the budget of the outer block. With the argument `budget`, the block continues the budget of an
+    earlier block for the same text and thread. If the code in the block raises a Fault, the block raises a QueryError
+    in its place. If stack or memory is exhausted, it raises QueryLimitError.
     """
 
     __slots__ = ("_budget", "_token")
@@ -211,14 +211,14 @@ def current() -> Budget | None:
 
 
 def spend(at: int = -1, work: int = 1) -> None:
-    """Record work in the current budget, if there is one (`Budget.spend`)."""
+    """Count work in the current budget, if the thread has a budget (`Budget.spend`)."""
     budget = _current.get()
     if budget is not None:
         budget.spend(at, work)
 
 
 def charge(size: int, at: int = -1) -> None:
-    """Record bytes of the plan in the current budget, if there is one (`Budget.charge`)."""
+    """Count bytes of the plan in the current budget, if the thread has a budget (`Budget.charge`)."""
     budget = _current.get()
     if budget is not None:
         budget.charge(size, at)

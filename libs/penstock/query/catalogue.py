@@ -13,10 +13,10 @@ STORED_GRAPH = "urn:x-penstock:stored"
 """The IRI of the stored default graph (docs/semantics.md §4)."""
 
 ANY_PREDICATE = 0
-"""In requests for statistics: all predicates. No term has this id."""
+"""Stands for all predicates in requests for statistics. No term has this id."""
 
 ALL_NAMED_GRAPHS = -1
-"""In requests for statistics with ANY_PREDICATE: all named graphs."""
+"""Stands for all named graphs in requests for statistics with ANY_PREDICATE."""
 
 OUT, IN = 0, 1
 """Directions of an edge list: subject → objects, object → subjects."""
@@ -26,14 +26,14 @@ class Catalogue(Protocol):
     """Facts about an engine, for the planning of one query. Source 0 is the stored graph; source i + 1 is the window of
     the query's window clause i, counted from 0.
 
-    Graphs are given by id; 0 is the default graph, and the only graph of a window. Statistics may be zero if a window
+    Each graph has an id. The id 0 is the default graph. A window has only graph 0. Statistics can be zero if a window
     does not exist yet.
     """
 
     @property
     def placement(self) -> Placement | None:
-        """How the planner chooses whether scans of the stored graph run in this process or in stores. None: in this
-        process only.
+        """The rule by which the planner places scans of the stored graph: in this process or in stores. None: always in
+        this process.
         """
 
     def is_stream(self, iri: str) -> bool:
@@ -43,7 +43,7 @@ class Catalogue(Protocol):
         """Return the batch interval of a stream in ms."""
 
     def has_graph(self, iri: str) -> bool:
-        """Return whether the stored graph contains the named graph `iri`, or a stream absorbs into it."""
+        """Return whether the named graph `iri` is stored, or a stream absorbs into this graph."""
 
     def timing(self, stream: str) -> bool:
         """Return whether a stream has timing predicates."""
@@ -55,8 +55,8 @@ class Catalogue(Protocol):
         """Return the id of a constant. A new constant gets an id."""
 
     def label_stats(self, source: int, graph: int, predicate: int) -> tuple[int, int, int]:
-        """Return the numbers of edges, distinct subjects and distinct objects of an edge label. For ANY_PREDICATE, they
-        are sums over all labels of the graph.
+        """Return the numbers of edges, distinct subjects and distinct objects of an edge label. For ANY_PREDICATE, each
+        number is the sum over all labels of the graph.
         """
 
     def schema(self) -> Schema | None:

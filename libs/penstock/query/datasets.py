@@ -1,7 +1,7 @@
 """Datasets: which parts of the dataset each pattern of a query reads (docs/semantics.md §4).
 
-A *part* is a set of stored graphs, or a window. Its source is numbered as in the physical plan: the stored graph is
-source 0, and window clause i (counted from 0) is source i + 1.
+A *part* is a set of stored graphs, or a window. Each part has the source number of the physical plan: the stored graph
+is source 0, and window clause i (counted from 0) is source i + 1.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a dataset. `graphs`: for source 0, the ids of its graphs, or "named" for all stored named graphs.
-    `name`: the id to which a graph variable is bound in this part.
+    """A part of a dataset. `graphs`: for source 0, the ids of the graphs in the part, or "named" for all stored named
+    graphs. `name`: the id that a graph variable has in this part.
     """
 
     source: int
@@ -42,7 +42,7 @@ Parts = tuple[Part, ...]
 
 @dataclass(frozen=True, slots=True)
 class QueryDataset:
-    """Which parts the default graph, `GRAPH <g>`, `GRAPH ?g` and `WINDOW <w>` of a query read."""
+    """The parts that a query reads: in the default graph, in `GRAPH <g>`, in `GRAPH ?g` and in `WINDOW <w>`."""
 
     default: Parts
     named: Parts  # for GRAPH ?g
@@ -60,8 +60,8 @@ class QueryDataset:
         return ()
 
     def lists(self, iri: str) -> bool:
-        """Return whether the dataset lists the graph as a named graph: by FROM NAMED, by a window, or, in a continuous
-        query, by FROM. A listed graph exists even if it is empty.
+        """Return whether the dataset lists the graph as a named graph. FROM NAMED and windows list a graph. In a
+        continuous query, FROM lists a graph, too. A listed graph exists even if it is empty.
         """
         return iri in self._addressed
 

@@ -1,4 +1,6 @@
-"""The IR (intermediate representation) of all dialects: a checked query, continuous or one-shot, or an update."""
+"""The IR (intermediate representation) of all dialects: a checked query or a checked update. A query is continuous or
+one-shot.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,10 @@ class RelationToStream(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """A time window: (t - range_ms, t] at every instant t, with a step of `step_ms`. `range_ms` None is `[ALL]`. `now`:
-    the window is `[NOW]`, and its range and step are 0. `resolve` replaces it by a window whose range is the batch
-    interval of the stream. The step of this window is that of COMPUTED EVERY, or the batch interval if there is no
-    COMPUTED EVERY.
+    """A time window: (t - range_ms, t] at every instant t, with a step of `step_ms`. If `range_ms` is None, the window
+    is `[ALL]`. `now`: whether the window is `[NOW]`; its range and step are then 0. `resolve` replaces a `[NOW]`
+    window. The range of the new window is the batch interval of the stream. Its step is the interval of COMPUTED EVERY,
+    or the batch interval if there is no COMPUTED EVERY.
     """
 
     range_ms: int | None
@@ -50,12 +52,12 @@ class CountRange:
 
 @dataclass(frozen=True, slots=True)
 class WindowClause:
-    """A window of the dataset. `name`: the IRI by which patterns refer to the window: the stream's IRI or, if
-    `named_window` is set, the window's own.
+    """A window of the dataset. `name`: the IRI by which patterns refer to the window. If `named_window` is set, this is
+    the window's own IRI, otherwise the stream's IRI.
 
-    `in_default`: whether the default graph includes the window (FROM STREAM); otherwise, only GRAPH (FROM NAMED STREAM)
-    or WINDOW (FROM NAMED WINDOW) reads it. `removed`: whether the window contains what the stream has removed (REMOVED
-    FROM …), in place of what it has asserted. `at`: the position of the stream's IRI in the text.
+    `in_default`: whether the default graph includes the window (FROM STREAM). Otherwise, only GRAPH (FROM NAMED STREAM)
+    or WINDOW (FROM NAMED WINDOW) reads the window. `removed`: whether the window contains the tuples that the stream
+    has removed (REMOVED FROM …), in place of the asserted tuples. `at`: the position of the stream's IRI in the text.
     """
 
     name: str
@@ -71,7 +73,7 @@ class WindowClause:
 class Dataset:
     """The stored graphs in FROM and FROM NAMED clauses, in order. `urn:x-penstock:stored` is the stored default graph.
 
-    `all_named`: whether patterns may read all named graphs, although `default` is set (WITH of an update).
+    `all_named`: whether patterns can read all named graphs, although `default` is set (WITH of an update).
     """
 
     default: tuple[Iri, ...] = ()
@@ -83,12 +85,11 @@ class Dataset:
 class ContinuousQuery:
     """A query. It is one-shot if it has no windows and is not `registered`.
 
-    `computed_every_ms` overrides the steps of all windows; `starting_at_ms` sets t0. `from_beginning`: FROM
-    BEGINNING. `variables`: the variables of
-    SELECT, in order; empty for other forms. `template`: the template of CONSTRUCT. `describe`: the terms of DESCRIBE.
-    `algebra`: the pattern with the solution modifiers on top; for a SELECT, it always has a Project. `parameters`: the
-    declared parameters of a query set. `at`: the position of REGISTER or of the query form in the text; `name_at`: the
-    position of the name.
+    `computed_every_ms`: overrides the steps of all windows. `starting_at_ms`: sets t0. `from_beginning`: whether the
+    text has FROM BEGINNING. `variables`: the variables of SELECT, in order; empty for other forms. `template`: the
+    template of CONSTRUCT. `describe`: the terms of DESCRIBE. `algebra`: the pattern with the solution modifiers on top.
+    The algebra of a SELECT always has a Project. `parameters`: the declared parameters of a query set. `at`: the
+    position of REGISTER or of the query form in the text; `name_at`: the position of the name.
     """
 
     text: str
@@ -120,7 +121,7 @@ class ContinuousQuery:
 
     @property
     def continuous(self) -> bool:
-        """Whether the query is continuous: registered, or with windows."""
+        """Whether the query is continuous. A query is continuous if it is registered or has windows."""
         return self.registered or bool(self.windows)
 
 
@@ -144,7 +145,7 @@ class ChangeData:
 @dataclass(frozen=True, slots=True)
 class Modify:
     """DELETE {…} INSERT {…} WHERE {…}, or DELETE WHERE {…}. For each solution of `query`, the triples of `delete` are
-    removed and those of `insert` are added. Blank nodes of `insert` are new for each solution.
+    removed and the triples of `insert` are added. Blank nodes of `insert` are new for each solution.
 
     `query`: a one-shot SELECT of the variables in both templates. `own_dataset`: whether the operation has USING or
     WITH. `at`: the position of the first template.
@@ -193,8 +194,9 @@ Operation: TypeAlias = ChangeData | Modify | LoadDocument | ChangeGraph | Transf
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A SPARQL Update. Its operations become one snapshot; each operation reads the changes of the earlier ones. In all
-    operations, None stands for the stored default graph, even where the text has its IRI (docs/semantics.md §4).
+    """A SPARQL Update. Its operations become one snapshot. Each operation reads the changes of the earlier operations.
+    In all operations, None stands for the stored default graph, even if the text contains the IRI of this graph
+    (docs/semantics.md §4).
     """
 
     text: str

@@ -41,10 +41,10 @@ def parse(
 ) -> Statement:
     """Return the checked IR of a text in any dialect: a query or an update.
 
-    Relative IRIs and bare names are resolved against `base`, or against BASE of the text if that precedes them. An
-    unsupported function is an error. With `any_function`, it becomes a call of its IRI instead, which cannot be
-    executed. `accepted`: the text was accepted before, so parsing has no time limit. QueryError for an invalid text,
-    QueryLimitError above `limits`.
+    Relative IRIs and bare names are resolved against a preceding BASE of the text or, without such a BASE, against
+    `base`. An unsupported function is an error. With `any_function`, the function becomes a call of its IRI instead.
+    Such a call cannot be executed. `accepted`: whether the text was accepted before. The parsing of an accepted text
+    has no time limit. QueryError for an invalid text, QueryLimitError above `limits`.
     """
     with planning(limits, text, accepted=accepted) as budget:
         syntax = parse_syntax(text, budget)
@@ -58,8 +58,8 @@ def parse(
 
 
 def declared_parameters(text: str, base: str | None = None, limits: PlanningLimits = _LIMITS) -> tuple[str, ...]:
-    """Return the names of the parameters that a text declares. A text that declares some is the text of a query set.
-    Errors as for `parse`.
+    """Return the names of the parameters that a text declares. A text with declared parameters is the text of a query
+    set. The errors are the same as for `parse`.
     """
     statement = parse(text, base, limits=limits)
     return tuple(variable.name for variable in getattr(statement, "parameters", ()))
@@ -99,7 +99,7 @@ def parse_syntax(text: str, budget: Budget | None = None) -> QueryText | UpdateT
 
 
 def _with_plain(syntax: UpdateText, plain: PlainReader) -> UpdateText:
-    """Return an update, completed by the triples that `plain` has read."""
+    """Return the update with the triples that `plain` has read."""
     runs = iter(plain.operations)
     return UpdateText(
         tuple(
@@ -126,7 +126,7 @@ def _check_size(text: str, budget: Budget) -> None:
 
 def _look(budget: Budget, fed: int, token: Token, plain: PlainReader) -> int:
     """Check the budget after the first `fed` tokens. Returns the number of tokens at which the next check is due. The
-    triples of INSERT DATA and DELETE DATA have a limit of their own and no time limit.
+    triples of INSERT DATA and DELETE DATA have a separate limit of tokens and no time limit.
     """
     limits, at = budget.limits, token.start_pos or 0
     outside = plain.outside(fed)
@@ -144,9 +144,9 @@ def _look(budget: Budget, fed: int, token: Token, plain: PlainReader) -> int:
 def _accepted_after(source: Source, count: int) -> set[str]:
     """Return the types of tokens that the grammar accepts after the first `count` tokens.
 
-    The parser that stopped at the error does not have this information. An LALR parser may apply reductions before it
-    notices a wrong token, and these reductions may be right only in another context. This function therefore parses the
-    tokens again.
+    The parser that stopped at the error does not have this information. An LALR parser can apply reductions before it
+    notices a wrong token. These reductions are perhaps right only in another context. This function therefore parses
+    the tokens again.
     """
     parsing: Any = sparql().parse_interactive(source.parsed)
     state = parsing.parser_state

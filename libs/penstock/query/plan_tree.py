@@ -1,4 +1,6 @@
-"""EXPLAIN: shows a plan as a tree of operators, with estimates and the figures of the last execution."""
+"""The text of EXPLAIN. It shows a plan as a tree of operators, with estimates and with measurements of the last
+execution.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,9 @@ def render(
 ) -> str:
     """Return the tree of a plan as text, with the root first.
 
-    `labels`: description and expected rows, by node. `rows`: number of rows in the last execution, by node. `nanos`:
-    time in ns that the operator itself took in the last timed execution, by node. `outcomes`: how the last execution
-    evaluated an operator, by node.
+    All mappings have node ids as keys. `labels`: description and expected number of rows. `rows`: number of rows in the
+    last execution. `nanos`: time in ns that the operator itself took in the last timed execution. `outcomes`: how the
+    last execution evaluated the operator.
     """
     actual = {number: (count, nanos.get(number), outcomes.get(number)) for number, count in rows.items()}
     lines = list(_tree(spec["root"], labels, actual, 0, ""))

@@ -57,12 +57,13 @@ _STALE_FLOOR = 64  # below this number of edges, the join order does not matter
 class PhysicalPlan:
     """A plan, and how to read the answer from its result.
 
-    `outputs`: for SELECT, (name, slot) of each variable, in order; for CONSTRUCT and DESCRIBE, the slots of "s", "p"
-    and "o"; empty for ASK, whose answer is true if there is a row. `member`: for the plan of a group, the slot of the
-    hidden member column. `parameters`: the slots of the template's parameters. `labels`: description and expected rows
-    by node id, for EXPLAIN. `counts`: the statistics by which the plan was chosen. `fragments`: by node id of a fork,
-    the plan that stores execute for it. `factors`: if the answer is a cross product of independent parts, a plan for
-    each part (docs/adr/0047). `schema`: the schema for which a query with entailment was rewritten.
+    `outputs`: for SELECT, (name, slot) of each variable, in order. For CONSTRUCT and DESCRIBE, the slots of "s", "p"
+    and "o". For ASK, `outputs` is empty, and the answer is true if there is a row. `member`: for the plan of a group,
+    the slot of the hidden member column. `parameters`: the slots of the template's parameters. `labels`: description
+    and expected number of rows by node id, for EXPLAIN. `counts`: the statistics from which the plan was chosen.
+    `fragments`: by node id of a fork, the plan that stores execute for the fork. `factors`: if the answer is a cross
+    product of independent parts, a plan for each part (docs/adr/0047). `schema`: the schema for which a query with
+    entailment was rewritten.
     """
 
     spec: Spec
@@ -77,13 +78,11 @@ class PhysicalPlan:
     schema: Schema | None = None
 
     def entails(self, catalogue: Catalogue) -> bool:
-        """Return whether the plan is right for the current schema. It always is without entailment."""
+        """Return whether the plan is right for the current schema. Without entailment, the result is always true."""
         return self.schema is None or self.schema == catalogue.schema()
 
     def replan_needed(self, catalogue: Catalogue) -> bool:
-        """Return whether another plan may be better, because the current statistics differ
-        much from those in `counts`.
-        """
+        """Return whether the current statistics differ so much from `counts` that another plan could be better."""
         for (source, graph, predicate), (edges, _, _) in self.counts.items():
             if graph == ALL_NAMED_GRAPHS and predicate != ANY_PREDICATE:
                 continue
@@ -113,7 +112,7 @@ def plan(
     """Plan a resolved query or a template. QueryError if there is no plan, QueryLimitError above a limit.
 
     `grouped`: whether the plan's seed table has a member column before the columns of the parameters. `sample`: the
-    constants of a member; their exact degrees serve as estimates for all members.
+    constants of one member. The exact degrees of these constants serve as estimates for all members.
     """
     asked = query.query if isinstance(query, Template) else query
     with planning(_LIMITS, asked.text) as budget:
@@ -180,8 +179,8 @@ def _planned(
 
 
 def _reports_changes(query: ContinuousQuery) -> bool:
-    """Return whether the query requests the change of its answer. If so, the plan may return the change in place of the
-    answer.
+    """Return whether the query requests the change of its answer. The plan for such a query is allowed to return the
+    change in place of the answer.
     """
     if query.form is not Form.SELECT and not _gives_lasting_triples(query):
         return False
@@ -258,8 +257,8 @@ def _template_term(term: Term, context: PlanContext, blanks: dict[str, int]) -> 
 
 
 def _with_unique_names(algebra: Node, numbers: Iterator[int]) -> Node:
-    """Rename variables that a sub-select does not project, so that each name stands for one variable. Also rename
-    variables inside GRAPH ?g that have the name of the graph variable.
+    """Rename variables that a sub-select does not project, so that each name stands for one variable. Inside GRAPH ?g,
+    also rename variables that have the name of the graph variable.
     """
 
     def top(node: Node) -> Node:

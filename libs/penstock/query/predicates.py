@@ -27,13 +27,15 @@ if TYPE_CHECKING:
 
 
 class _AnyError(Exception):
-    """Raised if a query may read tuples of any predicate."""
+    """Raised if a query can read tuples of any predicate."""
 
 
 def predicates_of(query: ContinuousQuery) -> frozenset[str] | None:
-    """Return the IRIs of the predicates whose tuples affect the answers of a query; None if tuples of any predicate may
-    affect them. That is the case for variables as predicates of patterns and of `timestamp`, negated property sets,
-    paths with `*` or `?` (their parts may match every node), DESCRIBE, count windows, and entailment.
+    """Return the IRIs of the predicates whose tuples affect the answers of a query.
+
+    None if tuples of any predicate can affect the answers. This holds for queries with one of the following: variables
+    as predicates of patterns or of `timestamp`, negated property sets, paths with `*` or `?` (they can match every
+    node), DESCRIBE, count windows, and entailment.
     """
     if (
         query.entailed
@@ -79,8 +81,8 @@ def _of_path(path: Path) -> Iterator[str]:
 
 
 def _of_expression(expr: Expr) -> Iterator[str]:
-    """Yield the predicates of functions that look up tuples. Patterns of EXISTS are not visited here, because `nodes`
-    yields them.
+    """Yield the predicates of functions that look up tuples. This function does not visit patterns of EXISTS, because
+    `nodes` yields these patterns.
     """
     if isinstance(expr, AggregateCall) and expr.expr is not None:
         yield from _of_expression(expr.expr)

@@ -27,13 +27,13 @@ def dataset_of(default_graphs: Iterable[str], named_graphs: Iterable[str]) -> Da
 
 
 def query_with(query: ContinuousQuery, dataset: Dataset | None) -> ContinuousQuery:
-    """Return a one-shot query with a dataset, which replaces its FROM and FROM NAMED clauses."""
+    """Return a one-shot query with a dataset. The dataset replaces the query's FROM and FROM NAMED clauses."""
     return query if dataset is None else replace(query, dataset=dataset)
 
 
 def update_with(update: Update, dataset: Dataset | None) -> Update:
-    """Return an update whose patterns read a dataset, as if every operation had USING clauses with it. QueryError, with
-    its position, for an operation with USING, USING NAMED or WITH.
+    """Return an update whose patterns read a dataset. The effect is as if every operation had USING clauses with the
+    dataset. QueryError, with its position, for an operation with USING, USING NAMED or WITH.
     """
     if dataset is None:
         return update

@@ -1,4 +1,4 @@
-"""Checks a parsed query against an engine: the streams and graphs that it names must exist (language.md)."""
+"""Checks a parsed query against an engine. The streams and graphs in the query must exist (language.md)."""
 
 from __future__ import annotations
 
@@ -43,11 +43,12 @@ def as_update(statement: Statement) -> Update:
 
 
 def resolve(query: ContinuousQuery, catalogue: Catalogue, *, stands: bool = False) -> ContinuousQuery:
-    """Return the query with the ranges of `[NOW]` windows set. QueryError if it names an unknown stream or graph, or
-    uses `[ALL]` over a stream that has timing predicates but no retention.
+    """Return the query with the ranges of `[NOW]` windows set. QueryError if the query names an unknown stream or
+    graph. QueryError also if it uses `[ALL]` over a stream that has timing predicates but no retention.
 
-    One-shot queries may name unknown graphs, which are empty, as in SPARQL. A query that was registered before
-    (`stands`) may also name an unknown graph, because the stream that absorbed into this graph may have been dropped.
+    One-shot queries are allowed to name unknown graphs. As in SPARQL, such graphs are empty. A query that was
+    registered before (`stands`) is also allowed to name an unknown graph: the stream that absorbed into this graph has
+    perhaps been dropped.
     """
     if not query.continuous:
         return query
@@ -58,8 +59,8 @@ def resolve(query: ContinuousQuery, catalogue: Catalogue, *, stands: bool = Fals
 
 
 def stored_graphs(query: ContinuousQuery) -> list[Iri]:
-    """Return the IRIs of the stored graphs that a query names, with their positions: first those in dataset clauses,
-    then those in patterns.
+    """Return the IRIs of the stored graphs that a query names, with their positions. The graphs in dataset clauses come
+    first, then the graphs in patterns.
     """
     listed = [*query.dataset.default, *query.dataset.named]
     known = {clause.name for clause in query.windows if not clause.named_window} | {iri.value for iri in listed}

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 class Use(Enum):
-    """How the text of a query set uses a parameter. The use determines the meaning of a value without a type in a table
-    of members.
+    """How the text of a query set uses a parameter. In a table of members, this use determines the meaning of a value
+    without a type.
     """
 
     SUBJECT = "subject"  # also as a subject: its values are IRIs

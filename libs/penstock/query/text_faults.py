@@ -13,7 +13,7 @@ _WORD = re.compile(r"<[^<>\s]{0,200}>|[?$]?[\w:.-]{1,200}|\S")
 class Fault(Exception):  # noqa: N818 - the front end replaces it by a QueryError
     """An error at offset `at` of the text.
 
-    `construct`: the invalid piece of text; if it is empty, the word at `at`.
+    `construct`: the invalid piece of text. An empty string means the word at offset `at`.
     """
 
     def __init__(self, message: str, at: int, construct: str = "") -> None:

@@ -36,8 +36,8 @@ class GraphUse(Enum):
     BINDS = auto()
     """Every solution comes from a scan, and the scan binds the graph variable."""
     DEPENDS = auto()
-    """A solution may depend on the graph although no scan binds the graph variable. The variable must therefore be
-    bound first.
+    """A solution can depend on the graph, although no scan binds the graph variable. A plan must therefore bind the
+    variable before it evaluates the pattern.
     """
 
 
@@ -91,14 +91,16 @@ def _of_join(left: GraphUse, right: GraphUse) -> GraphUse:
 
 
 def _of_first(first: GraphUse, *others: GraphUse) -> GraphUse:
-    """Return the GraphUse of a pattern that extends or filters the solutions of its part `first` by the other parts."""
+    """Return the GraphUse of a pattern with several parts. The other parts extend or filter the solutions of
+    `first`.
+    """
     if first is GraphUse.NONE and any(other is not GraphUse.NONE for other in others):
         return GraphUse.DEPENDS
     return first
 
 
 def _of_whole(inner: GraphUse) -> GraphUse:
-    """Return the GraphUse of a sub-select. Its rows are grouped, sorted and limited separately for each graph, so each
-    row needs a graph.
+    """Return the GraphUse of a sub-select. A sub-select groups, sorts and limits its rows separately for each graph.
+    Each row therefore needs a graph.
     """
     return inner if inner is GraphUse.BINDS else GraphUse.DEPENDS

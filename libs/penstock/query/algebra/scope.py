@@ -1,9 +1,9 @@
-"""Static properties of the algebra: which variables occur, which are bound in every solution, and which patterns may be
-correlated.
+"""Static properties of the algebra: which variables occur, which variables are bound in every solution, and which
+patterns can be correlated.
 
-A pattern is *correlated* if it is evaluated with the bindings of the rows on its left. This gives the same result as a
-join of independent results only if no FILTER, BIND, OPTIONAL or MINUS in the pattern could observe these bindings.
-`correlatable` decides this.
+A pattern is *correlated* if it is evaluated with the bindings of the rows on its left. The alternative is a join of
+independent results. Both give the same result only if no FILTER, BIND, OPTIONAL or MINUS in the pattern could observe
+these bindings. `correlatable` tests this condition.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _NONE: Names = frozenset()
 
 
 def _memoised(fact: Callable[[N], T]) -> Callable[[N], T]:
-    """Return `fact`, a function of nodes, with a cache of its results that lasts while a text is planned."""
+    """Add a cache to `fact`, a function of nodes. The cache lasts while one text is planned."""
 
     @wraps(fact)
     def found(node: N) -> T:
@@ -120,7 +120,7 @@ def visible(node: Node) -> Names:
 
 @_memoised
 def certain(node: Node) -> Names:
-    """Return variables that every solution of a pattern binds, but not necessarily all such variables."""
+    """Return variables that every solution of a pattern binds. The result can lack some of these variables."""
     match node:
         case Join():
             return certain(node.left) | certain(node.right)
@@ -152,8 +152,8 @@ def certain(node: Node) -> Names:
 
 @_memoised
 def all_variables(node: Node) -> Names:
-    """Return all variables of a pattern, including those in expressions and in MINUS, but not variables that a
-    sub-select hides.
+    """Return all variables of a pattern, including variables in expressions and in MINUS. The result does not contain
+    variables that a sub-select hides.
     """
     match node:
         case Join() | Minus():
@@ -177,8 +177,8 @@ def all_variables(node: Node) -> Names:
 
 @_memoised
 def binding_variables(node: Node) -> Names:
-    """Return the variables that a pattern binds or looks up: those in triple patterns, BIND, VALUES and graph names,
-    but not those that only expressions read.
+    """Return the variables that a pattern binds or looks up. They occur in triple patterns, BIND, VALUES or graph
+    names. Variables that occur only in expressions are not in the result.
     """
     match node:
         case Join() | LeftJoin() | Minus():
@@ -197,7 +197,7 @@ def binding_variables(node: Node) -> Names:
 
 
 def correlatable(node: Node, outer: Names) -> bool:
-    """Return whether a pattern may be correlated with rows that bind the names `outer` (see the module docstring)."""
+    """Return whether a pattern can be correlated with rows that bind the names `outer` (see the module docstring)."""
     spend()
     match node:
         case Bgp() | Values():
@@ -226,7 +226,7 @@ def correlatable(node: Node, outer: Names) -> bool:
 
 
 def occurring(node: Node) -> Names:
-    """Return all variable names in a pattern, including those that a sub-select hides."""
+    """Return all variable names in a pattern, including names that a sub-select hides."""
     names = set[str]()
     for inner in nodes(node):
         spend()
@@ -235,7 +235,7 @@ def occurring(node: Node) -> Names:
 
 
 def _own_variables(node: Node) -> Names:
-    """Return the variable names at the node itself, without those in its sub-patterns."""
+    """Return the variable names at the node itself, without the names in its sub-patterns."""
     names = frozenset[str]().union(*map(expression_variables, expressions(node)))
     match node:
         case Extend():

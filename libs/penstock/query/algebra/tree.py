@@ -1,7 +1,7 @@
 """The algebra: the meaning of a query, independent of its execution (SPARQL 1.1 §18).
 
-Terms and expressions are frozen values. Every node and triple has `at`, its offset in the query's text, so that errors
-can refer to it; comparisons for equality ignore `at`. Classes without a docstring are the operators of these names in
+Terms and expressions are frozen values. Every node and triple has an offset in the query's text (`at`) for error
+messages. Comparisons for equality ignore this offset. Classes without a docstring are the operators of these names in
 SPARQL 1.1 §18.
 """
 
@@ -44,7 +44,8 @@ class Variable:
 class Parameter(Literal):
     """A place at which each member of a query set has a constant. `lexical`: the name of the declared parameter.
 
-    The translation treats it as a literal, so that the text has the same meaning as with constants in these places.
+    The translation treats a parameter as a literal. The text therefore has the same meaning as a text with constants in
+    these places.
     """
 
     @classmethod
@@ -102,8 +103,8 @@ class ZeroOrOne:
 
 @dataclass(frozen=True, slots=True)
 class NegatedSet:
-    """A negated property set, such as `!(a|^b)`. `forward`, `inverse`: its members in each direction, None if the
-    direction has no members.
+    """A negated property set, such as `!(a|^b)`. `forward`, `inverse`: the members of the set in each direction. None
+    if the direction has no members.
     """
 
     forward: tuple[Iri, ...] | None
@@ -118,8 +119,8 @@ Path: TypeAlias = Link | Inverse | Sequence | Alternative | ZeroOrMore | OneOrMo
 class Call:
     """A call of an operator or function, named as in docs/plan-format.md (`=`, `and`, `strlen`, `cast:integer`, …).
 
-    `extra`: an argument that is no expression: for `iri` the base IRI, for `window_start` and `window_end` the IRI of
-    the window.
+    `extra`: an argument that is not an expression. For the function `iri`, this argument is the base IRI. For
+    `window_start` and `window_end`, it is the IRI of the window.
     """
 
     name: str
@@ -248,7 +249,7 @@ class Values:
 @dataclass(frozen=True, slots=True)
 class Group:
     """Grouping with aggregates. `keys`: the variables of GROUP BY. If GROUP BY has an expression, an Extend below the
-    Group binds a variable to it. `implicit`: whether there is no GROUP BY.
+    Group binds the value of the expression to a variable. `implicit`: true if there is no GROUP BY.
     """
 
     inner: Node

@@ -28,7 +28,7 @@ HIERARCHICAL = (TYPE, SUBCLASS, SUBPROPERTY)
 
 
 def names_class_or_property(pattern: Triple | PathTriple) -> bool:
-    """Return whether the object of a pattern may be a class or a property."""
+    """Return whether the object of a pattern can be a class or a property."""
     if not isinstance(pattern, Triple):
         return False
     return not isinstance(pattern.predicate, Iri) or pattern.predicate.value in HIERARCHICAL

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """Return the direct sub-patterns of a node, without those of EXISTS."""
+    """Return the direct sub-patterns of a node, without the patterns of EXISTS."""
     match node:
         case Join() | LeftJoin() | Minus():
             return (node.left, node.right)
@@ -80,7 +80,7 @@ def exists_patterns(expr: Expr) -> Iterator[Node]:
 
 
 def nodes(root: Node) -> Iterator[Node]:
-    """Yield a node and all nodes below it, depth first, including those in EXISTS."""
+    """Yield a node and all nodes below it, depth first, including nodes in EXISTS."""
     yield root
     for child in children(root):
         yield from nodes(child)
@@ -119,8 +119,8 @@ def rebuild(node: Node, child: Callable[[Node], Node], expr: Callable[[Expr], Ex
 
 
 def rename(node: Node, names: Mapping[str, str]) -> Node:
-    """Return a copy of a pattern in which variables are renamed, including those in EXISTS. `names`: old to new
-    names.
+    """Return a copy of a pattern with renamed variables. Variables in EXISTS are renamed, too. `names`: the new name
+    for each old name.
     """
 
     def variable(old: Variable) -> Variable:

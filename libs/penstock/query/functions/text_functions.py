@@ -1,8 +1,8 @@
-"""The SPARQL functions that the native core delegates to Python: regular expressions, hashes, upper and lower case.
+"""The SPARQL functions that the native core calls in Python: regular expressions, hashes, upper and lower case.
 
 The native core calls `call` once per distinct list of arguments and caches the result (native/src/expr/frame.cpp).
-Before a call, it checks the kinds of the arguments. The core itself evaluates patterns that are plain text, without a
-call.
+Before a call, the core checks the kinds of the arguments. The core itself evaluates patterns that are plain text. It
+calls no Python function for them.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ _PROBE_SECONDS = 0.1
 
 
 def call(name: str, args: Sequence[TermTuple | None], seconds_left: float = 0.0) -> TermTuple | None:
-    """Return the result of a function, or None for an expression error. A call of an unknown function is such an error.
+    """Return the result of a function, or None for an expression error. A call of an unknown function is an expression
+    error.
 
-    `seconds_left`: the remaining time of the evaluation; 0: no limit. A search ends when this time is over, or after
-    MATCH_SECONDS of processor time. LimitError if a pattern, a search or a result exceeds its limit.
+    `seconds_left`: the remaining time of the evaluation in s. 0 means no limit. A search ends when this time is over,
+    or after MATCH_SECONDS of processor time. LimitError if a pattern, a search or a result exceeds its limit.
     """
     function = _FUNCTIONS.get(name)
     terms = [term for term in args if term is not None and term[0] == _LITERAL]
@@ -56,8 +57,8 @@ def _in_time(function: Function, terms: list[TermTuple], seconds_left: float) ->
     """Call a function within the remaining time of the evaluation.
 
     The `regex` module can limit processor time, but the limit of an evaluation is elapsed time. A long search is
-    therefore interrupted once, to measure which share of a processor it gets. It is then started again, with this share
-    of the remaining time.
+    therefore interrupted once, to measure its share of a processor. The search then starts again. Its limit of
+    processor time is this share of the remaining time.
     """
     began = monotonic()
     try:
@@ -96,7 +97,7 @@ def _replace(terms: list[TermTuple], seconds: float) -> TermTuple | None:
 
 
 def _replacement(text: str, groups: int) -> list[str | int]:
-    r"""Split a replacement into literal texts and the numbers of groups. A replacement may contain `$3`, `\$` and `\\`
+    r"""Split a replacement into literal texts and the numbers of groups. A replacement can contain `$3`, `\$` and `\\`
     (F&O section 5.6.3).
     """
     parts: list[str | int] = []
@@ -119,8 +120,8 @@ def _replacement(text: str, groups: int) -> list[str | int]:
 
 
 def _group_number(text: str, at: int, groups: int) -> tuple[int, int]:
-    """Read a group number at offset `at`: one digit, and further digits as long as there is a group with the number.
-    Returns the number, and the offset after it.
+    """Read a group number at offset `at`. It has one digit, and further digits as long as a group with the longer
+    number exists. Returns the number, and the offset after the number.
     """
     if not (at < len(text) and "0" <= text[at] <= "9"):
         raise PatternError("a $ in a replacement stands before no digit")
@@ -147,7 +148,7 @@ def _substitute(pattern: Pattern, parts: Sequence[str | int], text: str, seconds
 
 
 def _group(match: Match, number: int) -> str:
-    """Return the text that a group has matched, "" if the group did not participate or does not exist."""
+    """Return the text that a group has matched. "" if the group did not participate in the match or does not exist."""
     return (match[number] or "") if number <= match.re.groups else ""
 
 

@@ -1,12 +1,12 @@
 r"""Translation of XPath regular expressions to patterns of the `regex` module.
 
-XQuery and XPath Functions and Operators, section 5.6.1, defines the language: XML Schema's regular expressions (with
-`\i \c \d \s \w`, `\p{Lu}`, `\p{IsGreek}`, and subtraction of classes, such as `[a-z-[aeiou]]`), extended by anchors,
-reluctant quantifiers and back-references. Syntax that has another meaning in the `regex` module is refused or
-rewritten: look-around, possessive quantifiers, `$` before a final newline, and `\w` and `\s`, which match more
+XQuery and XPath Functions and Operators, section 5.6.1, defines the language. It consists of XML Schema's regular
+expressions (with `\i \c \d \s \w`, `\p{Lu}`, `\p{IsGreek}`, and subtraction of classes, such as `[a-z-[aeiou]]`), and
+of anchors, reluctant quantifiers and back-references. Syntax that has another meaning in the `regex` module is refused
+or rewritten: look-around, possessive quantifiers, `$` before a final newline, and `\w` and `\s`, which match more
 characters than in XML Schema.
 
-A search may take exponential time (with back-references, matching is NP-hard), so every search has a time limit.
+A search can take exponential time: with back-references, matching is NP-hard. Every search therefore has a time limit.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def _literal(char: str) -> str:
 
 
 class _Translator:
-    """Parses a pattern by recursive descent. Each parsing method returns the translation of the part that it has
-    read.
+    """Parses a pattern by recursive descent. Each parsing method reads a part of the pattern and returns the
+    translation of this part.
     """
 
     def __init__(self, pattern: str, flags: str) -> None:
@@ -206,9 +206,9 @@ class _Translator:
         return _literal(char)
 
     def _back_reference(self, first: str) -> str:
-        """Translate a back-reference. Its number consists of as many of the following digits as possible, provided that
-        a group with this number exists. The group must be complete. A reference to a group that did not participate in
-        the match matches the empty string.
+        """Translate a back-reference. Its number is the longest sequence of digits that is the number of a group. The
+        group must end before the reference. If the group did not participate in the match, the reference matches the
+        empty string.
         """
         digits = first
         while self._peek().isdigit() and int(digits + self._peek()) <= self._opened:
@@ -226,8 +226,8 @@ class _Translator:
         return f"\\{letter}{{{'In' + name[2:] if name.startswith('Is') else name}}}"
 
     def _class(self) -> str:
-        """Translate the rest of a class after '[': a positive or negative group of characters, and perhaps a class to
-        subtract from it.
+        """Translate the rest of a class after '[': a positive or negative group of characters, and optionally a class
+        that is subtracted from the group.
         """
         self._nest()
         negative = self._peek() == "^"

@@ -1,4 +1,6 @@
-"""Conditions and computed columns: expressions over the rows of a relation, with the EXISTS in them."""
+"""Conditions and computed columns, that is, expressions over the rows of a relation. The expressions can contain
+EXISTS.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ def expression(context: PlanContext, expr: Expr, rows: Relation, scope: Scope) -
 
 
 def extend(context: PlanContext, inner: Relation, name: str, expr: Expr, scope: Scope) -> Relation:
-    """Add a computed column `name`. It is unbound in rows for which the expression has an error. If `name` is bound
-    already, because an EXISTS substitutes it, only rows with a compatible value remain.
+    """Add a computed column `name`. The column is unbound in rows for which the expression has an error. If an EXISTS
+    substitutes the variable `name`, the variable is bound already. Only rows with a compatible value then remain.
     """
     if name in inner.names:
         own = f"{name}#{next(context.numbers)}"

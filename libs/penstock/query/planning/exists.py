@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from penstock.query.planning.plan_context import PlanContext
 
 MAX_EXISTS_OPTIONALS = 6
-"""Maximum number of variables of an EXISTS that may be unbound outside of it and therefore need separate plans. Each of
-them doubles the number of plans.
+"""Maximum number of variables of an EXISTS that can be unbound in outer rows. Each such variable doubles the number of
+plans for the EXISTS.
 """
 
 
 def plan_exists(context: PlanContext, call: Exists, rows: Relation, scope: Scope) -> tuple[Relation, int]:
-    """Plan an EXISTS over the outer `rows`. Returns a plan that yields the numbers of the rows with a match, and the
-    slot of the row number.
+    """Plan an EXISTS over the outer `rows`. Returns a plan and the slot of the row number. The plan yields the numbers
+    of the outer rows that have a match.
 
-    LimitFault, at the EXISTS, if too many of its variables need separate plans.
+    LimitFault, with the position of the EXISTS, if too many of its variables need separate plans.
     """
     pattern, row = call.pattern, context.fresh("row")
     unsure = binding_variables(pattern) & rows.maybe
@@ -72,9 +72,10 @@ def _one_case(
 ) -> Relation:
     """Plan the pattern over the rows `outer`.
 
-    `unsure`: names that may be unbound in an outer row, so that no look-up can use them. In the pattern, another
-    variable replaces each of these names. A condition compares the value of this variable with the outer value. A name
-    that occurs only in expressions is not replaced: expressions read its outer value, or find it unbound.
+    `unsure`: names that can be unbound in an outer row. No look-up can use these names. In the pattern, a new variable
+    replaces each of these names. A condition compares the value of the new variable with the outer value. A name that
+    occurs only in expressions is not replaced. Expressions read the outer value of such a name, or find the name
+    unbound.
     """
     own = {name: f"{name}#inside{context.slots}" for name in sorted(unsure)}
     before = context.substitution

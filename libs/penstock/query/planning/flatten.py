@@ -1,4 +1,4 @@
-"""Divides group graph patterns into elements that may be joined in any order."""
+"""Divides group graph patterns into elements that can be joined in any order."""
 
 from __future__ import annotations
 
@@ -31,14 +31,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element of a group, with its scope: a triple pattern, a path, or another pattern that is joined as a whole."""
+    """An element of a group, with its scope. An element is a triple pattern, a path, or another pattern that is joined
+    as a whole.
+    """
 
     pattern: Triple | PathTriple | Node
     scope: Scope
 
     @property
     def binds(self) -> Names:
-        """The names that a join with the element binds or may bind."""
+        """The names that a join with the element always or sometimes binds."""
         own = frozenset((self.scope.variable,)) if self.scope.variable is not None else frozenset()
         if isinstance(self.pattern, (Triple, PathTriple)):
             return pattern_variables(self.pattern) | own
@@ -46,7 +48,7 @@ class Element:
 
     @property
     def reads(self) -> Names:
-        """The names that the element binds or may bind, or that its expressions read."""
+        """The names that the element always or sometimes binds, and the names that its expressions read."""
         if isinstance(self.pattern, (Triple, PathTriple)):
             return self.binds
         return self.binds | all_variables(self.pattern)
@@ -79,9 +81,9 @@ def conjuncts(expr: Expr) -> list[Expr]:
 
 
 def flatten(node: Node, scope: Scope, dataset: QueryDataset, around: Names = frozenset()) -> FlatGroup:
-    """Divide a group into elements and conditions. `around`: names that may be bound outside of `node`. A filter of a
-    nested group becomes a condition of the whole group only if every solution of the nested group binds those variables
-    of the filter that are in `around`.
+    """Divide a group into elements and conditions. `around`: names that can be bound outside of `node`. The filter of a
+    nested group becomes a condition of the whole group only under one condition: every solution of the nested group
+    binds all names that are both in the filter and in `around`.
     """
     match node:
         case Bgp():
@@ -112,7 +114,7 @@ def components(
 
     `bound`: names of the rows on the left. The first part consists of the elements that are connected with these names,
     and of elements without variables. `fixed`: names that connect no elements (parameters). `substituted`: names that
-    an EXISTS substitutes; they also connect elements that only read them.
+    an EXISTS substitutes. Such a name also connects elements that only read the name.
     """
     anchor = bound - fixed
     joined = _Joined(len(elements) + 1)  # number 0 stands for the rows on the left

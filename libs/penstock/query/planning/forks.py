@@ -24,8 +24,8 @@ def scan_node(
     label: str,
     rows: float,
 ) -> Spec:
-    """Return the plan node of a scan: a scan in place, a new fork that contains the scan, or the fork on its left
-    extended by the scan.
+    """Return the plan node of a scan. The node is a scan in place, a new fork that contains the scan, or the fork on
+    the left with the scan added.
     """
     terms = [pattern.subject, pattern.predicate, pattern.object]
     if scope.variable is not None:
@@ -51,7 +51,7 @@ def scan_node(
 
 
 def _ends(pattern: Triple, scope: Scope, bound: frozenset[str]) -> list[str]:
-    """Return the bound variables that a scan may look up, the subject before the object. A scan that reads the labels
+    """Return the bound variables that a scan can look up, the subject before the object. A scan that reads the labels
     of a vertex can look up only the first of these variables.
     """
     ends: list[Term] = [pattern.subject, pattern.object]
@@ -63,8 +63,8 @@ def _ends(pattern: Triple, scope: Scope, bound: frozenset[str]) -> list[str]:
 
 
 def _key(context: PlanContext, pattern: Triple, scope: Scope, bound: frozenset[str]) -> str:
-    """Return the bound variable that a scan should look up. Among the variables that the scan may look up, this is the
-    variable with the fewest expected matches. "" if there is none.
+    """Return the bound variable that a scan should look up. Among the variables that the scan can look up, this
+    variable has the fewest expected matches. "" if the scan can look up no variable.
     """
     ends = _ends(pattern, scope, bound)
     fanouts = [context.estimator.fanout(pattern, scope.parts, frozenset((end,))) for end in ends]

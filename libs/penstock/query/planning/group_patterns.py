@@ -23,7 +23,9 @@ Conditions = list[tuple[Expr, Scope]]
 
 
 def compile_group(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """Join `left` with a group: join its elements in the cheapest order, and test conditions as early as possible."""
+    """Join `left` with a group. The elements are joined in the cheapest order, and conditions are tested as early as
+    possible.
+    """
     conditions: Conditions = []
     while isinstance(node, Filter):
         conditions += [(condition, scope) for condition in conjuncts(node.condition)]
@@ -44,8 +46,8 @@ def compile_group(context: PlanContext, node: Node, left: Relation, scope: Scope
 def _joined(context: PlanContext, parts: list[list[Element]], pending: Conditions, left: Relation) -> Relation:
     """Join the connected parts of a group. The first part starts from `left`.
 
-    Each part is planned separately, and the plan joins their results by cross products. The conditions of a part are
-    then tested once, not once for each row of the other parts.
+    Each part is planned separately, and the plan joins the results by cross products. The plan therefore tests the
+    conditions of a part only once, and not again for each row of the other parts.
     """
     relations: list[Relation] = []
     waiting = Pending(pending)
@@ -90,7 +92,7 @@ def _explored(
 def _filtered(
     context: PlanContext, waiting: Pending, current: Relation, later: Later, touched: Names | None
 ) -> Relation:
-    """Test the conditions that no later join can affect. `touched`: see `Pending.take`."""
+    """Test the conditions whose result no later join can affect. `touched`: see `Pending.take`."""
     for condition, where in waiting.take(current.certain, later, touched):
         current = filtered(context, condition, current, where)
     return current

@@ -1,8 +1,8 @@
-"""Joins of a relation with a pattern, which is either correlated or computed independently and joined by hash.
+"""Joins of a relation with a pattern. The pattern is either correlated, or computed independently and joined by hash.
 
-A *correlated* pattern is evaluated from the rows on its left, so that its look-ups have bound keys. A pattern is
-correlated whenever the result is the same as that of the independent join. Otherwise it is computed from the seed, and
-joined by hash.
+A *correlated* pattern is evaluated from the rows on its left. Its look-ups then have bound keys. A pattern is
+correlated whenever the result is the same as the result of the independent join. Otherwise it is computed from the
+seed, and joined by hash.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 
 def join(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """Join `left` with any pattern: correlated if that gives the same result, otherwise by hash."""
+    """Join `left` with any pattern. The join is correlated if the result stays the same, otherwise it is a hash
+    join.
+    """
     left = _in_its_graph(context, node, left, scope)
     if left.pure_seed or may_correlate(context, node, left, scope):
         return context.compile(context, node, left, scope)
@@ -49,9 +51,9 @@ def start(context: PlanContext, node: Node, scope: Scope, *, by_row: bool = Fals
 
 
 def base(context: PlanContext, node: Node, *, by_row: bool = False) -> Relation:
-    """Return the relation from which a pattern starts: the seed, or the values that an enclosing EXISTS substitutes,
-    with their row numbers. It starts from these values if `by_row` is set, or if a join of the pattern with the outer
-    rows would give another result than the substitution (see `joinable`).
+    """Return the relation from which a pattern starts. This is the seed, or the values that an enclosing EXISTS
+    substitutes, with their row numbers. The pattern starts from these values if `by_row` is set. It also starts from
+    them if a join with the outer rows would give another result than the substitution (see `joinable`).
     """
     given = context.substitution
     if given is None or (is_sub_select(node) and not by_row):
@@ -71,8 +73,8 @@ def base(context: PlanContext, node: Node, *, by_row: bool = False) -> Relation:
 
 
 def _in_its_graph(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """Bind the variable of the enclosing GRAPH in `left`, if the pattern may have a solution for which no scan binds
-    the variable.
+    """Bind the variable of the enclosing GRAPH in `left`, if the pattern can have a solution for which no scan binds
+    this variable.
     """
     if scope.variable is None or scope.variable in left.names or graph_use(node) is not GraphUse.DEPENDS:
         return left
@@ -80,7 +82,7 @@ def _in_its_graph(context: PlanContext, node: Node, left: Relation, scope: Scope
 
 
 def may_correlate(context: PlanContext, node: Node, left: Relation, scope: Scope) -> bool:
-    """Return whether a pattern may be correlated with `left`, that is, whether this gives the same result as the
+    """Return whether a pattern can be correlated with `left`. The correlated join must give the same result as the
     independent join.
     """
     fixed = frozenset(context.hidden) | context.substituted
@@ -90,9 +92,7 @@ def may_correlate(context: PlanContext, node: Node, left: Relation, scope: Scope
 
 
 def hash_join(context: PlanContext, left: Relation, right: Relation) -> Relation:
-    """Join two relations by hash on the names that they share. Without shared names, the result is all pairs of
-    rows.
-    """
+    """Join two relations by hash on their shared names. Without shared names, the result is all pairs of rows."""
     # `left` is the unit table, which has one row (a test of constants has no names either, but may have no row)
     if left.pure_seed and not left.names:
         return right

@@ -1,8 +1,8 @@
 """Solution modifiers and sub-selects: grouping, projection, DISTINCT, ORDER BY, LIMIT.
 
-They process whole answers, and are therefore never correlated: each starts from the seed. They group, sort and project
-by the hidden columns first (member, parameters, and the graph variable of an enclosing GRAPH). One execution therefore
-computes the answers of all members of a group.
+Modifiers process whole answers, and are therefore never correlated. Each modifier starts from the seed. Modifiers
+group, sort and project by the hidden columns first. These columns are the member, the parameters, and the graph
+variable of an enclosing GRAPH. One execution therefore computes the answers of all members of a group.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ def _project(context: PlanContext, inner: Relation, names: list[str]) -> Relatio
 
 
 def _retained(context: PlanContext, inner: Relation, names: list[str]) -> tuple[Relation, ...]:
-    """Return the factors with the columns that a projection retains. () if a projected name is in no factor, or if a
-    factor lacks a hidden column.
+    """Return the factors, each with only the columns that a projection retains. () if no factor has a projected name,
+    or if a factor lacks a hidden column.
     """
     shown, hidden = frozenset(names) - frozenset(context.hidden), frozenset(context.hidden)
     if not shown <= inner.names or any(not hidden <= factor.certain for factor in inner.factors):
@@ -139,7 +139,7 @@ def _order(context: PlanContext, node: OrderBy, inner: Relation, scope: Scope) -
 
 
 def _limit_order(context: PlanContext, node: Spec, limited: Slice) -> None:
-    """Tell an ORDER BY directly below a LIMIT how many of its first rows each member needs."""
+    """Set the number of first rows that each member needs, in an ORDER BY directly below a LIMIT."""
     while node["op"] == "project":
         node = node["in"]
     if node["op"] != "order" or limited.limit is None or limited.offset + limited.limit > _MOST_FIRST:
@@ -179,7 +179,7 @@ def _group(context: PlanContext, node: Group, left: Relation, scope: Scope) -> R
 
 
 def _per_graph(context: PlanContext, node: Group, groups: Relation, matches: str, scope: Scope) -> Relation:
-    """Plan aggregates without GROUP BY inside of GRAPH ?g. Each graph yields a row, even without matches.
+    """Plan aggregates without GROUP BY inside of GRAPH ?g. Each graph yields a row, even if the graph has no matches.
 
     `matches`: the variable with the number of matches in a graph. It is unbound if the graph has no matches.
     """

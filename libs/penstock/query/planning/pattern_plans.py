@@ -1,7 +1,7 @@
 """Plans of patterns: OPTIONAL, UNION, MINUS, VALUES, GRAPH and sub-selects.
 
-`compile_pattern` joins a relation with any pattern. Modules that this module imports call it as `PlanContext.compile`,
-because patterns are recursive.
+`compile_pattern` joins a relation with any pattern. Patterns are recursive. The modules that this module imports
+therefore call `compile_pattern` as `PlanContext.compile`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _PROBES = 2.0  # a hash table of MINUS costs half as much per row to probe as a 
 
 
 def compile_pattern(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """Join `left` with a pattern that may be correlated with `left`."""
+    """Join `left` with a pattern that can be correlated with `left`."""
     context.budget.spend(node.at)
     match node:
         case Bgp() | Join():
@@ -78,9 +78,10 @@ def compile_pattern(context: PlanContext, node: Node, left: Relation, scope: Sco
 
 
 def _sub_select(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """Plan a sub-select. It retains only its own columns and the hidden ones. An enclosing EXISTS substitutes nothing
-    in it. If `left` is a pure seed (`Relation`) with hidden columns only, the sub-select starts from `left`. Otherwise
-    it is planned independently of `left`, and joined with `left` by hash.
+    """Plan a sub-select. The sub-select retains only its own columns and the hidden columns. An enclosing EXISTS
+    substitutes nothing inside the sub-select. If `left` is a pure seed (`Relation`) with hidden columns only, the
+    sub-select starts from `left`. Otherwise, the sub-select is planned independently of `left`, and joined with `left`
+    by hash.
     """
     hidden = frozenset((*context.hidden, *([scope.variable] if scope.variable is not None else [])))
     if not left.pure_seed or not left.names <= hidden:
@@ -146,11 +147,12 @@ def _minus(context: PlanContext, node: Minus, outer: Relation, scope: Scope) -> 
 
 
 def _may_be_tested(context: PlanContext, node: Minus, left: Relation, scope: Scope) -> bool:
-    """Return whether the plan tests each row of `left` for compatible rows of the right side of MINUS.
+    """Return whether the plan can compute a MINUS by a test of each row of `left` for compatible rows of the right
+    side.
 
     The test must give the same result as MINUS. Each pair of rows must therefore share a bound variable. The rows of
     the right side must not depend on variables of the outer pattern: MINUS hides these variables from its right side,
-    but the test does not. Inside an EXISTS, which substitutes outer variables, the plan therefore does not use the
+    but the test does not. An EXISTS substitutes outer variables. Inside an EXISTS, the plan therefore does not use the
     test. In a query without windows, the test must also be cheaper than MINUS.
     """
     if context.substitution is not None or not may_correlate(context, node.right, left, scope):
@@ -167,7 +169,7 @@ def _may_be_tested(context: PlanContext, node: Minus, left: Relation, scope: Sco
 
 
 def _without_matches(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """Return the rows of `left` that no row of a pattern is compatible with."""
+    """Return the rows of `left` for which no row of the pattern is compatible."""
     row = context.fresh("row")
     inner = compile_pattern(context, node, context.outer(left), scope)
     rows = left.rows * FILTER_KEEPS
@@ -176,8 +178,8 @@ def _without_matches(context: PlanContext, node: Node, left: Relation, scope: Sc
 
 
 def _subtracted(context: PlanContext, node: Node, scope: Scope) -> Relation:
-    """Plan the right side of MINUS. MINUS compares the values in the columns. If an enclosing EXISTS substitutes a
-    variable that this side may leave unbound, the plan assigns the substituted value to the variable.
+    """Plan the right side of MINUS. MINUS compares the values in the columns. An enclosing EXISTS can substitute a
+    variable that this side leaves unbound. The plan then assigns the substituted value to the variable.
     """
     if (visible(node) - certain(node)) & context.substituted:
         return join(context, node, start(context, node, scope, by_row=True), scope)
@@ -208,8 +210,9 @@ def _graph(context: PlanContext, node: Graph | WindowGraph, left: Relation) -> R
 
 
 def _may_not_exist(context: PlanContext, node: Graph | WindowGraph) -> bool:
-    """Return whether the plan must test that the graph of GRAPH <g> exists, because a missing graph gives no solution.
-    The test is necessary if no dataset clause lists the graph, and the pattern may have solutions without a scan.
+    """Return whether the plan must test that the graph of GRAPH <g> exists. If the graph does not exist, there is no
+    solution. The test is necessary if no dataset clause lists the graph, and the pattern can have solutions without a
+    scan.
     """
     if isinstance(node, WindowGraph) or isinstance(node.name, Variable):
         return False
@@ -217,8 +220,8 @@ def _may_not_exist(context: PlanContext, node: Graph | WindowGraph) -> bool:
 
 
 def _existing_graph(context: PlanContext, left: Relation, name: Iri, scope: Scope) -> Relation:
-    """Return the rows of `left` if the stored graph `name` has a triple, otherwise no rows. This is the meaning of
-    GRAPH <g> {}.
+    """Return the rows of `left` if the stored graph `name` has a triple, otherwise no rows. GRAPH <g> {} has this
+    meaning.
     """
     if not scope.parts:
         node = context.node("empty", "no such graph", 0.0, slots=[context.slot(n) for n in sorted(left.names)])

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """The set of names that may be bound after a position in the join order. `last`: by name, the last position that
-    binds it.
+    """The set of names that can be bound after a position in the join order. `last`: for each name, the last position
+    that binds the name.
 
-    `home`: if a group has several connected parts (`components`), the number of the part that binds each name. `part`:
-    the number of the current part; names of other parts are bound later. `apart`: further names that are bound later.
+    `home`: for each name, the number of the connected part that binds the name. It is set if a group has several
+    connected parts (`components`). `part`: the number of the current part. Names of other parts are bound later.
+    `apart`: further names that are bound later.
     """
 
     last: Mapping[str, int]
@@ -61,7 +62,7 @@ class Pending:
         names that are bound in every row.
 
         `touched`: names that were bound since the last call. Only conditions that read one of these names are examined.
-        The first call, and a call with None, examine all conditions.
+        The first call examines all conditions. So does a call with None.
         """
         if not self._waiting:
             return

@@ -34,7 +34,7 @@ _MOST_SEARCHES = 256  # maximum number of exhaustive searches per plan
 
 
 class PatternCompiler(Protocol):
-    """Plans the join of a relation with any pattern that may be correlated with it."""
+    """Plans the join of a relation with any pattern that can be correlated with the relation."""
 
     def __call__(self, context: PlanContext, node: Node, left: Relation, scope: Scope, /) -> Relation:
         """Return the join of `left` with the pattern `node`."""
@@ -42,8 +42,8 @@ class PatternCompiler(Protocol):
 
 @dataclass(slots=True)
 class PlanContext:
-    """The mutable state while one query is planned. `hidden`: names (member and parameters) that are columns of every
-    relation.
+    """The mutable state while one query is planned. `hidden`: the names of the member and the parameters, which are
+    columns of every relation.
     """
 
     query: ContinuousQuery
@@ -90,8 +90,8 @@ class PlanContext:
         return len(self._slots)
 
     def may_search(self, elements: Sequence[Element]) -> bool:
-        """Return whether all join orders of a group may be compared: the elements must be small in total, and there may
-        be at most _MOST_SEARCHES such searches per plan. The call counts as a search if the elements are small.
+        """Return whether the planner is allowed to compare all join orders of a group. The elements must be small in
+        total, and a plan has at most _MOST_SEARCHES such searches. A call with small elements counts as a search.
         """
         if sum(size(element.pattern) for element in elements) > _SEARCHED_SIZE:
             return False
@@ -104,7 +104,8 @@ class PlanContext:
 
     def node(self, op: str, label: str, estimate: float, /, **members: Any) -> Spec:
         """Return a new plan node with operator `op`. EXPLAIN shows `label` and `estimate`, the expected number of rows.
-        `members`: the node's other fields; None omits one. LimitFault if the plan becomes too large.
+        `members`: the node's other fields. A field with the value None is omitted. LimitFault if the plan becomes too
+        large.
         """
         number = len(self.labels)
         label = label if len(label) <= _LABEL else f"{label[:_LABEL]}…"
@@ -115,7 +116,9 @@ class PlanContext:
         return {"op": op, "id": number, **{key: value for key, value in members.items() if value is not None}}
 
     def _depth(self, members: Mapping[str, Any]) -> int:
-        """Return the number of operators on the longest path from a node to a leaf."""
+        """Return the number of operators on the longest path from a node to a leaf. `members`: the fields of the
+        node.
+        """
         depths = self._depths
         below = [depths[members[side]["id"]] for side in _SIDES if side in members]
         below += [depths[branch["id"]] for branch in members.get("inputs", ())]
@@ -127,5 +130,7 @@ class PlanContext:
         return Relation(node, frozenset(self.hidden), frozenset(), 1.0, pure_seed=True)
 
     def outer(self, rows: Relation) -> Relation:
-        """Return the leaf of a correlated plan, which reads the rows on its left. `rows` describes these rows."""
+        """Return the leaf of a correlated plan. The leaf reads the rows on the left of the plan. `rows` describes these
+        rows.
+        """
         return Relation(self.node("outer", "rows of the left side", rows.rows), rows.certain, rows.maybe, rows.rows)

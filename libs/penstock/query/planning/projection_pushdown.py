@@ -16,11 +16,11 @@ _MAX_STEPS = 64  # deeper operators retain all columns, because the sets of used
 
 def prune_columns(root: Spec, shown: frozenset[int]) -> Spec:
     """Return the root of a plan that yields the same rows as the plan of `root`, but only with the slots `shown`. The
-    plan stays the same unless a projection is at the top, or is the first operator below slice, distinct, reduced and
-    order.
+    plan changes only if it has a projection at the top. Only the operators slice, distinct, reduced and order can be
+    above this projection.
 
-    The columns that are dropped from the projection are parameters. They are not needed, because a member determines
-    the values of its parameters. Existing nodes are not modified.
+    The projection loses columns of parameters. These columns are not needed, because a member determines the values of
+    its parameters. Existing nodes are not modified.
     """
     if root["op"] in _HANDING_ON:
         return {**root, "in": prune_columns(root["in"], shown)}
@@ -33,7 +33,7 @@ def prune_columns(root: Spec, shown: frozenset[int]) -> Spec:
 
 
 def _keeping(node: Spec, needed: frozenset[int]) -> Spec:
-    """Return a plan that yields the rows of `node` with the columns `needed`, and possibly others."""
+    """Return a plan that yields the rows of `node` with the columns `needed`, and possibly with other columns."""
     steps: list[Spec] = []
     while len(steps) < _MAX_STEPS and (read := _read(node)) is not None:
         steps.append({**node, "keep": sorted(needed)} if node["op"] == "scan" else node)
@@ -63,7 +63,9 @@ def _read(node: Spec) -> frozenset[int] | None:
 
 
 def _variables(expression: Spec) -> frozenset[int] | None:
-    """Return the slots that an expression reads; None if it contains an EXISTS, whose variables are in a sub-plan."""
+    """Return the slots that an expression reads. None if the expression contains an EXISTS, because the variables of an
+    EXISTS are in a sub-plan.
+    """
     found, parts = set[int](), [expression]
     while parts:
         part: dict[str, Any] = parts.pop()

@@ -1,4 +1,4 @@
-"""Relations, scopes, and scans that may become forks: the values that planning functions exchange."""
+"""The values that planning functions exchange: relations, scopes, and scans that can become forks."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ Spec = dict[str, Any]
 @dataclass(frozen=True, slots=True)
 class Relation:
     """A plan node, and the properties of its rows. `certain`: names that are bound in every row. `maybe`: names that
-    may be bound. `rows`: expected number of rows.
+    are bound in some rows. `rows`: expected number of rows.
 
-    `pure_seed`: whether the rows are those of the seed, or of its cross product with graphs. Each branch of a UNION may
-    then start from its own copy of the rows. `factors`: if the rows are a cross product of relations, these relations.
+    `pure_seed`: whether the rows are the rows of the seed, or of the seed's cross product with graphs. Each branch of a
+    UNION can then start from its own copy of the rows. `factors`: if the rows are a cross product of relations, these
+    relations.
     """
 
     node: Spec
@@ -37,8 +38,8 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where triple patterns are evaluated: in which parts of the dataset, and which graph variable ranges over the
-    parts, if any.
+    """The place where triple patterns are evaluated: the parts of the dataset and, if a graph variable ranges over
+    these parts, the variable.
     """
 
     parts: Parts
@@ -47,8 +48,8 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A scan. `members`: its fields in plan format, without the input. `uses`: names that it uses and that are bound
-    before it. `binds`: names that it binds. `rows`: expected number of rows.
+    """A scan. `members`: the scan's fields in plan format, without the input. `uses`: names that are bound before the
+    scan and that the scan uses. `binds`: names that the scan binds. `rows`: expected number of rows.
     """
 
     members: dict[str, Any]

@@ -1,4 +1,6 @@
-"""The plan nodes of single triple patterns and paths: what they look up, and in which parts of the dataset."""
+"""The plan nodes of single triple patterns and paths. This module chooses what each node looks up, and in which parts
+of the dataset.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Substitution by EXISTS, which evaluates its pattern with the bindings of each outer row (SPARQL 1.1 §18.6).
+"""Substitution by EXISTS. An EXISTS evaluates its pattern with the bindings of each outer row (SPARQL 1.1 §18.6).
 
 In the pattern, each variable that the outer row binds is a constant. If a join gives the same result as the
 substitution (see `joinable`), the plan evaluates the pattern without the outer rows, and joins its solutions with these
@@ -57,10 +57,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """The substitution of an EXISTS. `certain`: names that are bound in every outer row. `maybe`: names that may be
-    bound; the pattern does not bind them, but its expressions may read them. `row`: slot of the row number. `tests`:
-    the conditions that select the outer rows of this substitution. Outer rows that bind different variables get
-    different plans.
+    """The substitution of an EXISTS. `certain`: names that are bound in every outer row. `maybe`: names that are bound
+    in some outer rows. The pattern does not bind these names, but its expressions can read them. `row`: slot of the row
+    number. `tests`: the conditions that select the outer rows of this substitution. Outer rows that bind different
+    variables get different plans.
     """
 
     certain: Names
@@ -80,10 +80,10 @@ def is_sub_select(node: Node) -> bool:
 
 
 def joinable(node: Node, name: str) -> bool:
-    """Return whether a join on variable `name` may replace the substitution of the variable in a pattern.
+    """Return whether a join on variable `name` can replace the substitution of the variable in a pattern.
 
-    That is the case if the following two results are equal for every value: the solutions of the pattern with the value
-    substituted, and those solutions of the original pattern that are compatible with the value.
+    It can if two results are equal for every value. The first result is the solutions of the pattern with the value
+    substituted. The second result is the solutions of the original pattern that are compatible with the value.
     """
     spend()
     match node:
@@ -115,9 +115,9 @@ def joinable(node: Node, name: str) -> bool:
 
 
 def _reaches_itself(pattern: object, name: str) -> bool:
-    """Return whether the pattern is a path from or to variable `name` that may have length zero. Substitution would
-    change its result: between variables, such a path matches only nodes of the graph, but a constant need not be a node
-    of the graph.
+    """Return whether the pattern is a path that has variable `name` as an end and can have length zero. Substitution
+    would change the result of such a path. Between variables, the path matches only nodes of the graph. A constant need
+    not be a node of the graph.
     """
     return isinstance(pattern, PathTriple) and name in pattern_variables(pattern) and _may_be_empty(pattern.path)
 
@@ -139,8 +139,8 @@ def _may_be_empty(path: Path) -> bool:
 # ---- GRAPH ?g {… ?g …}
 def with_own_graph_names(node: Node, substituted: Names, numbers: Iterator[int]) -> Node:
     """In each GRAPH ?g {… ?g …}, replace the inner ?g by another variable, and compare its value with the graph's name
-    afterwards. A ?g for which an enclosing EXISTS substitutes a value is the same constant inside and outside the
-    GRAPH, so it is not replaced. Patterns of EXISTS stay unchanged.
+    afterwards. If an enclosing EXISTS substitutes a value for ?g, then ?g is the same constant inside and outside the
+    GRAPH. Such a ?g is not replaced. Patterns of EXISTS stay unchanged.
     """
 
     def below(inner: Node) -> Node:
@@ -164,8 +164,8 @@ def _apart_from_inside(node: Graph, name: Variable, numbers: Iterator[int]) -> N
 
 
 def compatible(one: Variable, other: Variable) -> Call:
-    """Return the condition that the values of two variables are compatible: that one of them is unbound, or both are
-    equal.
+    """Return the condition that the values of two variables are compatible. They are compatible if a variable is
+    unbound, or if both values are equal.
     """
     unbound = [Call("not", (Call("bound", (variable,)),)) for variable in (one, other)]
     return Call("or", (*unbound, Call("sameterm", (one, other))))

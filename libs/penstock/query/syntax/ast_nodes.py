@@ -1,8 +1,8 @@
 """The syntax tree, before names are resolved.
 
-Leaves are tokens of the lexer: a text with a type (`VAR`, `IRIREF`, `PNAME_LN`, `NAME`, `INTEGER` …) and a position.
-`at` is the offset of a node's first token in the parsed text, or -1 if the node has no token. Comparison of nodes
-ignores `at`.
+Leaves are tokens of the lexer. A token is a text with a type (`VAR`, `IRIREF`, `PNAME_LN`, `NAME`, `INTEGER` …) and a
+position. `at` is the offset of a node's first token in the parsed text, or -1 if the node has no token. Comparison of
+nodes ignores `at`.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class StreamPattern:
 
 @dataclass(frozen=True, slots=True)
 class ServicePattern:
-    """SERVICE. It is not supported; the grammar accepts it so that the error names it."""
+    """SERVICE. It is not supported. The grammar accepts it, so that the error message can name SERVICE."""
 
     at: int = _AT
 
@@ -220,7 +220,7 @@ class BindPattern:
 
 @dataclass(frozen=True, slots=True)
 class InlineData:
-    """VALUES. Cells are tokens (UNDEF among them) and literals."""
+    """VALUES. Cells are tokens (including UNDEF) and literals."""
 
     variables: tuple[Token, ...]
     rows: tuple[tuple[Token | LiteralSyntax, ...], ...]

@@ -1,7 +1,7 @@
 """Builds the syntax tree: one method per rule or alias of grammar/sparql.lark.
 
 The parser calls a method on each reduction, with the values of the rule's children. Punctuation is omitted; an absent
-optional part is None. The builder has no state, so all threads share one.
+optional part is None. All threads share one builder, because a builder has no state.
 """
 
 # ruff: noqa: D102 - each method is the grammar rule of its name
@@ -193,7 +193,7 @@ class TreeBuilder(UpdateBuilder):
         return WindowSyntax("ALL", None, c[-1], at=position(c[0]))
 
     def count_window(self, c: Children) -> WindowSyntax:
-        """C-SPARQL also allows `[RANGE TRIPLES n]`."""
+        """Build a count window. C-SPARQL also allows `[RANGE TRIPLES n]`."""
         unit, size, *step = c[2:] if c[1].type == "RANGE" else c[1:]
         return WindowSyntax(unit.type, size, step[-1], at=position(c[0]))
 
@@ -359,7 +359,7 @@ class TreeBuilder(UpdateBuilder):
         return Operation(str(c[1]), (c[0], c[2]), position(c[0]))
 
     def signed_addition(self, c: Children) -> Operation:
-        """`?a -1`: the sign belongs to the number, SPARQL 1.1 production [116]."""
+        """Build the sum of `?a -1`. The sign belongs to the number (SPARQL 1.1 production [116])."""
         return Operation("+", (c[0], c[1]), position(c[0]))
 
     def membership(self, c: Children) -> Operation:

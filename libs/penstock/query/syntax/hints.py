@@ -54,8 +54,8 @@ _SEEN = 200  # characters before the error that rules inspect
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where the parser stopped: the text before, the token's text and type, and the token types that the grammar
-    accepts.
+    """The point where the parser stopped: the text before this point, the token's text and type, and the token types
+    that the grammar accepts.
     """
 
     before: str
@@ -85,7 +85,9 @@ def hint(stop: Stop) -> Hint | None:
 
 
 def known_function(name: str) -> str:
-    """Return ": did you mean NAME?" with the known function of the most similar name, or "" if none is similar."""
+    """Return ": did you mean NAME?" with the name of the most similar known function. "" if no known function is
+    similar.
+    """
     upper = name.upper()
     meant = _OTHER_LANGUAGES.get(upper) or next(iter(get_close_matches(upper, _CALLABLE, 1, 0.75)), "")
     return f": did you mean {meant}?" if meant else ""
@@ -119,7 +121,9 @@ def _misspelt(stop: Stop) -> Hint | None:
 
 
 def _misspelt_before(stop: Stop) -> Hint | None:
-    """Find a misspelt keyword that the lexer read as a name. The parser stops at the next token."""
+    """Find a misspelt keyword before the token at which the parser stopped. The lexer has read the keyword as a
+    name.
+    """
     match = re.search(r"(?<![\w:?$<])([A-Za-z_]+)\s*\(?\s*$", stop.before)
     if match is None or match[1].upper() in KEYWORDS or "AS" in stop.accepted or "STEP" in stop.accepted:
         return None

@@ -59,8 +59,8 @@ class Source:
 
 
 def read_source(text: str) -> Source:
-    r"""Replace `\uXXXX` and `\UXXXXXXXX`. Fault if an escape or a character of the text is a surrogate, or if an escape
-    is above U+10FFFF.
+    r"""Replace `\uXXXX` and `\UXXXXXXXX`. Fault if an escape or a character of the text is a surrogate. Fault also if
+    an escape is above U+10FFFF.
 
     An escaped backslash before `u` (`"\\u0041"`) is not an escape.
     """
@@ -95,7 +95,7 @@ def _refuse_surrogates(text: str) -> None:
 
 
 def string_value(token: Token) -> str:
-    """Return the value of a string token: without quotes, escapes replaced."""
+    """Return the value of a string token, without quotes and with escapes replaced."""
     text = str(token)
     width = 3 if len(text) >= 6 and text.startswith(('"""', "'''")) else 1
     text = text[width:-width]

@@ -108,8 +108,8 @@ def unexpected_token(source: Source, token: Token, accepted: set[str]) -> Fault:
 
 
 def _alternatives(accepted: Iterable[str]) -> str:
-    """Return `accepted` as text: punctuation, then the names of token families that it contains completely, then other
-    tokens.
+    """Return the accepted token types as text. Punctuation comes first, then the names of token families that are
+    accepted completely, then other tokens.
     """
     left = set(accepted)
     named: list[str] = []

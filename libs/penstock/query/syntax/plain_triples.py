@@ -1,5 +1,5 @@
-"""Fast reading of the *plain* triples of INSERT DATA and DELETE DATA. They consist of names, numbers and strings
-without escapes.
+"""Fast reading of the *plain* triples of INSERT DATA and DELETE DATA. Plain triples consist of names, numbers and
+strings without escapes.
 
 The grammar's parser reads all other triples. A pattern in this module matches a text only if the lexer would read the
 same tokens.
@@ -26,12 +26,13 @@ _VERB_OBJECT = re.compile(rf"{_WS}*({_IRI}|a)(?={_WS}){_OBJECT}")
 _NEXT_OBJECT = re.compile(rf"(){_OBJECT}")
 
 VERB, NODE, NUMBER, STRING, LANG, DATATYPE, _SEPARATOR = range(1, 8)
-"""Groups of a match: the verb (empty after a comma), then the object. The object is an IRI or a blank node label, a
-number, or a quoted string with its language tag or the name of its datatype.
+"""Groups of a match: the verb (empty after a comma), then the object. An object matches the group of an IRI or blank
+node label, the group of a number, or the group of a quoted string. A string can also have a language tag or the name of
+a datatype.
 """
 
 PlainTriple: TypeAlias = tuple[str, int, str, int, "re.Match[str]"]
-"""Subject and its offset in the text, verb and its offset, and the regular expression's match with the object."""
+"""The subject, its offset in the text, the verb, its offset, and the regular expression's match for the object."""
 
 PlainRun: TypeAlias = tuple["Token | None", tuple[PlainTriple, ...]]
 """The name of a graph (None: the default graph), and triples of this graph."""
@@ -40,8 +41,8 @@ PlainRun: TypeAlias = tuple["Token | None", tuple[PlainTriple, ...]]
 class PlainReader:
     """Reads the plain triples of an update, so that the parser gets only the other tokens. `operations`: one list for
     each INSERT DATA or DELETE DATA. Each element of such a list contains consecutive triples in one graph. `in_data`:
-    whether the last token belongs to such an operation. `data_tokens`: number of tokens in the operations that are
-    complete. The budget's clock stops during data.
+    whether the last token belongs to an INSERT DATA or DELETE DATA. `data_tokens`: number of tokens in these
+    operations, counted when an operation is complete. The budget's clock stops during data.
     """
 
     def __init__(self, text: str, budget: Budget) -> None:
@@ -57,8 +58,8 @@ class PlainReader:
         self._depth = 0
 
     def starts(self, token: Token, fed: int) -> bool:
-        """Record a token that the parser has accepted. `fed`: the number of tokens up to this one. Returns whether a
-        triple may start after the token.
+        """Process a token that the parser has accepted. `fed`: the number of tokens up to and including this token.
+        Returns whether a triple can start after the token.
         """
         kind = token.type
         if not self.in_data:
@@ -88,8 +89,8 @@ class PlainReader:
         return (self._began if self.in_data else fed) - self.data_tokens
 
     def read(self, at: int, most: int) -> tuple[int, int]:
-        """Read triples from the offset `at` on, with at most `most` tokens. Returns the offset after the triples, and
-        the number of their tokens.
+        """Read triples from the offset `at` on. The triples have at most `most` tokens. Returns the offset after the
+        triples, and the number of their tokens.
         """
         triples: list[PlainTriple] = []
         tokens = 0
@@ -103,8 +104,8 @@ class PlainReader:
 
 
 def _statement(text: str, at: int, most: int) -> tuple[int, int, list[PlainTriple]] | None:
-    """Read the triples of one subject, up to the full stop. Returns the offset after it, the number of tokens, and the
-    triples. None if one of the triples is not plain, or if there are more than `most` tokens.
+    """Read the triples of one subject, up to the full stop. Returns the offset after the full stop, the number of
+    tokens, and the triples. None if one of the triples is not plain, or if the triples have more than `most` tokens.
     """
     start = _SUBJECT.match(text, at)
     if start is None:

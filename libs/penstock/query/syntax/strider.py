@@ -1,4 +1,6 @@
-"""Strider's texts (Strider, ISWC'17 §3.1): several queries over one stream that the text does not name."""
+"""Texts of Strider (ISWC'17 §3.1). Such a text contains several queries over one stream. It does not name the
+stream.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,8 @@ _OFF = "OFF"
 class StriderText:
     """The queries of a text of Strider, in Penstock's own form.
 
-    `queries`: the text of each query by its QUERYID, in order. `batch_ms`: the interval of BATCH, for the declaration
-    of the stream; None if the text has no BATCH.
+    `queries`: the text of each query by its QUERYID, in order. `batch_ms`: the interval of BATCH in ms, for the
+    declaration of the stream. None if the text has no BATCH.
     """
 
     queries: dict[str, str]
@@ -65,9 +67,9 @@ class _Piece:
 def parse_strider(text: str, stream: str) -> StriderText:
     """Return the queries of a text of Strider as registrations over the stream with IRI `stream`.
 
-    The window of each query has the range of WINDOW and the step of SLIDE. A query whose REASONING is not OFF has WITH
-    ENTAILMENT RDFS. The lines of the queries have the numbers that they have in the text. QueryError, with the
-    position, if the text is not one of Strider. The queries themselves are checked when they are registered.
+    The window of each query has the range of WINDOW and the step of SLIDE. A query whose REASONING is not OFF gets WITH
+    ENTAILMENT RDFS. The lines of the queries keep their line numbers of the text. QueryError, with the position, if the
+    text is not a text of Strider. The queries themselves are checked when they are registered.
     """
     try:
         return _Reader(text, stream).read()
@@ -176,7 +178,7 @@ class _Reader:
         return self._keyword(sign)
 
     def _bracket(self) -> list[_Piece]:
-        """Return the tokens between a bracket and the one that closes it."""
+        """Return the tokens between an opening bracket and the matching closing bracket."""
         opened = [self._sign("[")]
         begin = self._next
         while opened:
@@ -198,7 +200,7 @@ def _pieces(text: str) -> Iterator[_Piece]:
 
 
 def _pattern_at(body: list[_Piece], first: int) -> int:
-    """Return the offset before which dataset clauses stand: that of WHERE or of the pattern's brace."""
+    """Return the offset of WHERE or of the pattern's brace. Dataset clauses stand before this offset."""
     depth = 0
     template = body[first].upper == "CONSTRUCT"
     for piece in body[first + 1 :]:

@@ -53,7 +53,7 @@ class UpdateBuilder:
         return DataOperation(c[0].type, c[2], at=position(c[0]))
 
     def delete_where(self, c: Children) -> ModifyOperation:
-        """The template is also the pattern."""
+        """Build DELETE WHERE. Its template is also its pattern."""
         start, _, brace, quads = c
         where = GroupPattern(tuple(_pattern(name, block) for name, block in quads), position(brace))
         return ModifyOperation(TemplateClause(quads, position(start)), None, where, at=position(start))

@@ -37,8 +37,8 @@ class TemplateClause:
 
 @dataclass(frozen=True, slots=True)
 class ModifyOperation:
-    """DELETE {…} INSERT {…} WHERE {…}, where one of the two templates may be absent, or DELETE WHERE {…}. `graph`: the
-    graph of WITH.
+    """DELETE {…} INSERT {…} WHERE {…} or DELETE WHERE {…}. In the first form, one of the two templates can be absent.
+    `graph`: the graph of WITH.
     """
 
     delete: TemplateClause | None
@@ -51,7 +51,7 @@ class ModifyOperation:
 
 @dataclass(frozen=True, slots=True)
 class LoadOperation:
-    """LOAD. `graph`: that of INTO GRAPH."""
+    """LOAD. `graph`: the graph of INTO GRAPH."""
 
     source: Token
     graph: Token | None
@@ -85,6 +85,6 @@ OperationSyntax: TypeAlias = DataOperation | ModifyOperation | LoadOperation | G
 
 @dataclass(frozen=True, slots=True)
 class UpdateText:
-    """A complete update text: operations, each with its preceding prologue. A text may have none."""
+    """A complete update text: operations, each with its preceding prologue. A text can have no operations."""
 
     operations: tuple[tuple[Prologue, OperationSyntax], ...]

@@ -25,14 +25,14 @@ Scope = dict[str, Variable]
 
 
 def labels_in(text: str) -> frozenset[str]:
-    """Return the labels of blank nodes that a text may contain."""
+    """Return a set of labels that contains all labels of blank nodes in a text."""
     return frozenset(label.rstrip(".") for label in _LABELS.findall(text)) if "_:" in text else frozenset()
 
 
 @dataclass(slots=True)
 class Pattern:
-    """A translated group. `condition`: its FILTERs, which are separate because an OPTIONAL uses them as its
-    condition.
+    """A translated group. `condition`: the FILTERs of the group. They are separate, because an OPTIONAL uses them as
+    its join condition.
     """
 
     node: Node
@@ -76,8 +76,8 @@ class Context:
             budget.exceeded("max_nesting", "the query is nested too deeply", at)
 
     def constant_or_variable(self, token: Token) -> Parameter | Variable:
-        """Return the term for a variable at a place where a constant could stand: a parameter if the variable is
-        declared as one.
+        """Return the term for a variable at a place where a constant could stand. The term is a parameter if the
+        variable is a declared parameter.
         """
         name, at = str(token[1:]), position(token)
         return Parameter.of(name, at) if name in self.parameters else Variable(name, at)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import ceil
 
 MAX_DURATION_MS = 1 << 53
-"""Maximum duration, about 285,000 years. It is far below the limits of a 64-bit instant, and exact in JSON."""
+"""Maximum duration in ms, about 285,000 years. It is far below the limits of a 64-bit instant, and exact in JSON."""
 
 _UNITS = {
     "ns": Fraction(1, 1_000_000),
@@ -73,8 +73,8 @@ def _iso(text: str) -> Fraction:
 
 
 def instant_ms(text: str) -> int:
-    """Parse an xsd:dateTime to milliseconds since the epoch. Without a time zone, it is in UTC. ValueError if it is
-    invalid.
+    """Parse an xsd:dateTime to milliseconds since the epoch. An instant without a time zone is in UTC. ValueError for
+    invalid text.
     """
     match = _DATE_TIME.fullmatch(text)
     if match is None:

@@ -34,8 +34,8 @@ _REGIME = "http://www.w3.org/ns/entailment/RDFS"
 
 
 def read_entailment(clauses: Many[EntailmentClause], context: Context) -> int | None:
-    """Return the position of WITH ENTAILMENT RDFS, None if there is no such clause. Fault for another regime, or for a
-    second clause.
+    """Return the position of WITH ENTAILMENT RDFS, or None if the text has no such clause. Fault for another regime, or
+    for a second clause.
     """
     for clause in clauses:
         bare = clause.regime.type == "NAME"

@@ -61,8 +61,8 @@ class Names:
         self._resolved.clear()
 
     def iri(self, token: Token) -> Iri:
-        """Return the IRI for an `iri` of the grammar, a bare name or `a`. Fault if its prefix is not declared, or if
-        there is no base for a bare name.
+        """Return the IRI for a token: an `iri` of the grammar, a bare name, or `a`. Fault if its prefix is not
+        declared, or if a bare name has no base.
         """
         key = str(token)
         value = self._resolved.get(key)
@@ -73,8 +73,8 @@ class Names:
         return Iri(value, position(token))
 
     def written(self, text: str, at: int) -> Iri:
-        """Return the IRI for `text` at offset `at`: an IRI in angle brackets, a prefixed name with a local part, or
-        `a`.
+        """Return the IRI for `text` at offset `at`. The text is an IRI in angle brackets, a prefixed name with a local
+        part, or `a`.
         """
         value = self._resolved.get(text)
         if value is None:

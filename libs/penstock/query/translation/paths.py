@@ -57,8 +57,8 @@ def _pieces(part: Path) -> tuple[Path, ...]:
 
 
 def _negated(context: Context, syntax: PathSyntax) -> NegatedSet:
-    """Translate a negated property set. `!()` has an empty set in forward direction, so that it matches any predicate.
-    In any other set, a direction without members is None (§18.1.7).
+    """Translate a negated property set. The set `!()` gets an empty set in forward direction, and therefore matches any
+    predicate. In any other set, a direction without members is None (§18.1.7).
     """
     forward: list[Iri] = []
     inverse: list[Iri] = []

@@ -67,7 +67,7 @@ def join(left: Node, right: Node, at: int = -1) -> Node:
 
 
 def conjunction(conditions: list[Expr]) -> Expr:
-    """Return the conjunction of conditions, of which there must be at least one."""
+    """Return the conjunction of conditions. The list must not be empty."""
     return conditions[0] if len(conditions) == 1 else Call("and", tuple(conditions), "", conditions[0].at)
 
 
@@ -234,8 +234,8 @@ class _GroupReader:
         self._join_window(name, element)
 
     def _stream(self, element: StreamPattern) -> None:
-        """Translate a window of CQELS-QL, which is given in a pattern. It becomes a named window; equal windows become
-        one.
+        """Translate a window in a pattern of CQELS-QL. The window becomes a named window. Equal windows become one
+        window.
         """
         stream = self._context.names.iri(element.stream)
         self._join_window(Iri(block_window(stream.value, element, self._context), stream.at), element)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def check_operator(query: QuerySyntax, operator: Token) -> None:
-    """Raise Fault if a query has ISTREAM or DSTREAM with ASK, ORDER BY, LIMIT or OFFSET, because differences of such
+    """Raise Fault if a query has ISTREAM or DSTREAM together with ASK, ORDER BY, LIMIT or OFFSET. Differences of such
     answers are not defined.
     """
     if operator.type not in ("ISTREAM", "DSTREAM"):
@@ -67,8 +67,8 @@ def _exists(expr: Expr) -> list[Node]:
 
 
 def template_warnings(template: tuple[Triple, ...], algebra: Node) -> list[str]:
-    """Return warnings about those variables of a CONSTRUCT template that the pattern never binds. Triples with such a
-    variable are never created (§16.2).
+    """Return warnings about variables of a CONSTRUCT template that the pattern never binds. No triple with such a
+    variable is ever created (§16.2).
     """
     terms = [term for triple in template for term in (triple.subject, triple.predicate, triple.object)]
     names = {term.name for term in terms if isinstance(term, Variable)}

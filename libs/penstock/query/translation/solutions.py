@@ -43,7 +43,7 @@ _LARGEST = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """An item of a SELECT clause: a variable, and its expression if it has one."""
+    """An item of a SELECT clause: a variable, optionally with an expression."""
 
     variable: Variable
     expr: Expr | None
@@ -56,8 +56,8 @@ class SolutionTranslator:
         self.pattern = PatternTranslator(self.select)
 
     def select(self, context: Context, query: SelectQuery) -> tuple[Node, Scope]:
-        """Return the algebra of a SELECT query, and the query's variables. The algebra has a Project, below DISTINCT
-        and LIMIT if there are any.
+        """Return the algebra of a SELECT query, and the query's variables. The algebra has a Project. DISTINCT and
+        LIMIT, if present, are above the Project.
         """
         outer, context.aggregates = context.aggregates, None
         pattern = self.pattern(context, query.where)
@@ -115,7 +115,9 @@ class _Solution:
 
     @cached_property
     def _held(self) -> frozenset[str]:
-        """The names of the variables that stand for aggregates. Read it only when all clauses are translated."""
+        """The names of the variables that stand for aggregates. The set is complete only after all clauses are
+        translated.
+        """
         return frozenset(variable.name for variable in self._aggregates.values())
 
     @property
@@ -159,7 +161,7 @@ class _Solution:
         return _Item(variable, self._lifted(item.expr))
 
     def _lifted(self, syntax: ExprSyntax) -> Expr:
-        """Translate an expression. Collects its aggregates, and replaces them by their variables."""
+        """Translate an expression. Collect its aggregates, and replace each aggregate by its variable."""
         self._context.aggregates = self._aggregates
         expr = self._expression(self._context, syntax)
         self._context.aggregates = None
@@ -204,8 +206,8 @@ class _Solution:
         return self._node
 
     def _sampled(self, expr: Expr, aliases: frozenset[str]) -> Expr:
-        """In a condition of HAVING or a key of ORDER BY of a grouped query, replace variables that are no keys by their
-        SAMPLE (§18.2.4.1).
+        """Replace variables that are not group keys by their SAMPLE (§18.2.4.1). This applies to HAVING conditions and
+        ORDER BY keys of a grouped query.
         """
         replaced: dict[str, Variable] = {}
         for variable in _variables(expr):
@@ -238,7 +240,7 @@ def _count(token: Token | None) -> int | None:
 
 
 def _variables(expr: Expr) -> list[Variable]:
-    """Return the variables of an expression, without those in EXISTS."""
+    """Return the variables of an expression, without variables in EXISTS."""
     if isinstance(expr, Variable):
         return [expr]
     if isinstance(expr, Call):

@@ -86,7 +86,7 @@ class UpdateTranslation:
 
     # ---- graphs
     def _graph(self, name: Token) -> Iri | None:
-        """Return the graph of a name, None for the IRI of the stored default graph."""
+        """Return the graph with a name, or None for the IRI of the stored default graph."""
         iri = self._names.iri(name)
         return None if iri.value == STORED_GRAPH else iri
 
@@ -95,12 +95,12 @@ class UpdateTranslation:
         return name.type if name.type in ("DEFAULT", "NAMED", "ALL") else self._graph(name) or "DEFAULT"
 
     def _end(self, name: Token) -> Iri | None:
-        """Return a graph, None for DEFAULT."""
+        """Return a graph, or None for DEFAULT."""
         return None if name.type == "DEFAULT" else self._graph(name)
 
     # ---- triples
     def _change_data(self, syntax: DataOperation) -> ChangeData:
-        """Translate INSERT DATA or DELETE DATA. A blank node label may occur in only one INSERT DATA of the text
+        """Translate INSERT DATA or DELETE DATA. A blank node label is allowed in only one INSERT DATA of the text
         (SPARQL 1.1 Query §19.6).
         """
         insert = syntax.verb == "INSERT"
@@ -123,7 +123,7 @@ class UpdateTranslation:
         return None if name is None else self._graph(name)
 
     def _modify(self, syntax: ModifyOperation) -> Modify:
-        """Translate DELETE … INSERT … WHERE. WITH gives the default graph of the templates. Without USING, it also
+        """Translate DELETE … INSERT … WHERE. WITH gives the default graph of the templates. Without USING, WITH also
         gives the default graph of the pattern (§3.1.3).
         """
         context = self._context()
@@ -145,7 +145,7 @@ class UpdateTranslation:
         return Modify(delete, insert, query, own_dataset, syntax.at)
 
     def _template(self, syntax: TemplateClause | None, default: Iri | None, reader: TripleReader) -> tuple[Quad, ...]:
-        """Translate the quads of a template. All of them share the reader's context, and thus its blank nodes."""
+        """Translate the quads of a template. All quads share the reader's context, and thus its blank nodes."""
         quads: list[Quad] = []
         for name, block in () if syntax is None else syntax.quads:
             graph: Iri | Variable | None = default

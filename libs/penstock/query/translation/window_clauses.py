@@ -35,8 +35,8 @@ def milliseconds(syntax: DurationSyntax) -> int:
 
 
 def starting_instant(syntax: Token | LiteralSyntax) -> int:
-    """Return the instant of STARTING AT in ms since the epoch. The text has an integer in ms or an xsd:dateTime; Fault
-    for anything else.
+    """Return the instant of STARTING AT in ms since the epoch. The text has an integer in ms or an xsd:dateTime. Fault
+    for all other values.
     """
     token = syntax.string if isinstance(syntax, LiteralSyntax) else syntax
     if not token.type.startswith("STRING"):
@@ -106,8 +106,8 @@ def _extent(stream: str, window: WindowSyntax, context: Context) -> TimeRange | 
 
 
 def _time_range(window: WindowSyntax, computed_ms: int | None) -> TimeRange:
-    """Return the range and step of a time window. COMPUTED EVERY overrides the steps of all windows, and gives a step
-    to windows without one (docs/semantics.md §3).
+    """Return the range and step of a time window. COMPUTED EVERY sets the step of every window, with or without a step
+    in the text (docs/semantics.md §3).
     """
     if window.kind == "NOW":
         return TimeRange(0, 0, now=True)

@@ -1,9 +1,9 @@
 """The expected number of rows of a triple pattern per row on its left, from exact statistics (docs/architecture.md,
 "Queries").
 
-The statistics come from the header of the stored graph and from windows. For a window that does not exist yet, fixed
-values are assumed; the plan is replaced once statistics are available (like Strider, which adapts plans to measured
-cardinalities).
+The statistics come from the header of the stored graph and from windows. For a window that does not exist yet, the
+estimates assume fixed values. A new plan replaces the first one as soon as statistics are available. Strider also
+adapts plans to measured cardinalities.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class Estimator:
     """Estimates the matches of triple patterns for one plan. `counts`: the statistics that it has used."""
 
     def __init__(self, catalogue: Catalogue, sample: Mapping[str, Iri | Literal]) -> None:
-        """`sample`: the constants of a member, by name of the parameter; they serve as estimates for all members."""
+        """`sample`: the constants of one member, by parameter name. The degrees of these constants serve as estimates
+        for all members.
+        """
         self._catalogue = catalogue
         self._sample = sample
         self.counts: dict[CountKey, Counts] = {}
@@ -74,7 +76,7 @@ class Estimator:
         return edges
 
     def _all_edges(self, source: int, graph: int) -> float:
-        """Return the number of edges of a graph over all labels. For a window, the number is assumed."""
+        """Return the number of edges of a graph over all labels. For a window, the number is an assumption."""
         if source != 0:
             return _ALL_EDGES
         key = (source, graph, ANY_PREDICATE)

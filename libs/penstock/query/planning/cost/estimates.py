@@ -1,4 +1,4 @@
-"""The expected number of rows of whole patterns. It determines the join order of a group."""
+"""The expected number of rows of whole patterns. These numbers determine the join order of a group."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _INDEPENDENT_ROWS = 1000.0
 
 
 def fanout(context: PlanContext, element: Element, bound: Names) -> tuple[float, float]:
-    """Return the cost of a join with an element of a group: the expected number of rows for each row that binds the
-    names `bound`, and a one-time cost, as a number of rows.
+    """Return the cost of a join with an element of a group. The first number is the expected number of result rows per
+    input row; the input rows bind the names `bound`. The second number is a one-time cost, measured in rows.
     """
     pattern = element.pattern
     if isinstance(pattern, (Triple, PathTriple)):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 EXHAUSTIVE = 8
-"""Maximum number of elements for an exhaustive search, which examines 2^8 sets."""
+"""Maximum number of elements for an exhaustive search. With 8 elements, the search examines 2^8 sets."""
 
 _STEP = 1.0  # cost per row of a look-up, even without matches
 
@@ -30,11 +30,11 @@ def best_order(
     *,
     search: bool = True,
 ) -> list[int]:
-    """Return the positions of `elements` in the cheapest order that was found. `search`: whether to search exhaustively
-    if there are few elements. `bound`: names that are bound before the first element is joined.
+    """Return the positions of `elements` in the cheapest order that was found. `search`: whether an exhaustive search
+    is allowed. `bound`: names that are bound before the first join.
 
     `binds` returns the names that an element binds. `fanout(element, bound)` returns the number of matches per row, and
-    a cost that occurs once; the result depends only on those names in `bound` that the element binds.
+    a one-time cost. Names in `bound` that the element does not bind have no effect on this result.
     """
     if len(elements) < 2:
         return list(range(len(elements)))

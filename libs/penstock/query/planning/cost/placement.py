@@ -1,8 +1,9 @@
-"""The choice between execution in place and fork-join, for scans of a stored graph that stores hold (ADR 18).
+"""The choice between execution in place and fork-join. The choice is for scans of a stored graph in stores (ADR 18).
 
-In place, the engine reads from the stores, in three rounds, the edge lists that belong to the keys of a morsel. Wukong
-(OSDI'16 §5) does the same for few rows. With fork-join, it sends the rows to the stores that own their keys, and the
-stores return the extended rows. `python -m benchmarks stores` measures the costs (docs/adr/0018).
+With execution in place, the engine reads edge lists from the stores. For each morsel, it reads the edge lists of the
+morsel's keys in three rounds. Wukong (OSDI'16 §5) does the same for few rows. With fork-join, the engine sends each row
+to the store that owns the row's key. The stores return the extended rows. `python -m benchmarks stores` measures the
+costs (docs/adr/0018).
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ rows, it is not used.
 
 @dataclass(frozen=True, slots=True)
 class ReadCosts:
-    """The costs in µs of reads in place over a transport: per round, per key, and per key beyond `warm_keys` keys,
-    whose data do not fit into the processor's caches.
+    """The costs in µs of reads in place over a transport: per round, per key, and per key beyond `warm_keys` keys. The
+    data of the keys beyond this number do not fit into the processor's caches.
     """
 
     round_us: float
@@ -52,7 +53,7 @@ FORK = ForkCosts(part_us=1000.0, cell_us=0.006, step_us=0.045)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A scan of a fork: how many rows are expected to enter and to leave it, per row that enters the fork."""
+    """A scan of a fork. The expected numbers of rows that enter and leave the scan are per row that enters the fork."""
 
     rows_in: float
     rows_out: float
@@ -61,8 +62,8 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Placement:
     """How to choose where scans of the stored graph run. `execution`: "in-place", "fork-join", or "auto" for the
-    cheaper one. `transports`: for each store, the transport over which it is read. All stores are assumed to own
-    equally many keys. `parts`: the number of parts into which a fork divides its rows.
+    cheaper one. `transports`: for each store, the transport over which the engine reads. The costs assume that all
+    stores own equally many keys. `parts`: the number of parts into which a fork divides its rows.
     """
 
     execution: Execution
@@ -89,8 +90,8 @@ class Placement:
         return self.parts * FORK.part_us + cells * FORK.cell_us + worked * FORK.step_us
 
     def least_rows(self, steps: tuple[Step, ...], width_in: int, width_out: int) -> int | None:
-        """Return the smallest number of rows for which a fork is used. With "auto", it is the number from which a fork
-        is cheaper than execution in place. None if a fork is never used.
+        """Return the smallest number of rows for which a fork is used. With "auto", a fork is cheaper than execution in
+        place from this number on. None if a fork is never used.
         """
         if self.execution == "fork-join":
             return 1

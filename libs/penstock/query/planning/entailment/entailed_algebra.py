@@ -1,8 +1,8 @@
 """The algebra of a query with entailment: property paths, and types that need no look-up (ADR 93).
 
-Paths of links, inverses, sequences and alternatives become patterns of triples, each of which is rewritten. In a path
-with `*`, `+` or `?`, each link becomes the alternative of the predicates that entail it; the solutions of such a path
-are a set.
+Paths of links, inverses, sequences and alternatives become triple patterns. Each of these patterns is then rewritten. A
+path with `*`, `+` or `?` stays a path, and its solutions are a set. In such a path, the alternative of all predicates
+that entail a link replaces the link.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 
 def with_entailed_patterns(node: Node, rewriter: Rewriter, numbers: Iterator[int]) -> Node:
-    """Return a pattern in which paths have the meaning that they have over the entailed graph, without the types that
-    are implied.
+    """Return a pattern for the entailed graph. Its paths are translated, and types that other patterns imply are
+    omitted.
     """
 
     def inner(old: Node) -> Node:

@@ -37,8 +37,9 @@ def rewritten_pattern(context: PlanContext, pattern: Triple | PathTriple) -> tup
 
 
 def divided(part: Rewritten, bound: Names) -> tuple[list[Table], list[Table]]:
-    """Return the tables that are joined before the pattern is matched, and the others. A table comes first if rows bind
-    one of its variables, or if it gives the pattern the only terms to look up.
+    """Divide the tables of a rewritten pattern. The first list is joined before the pattern is matched, the second list
+    afterwards. A table is in the first list if rows bind one of its variables. It is also in the first list if only
+    this table gives the pattern a term to look up.
     """
     first: list[Table] = []
     later: list[Table] = []

@@ -1,4 +1,4 @@
-"""Types that other patterns of a group imply need not be looked up (ADR 93)."""
+"""Removal of type patterns that other patterns of a group imply. A plan need not look up these types (ADR 93)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 
 def without_implied(patterns: Iterable[Triple], rewriter: Rewriter) -> tuple[tuple[Triple, ...], tuple[Expr, ...]]:
-    """Return the patterns of a basic graph pattern without the types `x a C` that its other patterns entail, and
-    conditions that take their place: a range gives a type only to a term that is no literal.
+    """Return the patterns of a basic graph pattern without implied types, and conditions. A type `x a C` is implied if
+    other patterns of the basic graph pattern entail it. The conditions replace types that follow from a range. They
+    test that `x` is not a literal, because a literal has no type.
     """
     retained = list(patterns)
     conditions: list[Expr] = []
@@ -39,7 +40,9 @@ def _is_type(pattern: Triple) -> bool:
 
 
 def _ways(pattern: Triple, term: Term, class_: Iri, rewriter: Rewriter) -> list[bool]:
-    """Return how a pattern entails that a term has a class: at its subject (False) or at its object (True)."""
+    """Return the positions at which a pattern entails the class of a term: False for the subject, True for the
+    object.
+    """
     if not isinstance(pattern.predicate, Iri):
         return []
     if pattern.subject == term and (

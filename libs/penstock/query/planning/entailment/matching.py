@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 
 def match(context: PlanContext, pattern: Triple | PathTriple, left: Relation, scope: Scope) -> Relation:
-    """Join `left` with one triple pattern or path, over the entailed graph if the query has an entailment.
+    """Join `left` with one triple pattern or path. If the query has an entailment, the pattern matches the entailed
+    graph.
 
-    Each solution of the pattern occurs once for each row of `left`, although several triples may entail it.
+    Each solution of the pattern occurs once for each row of `left`, even if several triples entail the solution.
     """
     parts = rewritten_pattern(context, pattern)
     if len(parts) == 1 and not parts[0].tables:
@@ -45,8 +46,8 @@ def match(context: PlanContext, pattern: Triple | PathTriple, left: Relation, sc
 
 
 def _part(context: PlanContext, part: Rewritten, outer: Relation | None, scope: Scope, names: Names) -> Relation:
-    """Plan one pattern of a rewriting, from the rows of `outer` or, if it is None, from the seed. The result has the
-    names of its rows, and of `names`.
+    """Plan one pattern of a rewriting. The plan starts from the rows of `outer` or, if `outer` is None, from the seed.
+    The result has the columns of these start rows and the columns `names`.
     """
     start = base(context, Bgp((part.pattern,))) if outer is None else context.outer(outer)
     current = start

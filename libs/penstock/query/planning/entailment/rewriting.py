@@ -1,7 +1,8 @@
 """The rewriting of one triple pattern over the entailed graph to patterns over the asserted triples (ADR 93).
 
-Each rule has one triple of the data as premise; its other premises are schema triples. The closure of the schema is
-known, so that each entailed triple follows from one asserted triple in one step, apart from owl:sameAs at its ends.
+One premise of each rule is a triple of the data. All other premises are schema triples. The closure of the schema is
+known. Each entailed triple therefore follows from one asserted triple in one step, apart from owl:sameAs at its subject
+or object.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A pattern over asserted triples, joined with tables. Its solutions, without the variables that are not in the
-    original pattern, are entailed. `subject`: a term that must be no literal, because it was an object.
+    """A pattern over asserted triples, joined with tables. Each of its solutions, restricted to the variables of the
+    original pattern, is entailed. `subject`: a term that must not be a literal. It is the object of an asserted triple,
+    and becomes the subject of the entailed triple.
     """
 
     pattern: Triple
@@ -57,9 +59,9 @@ class Rewriter:
         self._given_types = frozenset(subjects), frozenset(objects)
 
     def rewritten(self, pattern: Triple) -> tuple[Rewritten, ...]:
-        """Return the patterns that together have the solutions of `pattern` over the entailed graph. Several of them
-        may have the same solution, and one of them may have it several times. A single one without a table has each
-        solution once.
+        """Return the patterns that together have the solutions of `pattern` over the entailed graph. Several of these
+        patterns can have the same solution, and one pattern can have a solution several times. If the result is a
+        single pattern without a table, it has each solution once.
         """
         found = self._found.get(pattern)
         if found is None:
@@ -68,17 +70,21 @@ class Rewriter:
         return found
 
     def predicates(self, property_: Iri) -> list[tuple[Iri, bool]]:
-        """Return the predicates whose triples entail those of a property, and whether they are its inverses."""
+        """Return the predicates whose triples entail triples of a property. The second value of each pair is true if
+        the predicate is an inverse.
+        """
         below = self._closed.properties_below(self._term_id(property_))
         return [(property_, False), *((Iri(self.schema.iri(name)), inverse) for name, inverse in below)]
 
     def gives_type(self, property_: Iri, class_: Iri, *, at_object: bool) -> bool:
-        """Return whether each triple of a property entails that its subject, or its object, has a class."""
+        """Return whether each triple of a property entails that its subject has a class. With `at_object`, test the
+        class of the object instead.
+        """
         pair = self._term_id(property_), self._term_id(class_)
         return pair in self._given_types[at_object]
 
     def is_below(self, below: Iri, class_: Iri) -> bool:
-        """Return whether each term of a class entails to be of another one, or of the same one."""
+        """Return whether class `below` is a subclass of `class_`, or the same class."""
         return below == class_ or self._term_id(class_) in self._closed.classes_above(self._term_id(below))
 
     # ---- parts
@@ -97,8 +103,9 @@ class Rewriter:
             yield from self._typed(pattern)
 
     def _below(self, pattern: Triple, property_: Iri, name: Iri, *, inverse: bool) -> Iterator[Rewritten]:
-        """Yield the patterns in which `name` stands for the predicate `property_`. If the objects of the property have
-        superclasses or superproperties, they also match the triples about what is below these.
+        """Yield the patterns in which the predicate `name` replaces the predicate `property_`. The objects of some
+        properties have superclasses or superproperties. For such a property, the patterns also match triples about
+        subclasses or subproperties of the object.
         """
         closed, object_ = self._closed, pattern.object
         part = _read(pattern, name, inverse=inverse)
@@ -126,7 +133,7 @@ class Rewriter:
             yield _joined(read, self._table((between, object_), pairs))
 
     def _typed(self, pattern: Triple) -> Iterator[Rewritten]:
-        """Yield the patterns from which the domain or range of a property entails a type."""
+        """Yield the patterns whose triples entail a type, through the domain or range of a property."""
         for end, pairs in enumerate(self._closed.domain_pairs):
             if isinstance(pattern.object, Iri | Literal):
                 number = self._term_id(pattern.object)
@@ -146,7 +153,9 @@ class Rewriter:
             yield _joined(self._with_edge(pattern, predicate, end), table)
 
     def _with_edge(self, pattern: Triple, predicate: Term, end: int) -> Rewritten:
-        """Return the pattern for an edge with `predicate` at the subject (`end` is 0: from it, 1: to it)."""
+        """Return the pattern for an edge with `predicate` at the subject. The edge starts there if `end` is 0, and ends
+        there if it is 1.
+        """
         subject, other = pattern.subject, self._fresh()
         if end:
             return Rewritten(Triple(other, predicate, subject, pattern.at), (), _no_literal(subject))
@@ -170,7 +179,7 @@ class Rewriter:
                     yield _joined(part, is_it)
 
     def _replaced(self, part: Rewritten, pattern: Triple) -> Iterator[Rewritten]:
-        """Yield a pattern with its ends replaced by terms that are owl:sameAs them: one end, the other, and both."""
+        """Yield a pattern with its ends replaced by owl:sameAs terms: one end, the other end, and both."""
         if not self._closed.same:
             return
         variants = [part]
@@ -206,7 +215,7 @@ class Rewriter:
 
 
 def _read(pattern: Triple, predicate: Term, *, inverse: bool) -> Rewritten:
-    """Return a pattern with another predicate, read from object to subject if it is an inverse."""
+    """Return a pattern with another predicate. If the predicate is an inverse, the ends change places."""
     if not inverse:
         return Rewritten(replace(pattern, predicate=predicate))
     read = Triple(pattern.object, predicate, pattern.subject, pattern.at)

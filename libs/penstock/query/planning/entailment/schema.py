@@ -1,6 +1,6 @@
 """The schema of entailment and its closure.
 
-The schema consists of ids: pairs (subject, object) of the stored triples, by predicate.
+The schema is stored as ids. For each predicate, it has the pairs (subject, object) of the stored triples.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     N = TypeVar("N", bound=Hashable)
     Pair: TypeAlias = tuple[int, int]
     Directed: TypeAlias = tuple[int, bool]
-    """A property, and whether its triples are read from object to subject."""
+    """A property and its direction. With True, its triples are read from object to subject."""
 
 
 class Schema:
@@ -36,8 +36,8 @@ class Schema:
     def __init__(
         self, columns: Sequence[NDArray[np.uint64]], predicates: Mapping[str, int], iri: Callable[[int], str]
     ) -> None:
-        """`columns`: ids of predicates, subjects and objects. `predicates`: the ids of the predicates that occur, by
-        IRI. `iri`: returns the IRI with an id that occurs in the columns.
+        """`columns`: ids of predicates, subjects and objects. `predicates`: the ids of the predicates in the columns,
+        by IRI. `iri`: a function that returns the IRI for an id in the columns.
         """
         self._iri = iri
         self._predicates = predicates
@@ -57,11 +57,11 @@ class Schema:
         return hash(self._key)
 
     def iri(self, term: int) -> str:
-        """Return the IRI with an id that occurs in the schema."""
+        """Return the IRI for an id that occurs in the schema."""
         return self._iri(term)
 
     def pairs(self, predicate: str) -> list[Pair]:
-        """Return the (subject, object) of the triples with a predicate, given by its IRI."""
+        """Return (subject, object) of each triple with a predicate. `predicate`: the IRI of the predicate."""
         number = self._predicates.get(predicate, 0)
         named, subjects, objects = self._columns
         chosen = named == number
@@ -77,10 +77,11 @@ def _is_literal(term: int) -> bool:
 
 
 class ClosedSchema:
-    """What follows from a schema. `same`: by term, the other terms that are owl:sameAs it, directly or not.
+    """The closure of a schema. `same`: for each term, the other terms that are owl:sameAs this term, directly or
+    indirectly.
 
-    A pair of schema terms also holds for the terms that are owl:sameAs them. LimitFault if the closure has more than
-    `max_entailment_pairs` pairs.
+    A pair of schema terms also holds for terms that are owl:sameAs the terms of the pair. LimitFault if the closure has
+    more than `max_entailment_pairs` pairs.
     """
 
     def __init__(self, schema: Schema, budget: Budget) -> None:
@@ -102,7 +103,7 @@ class ClosedSchema:
 
     @cached_property
     def class_pairs(self) -> tuple[Pair, ...]:
-        """The pairs (class, superclass), with different members."""
+        """The pairs (class, superclass). The two classes of a pair are different."""
         return tuple(sorted((below, up) for below, above in self._classes_above.items() for up in above))
 
     def classes_below(self, class_: int) -> list[int]:
@@ -111,23 +112,23 @@ class ClosedSchema:
 
     @cached_property
     def stated_pairs(self) -> tuple[Pair, ...]:
-        """The pairs (property, superproperty) with different members that follow from rdfs:subPropertyOf alone."""
+        """The pairs (property, superproperty) that follow from rdfs:subPropertyOf alone. The two properties differ."""
         return tuple(sorted((below, up) for below, above in self._stated_above.items() for up in above))
 
     @cached_property
     def property_pairs(self) -> tuple[tuple[int, Directed], ...]:
-        """The pairs (property p, q) such that each triple x p y entails x q y or, if q is inverse, y q x."""
+        """The pairs (property p, directed property q). Each triple x p y entails x q y or, if q is inverse, y q x."""
         steps = self._properties_above.items()
         return tuple(sorted((below, up) for (below, flipped), above in steps if not flipped for up in above))
 
     def properties_below(self, property_: int) -> list[Directed]:
-        """Return the properties whose triples entail triples of a property, without the property itself."""
+        """Return the properties whose triples entail triples of `property_`, without `property_` itself."""
         return [(below, up[1]) for below, up in self.property_pairs if up[0] == property_]
 
     @cached_property
     def domain_pairs(self) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
-        """The pairs (property, class) such that the subject, or (second) the object, of each triple of the property has
-        the class.
+        """Two tuples of pairs (property, class). In the first tuple, the subject of each triple of the property has the
+        class. In the second tuple, the object has the class.
         """
         ends: tuple[set[Pair], set[Pair]] = set(), set()
         names = {*self._domains, *self._ranges, *(below for below, _ in self._properties_above)}
@@ -204,7 +205,7 @@ class ClosedSchema:
         return (pair for pair in self._saturated(pairs) if all(map(_is_iri, pair)))
 
     def _closed(self, steps: Iterable[tuple[N, N]]) -> dict[N, frozenset[N]]:
-        """Return what is reachable from each node over steps, without the node itself."""
+        """Return the nodes that are reachable from each node over one or more steps, without the node itself."""
         direct: defaultdict[N, set[N]] = defaultdict(set)
         for below, above in steps:
             direct[below].add(above)
