@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def term_tuple(term: Mapping[str, str]) -> TermTuple:
     """Return a term of SPARQL Results JSON (§3.2.2) as (kind, lexical form, datatype, language).
 
-    Some SPARQL services write `typed-literal` for literals with a datatype. PenstockError for any other kind of term.
+    Some SPARQL services write `typed-literal` for literals with a datatype. PenstockError for an unknown kind of term.
     """
     kind, value = term["type"], term["value"]
     if kind == "uri":
@@ -47,7 +47,7 @@ def solutions(variables: Sequence[str], bindings: Sequence[Mapping[str, Mapping[
 
 def answer_of(line: Mapping[str, Any]) -> Solutions | bool | rdflib.Graph:
     """Return the answer in a SPARQL Results JSON document, or in the line of an evaluation (docs/kafka.md).
-    PenstockError if there is none.
+    PenstockError if the document or line contains no answer.
     """
     if "boolean" in line:
         return bool(line["boolean"])
@@ -59,7 +59,7 @@ def answer_of(line: Mapping[str, Any]) -> Solutions | bool | rdflib.Graph:
 
 
 def none_of(line: Mapping[str, Any]) -> Solutions | bool | rdflib.Graph:
-    """Return an answer without rows or triples, or False, in the form of the answer in `line`."""
+    """Return an empty answer of the same form as the answer in `line`: no rows, no triples, or False."""
     if "boolean" in line:
         return False
     return solutions(line["head"]["vars"], ()) if "results" in line else graph_of("")

@@ -47,15 +47,16 @@ _SPARQL_ACCEPT = "application/sparql-results+json, application/n-triples"
 class Client:
     """Access to a cluster, with the answers, the errors and most methods of the embedded engine.
 
-    url: URLs of the coordinators, comma-separated. sparql_url: URLs of query engines, comma-separated; by default,
-    those that the coordinators know. prefix: prefix of the cluster's topics. kafka: additional librdkafka properties
-    (TLS, SASL). token: bearer token for coordinators and query engines, or a function that returns one; the client
-    calls the function again when a service refuses the token. ca: file of the CA (PEM) of the services' certificates;
-    by default, the system's CAs. Requests raise AccessError if a token is missing, or if its role does not suffice.
+    url: URLs of the coordinators, comma-separated. sparql_url: URLs of query engines, comma-separated; by default, the
+    query engines that the coordinators know. prefix: prefix of the cluster's topics. kafka: additional librdkafka
+    properties (TLS, SASL). token: bearer token for coordinators and query engines, or a function that returns the
+    token; the client calls the function again when a service refuses the token. ca: file of the CA (PEM) of the
+    services' certificates; by default, the system's CAs. Requests raise AccessError if a token is missing, or if the
+    role of the token does not suffice.
 
-    A stream is identified by its IRI or by the name used in its topics. When a method that declares, registers, stores
-    or pushes something returns, the change is durable. Reading evaluations, late events or dead letters does not remove
-    them from their topics. The client does not have the methods and properties `advance_idle`, `bulk`, `checkpoint`,
+    A stream is identified by its IRI or by its name in topic names. Methods that declare, register, store or push
+    something return when the change is durable. Evaluations, late events and dead letters stay in their topics after
+    the client has read them. The client does not have the methods and properties `advance_idle`, `bulk`, `checkpoint`,
     `decode`, `encode`, `explain`, `limits`, `push_columns`, `query_sets` and `stats` of the engine.
     """
 
@@ -95,10 +96,10 @@ class Client:
 
     # ---- declarations
     def declare_stream(self, iri: str, name: str | None = None, **settings: Any) -> None:
-        """Declare a stream. Repeating a declaration has no effect. `name` determines the names of the stream's topics;
-        None: the IRI does.
+        """Declare a stream. A repeated declaration has no effect. `name` determines the names of the stream's topics.
+        If `name` is None, the IRI determines them.
 
-        The settings are those of `Engine.declare_stream`. DataError if a setting is invalid, or if the stream is
+        The settings are the same as for `Engine.declare_stream`. DataError if a setting is invalid, or if the stream is
         already declared with other settings.
         """
         if (warning := warning_of(iri, settings)) is not None:
@@ -107,8 +108,8 @@ class Client:
         self._coordinator("PUT", f"/streams/{quote(name or iri, safe='')}", body)
 
     def declare_streams(self, streams: Mapping[str, Mapping[str, Any]]) -> None:
-        """Declare several streams, all or none. `streams`: by name, the `iri` and settings of each. DataError if a
-        declaration is invalid.
+        """Declare several streams, all or none. `streams`: for each name of a stream, its `iri` and settings. DataError
+        if a declaration is invalid.
         """
         self._coordinator("POST", "/streams", json.dumps(streams, default=dict).encode())
 
@@ -139,17 +140,18 @@ class Client:
         result_format: RecordFormat = "json",
         replace: bool = False,
     ) -> ClusterQuery:
-        """Register a standing query. Repeating a registration has no effect. QueryError, with line and column, if the
+        """Register a standing query. A repeated registration has no effect. QueryError, with line and column, if the
         query is invalid.
 
-        `name` overrides the name in the text. `topic`: the query's own results topic; None: the results topic of the
-        cluster. `max_catch_up`: maximum number of instants that one advance of a stream may make due; if there are
-        more, the query skips them, and `gaps` lists them. None: the coordinator's default. `changes`: the evaluations
-        have what the answers gain and lose (`ClusterEvaluation.added`). `result_format`: the format of the records
-        in the results topic; this client reads all of them. `json`: a record for each evaluation; `json-batch`,
-        `arrow`: a record has the evaluations of many similar queries at an instant. `replace`: if
-        there is a query of this name, the text takes its place: it answers the instants after those of the earlier
-        text (docs/semantics.md §3). The earlier object then stands for the later text.
+        `name` overrides the name in the text. `topic`: the query's own results topic. None: the results topic of the
+        cluster. `max_catch_up`: maximum number of instants that become due at one advance of a stream. If more instants
+        become due, the query skips them, and `gaps` lists them. None: the coordinator's default. `changes`: whether the
+        evaluations contain only the rows that the answer gains and loses (`ClusterEvaluation.added`). `result_format`:
+        the format of the records in the results topic. This client reads all formats. With `json`, each evaluation has
+        its own record. With `json-batch` or `arrow`, one record contains the evaluations of many similar queries at one
+        instant. `replace`: if a query of this name exists, the new text replaces its text. The new text answers the
+        instants after the last instant of the old text (docs/semantics.md §3). The object of the old query then stands
+        for the new text.
         """
         query_name = name or _name_of(text, base)
         options = {"base": base, "topic": topic, "max_catch_up": max_catch_up, "changes": "true" if changes else None}
@@ -169,13 +171,13 @@ class Client:
         topic: str | None = None,
         max_catch_up: int | None = None,
     ) -> ClusterQuerySet:
-        """Register a query set. Repeating a registration has no effect. QueryError, with line and column, if the
-        text is invalid.
+        """Register a query set. A repeated registration has no effect. QueryError, with line and column, if the text is
+        invalid.
 
         `parameters`: members to add (see `ClusterQuerySet.add`). `report`: which members report at an instant (see
-        `Engine.register_set`). `key`: the name or names of the columns that identify a member; None: the parameters.
-        The cluster does not know these names: the key of a member is the key of its record. Other parameters: see
-        `register`.
+        `Engine.register_set`). `key`: the name or names of the columns that identify a member. None: the parameters.
+        The cluster does not know these names. In the cluster, the key of a member is the key of its record. Other
+        parameters: see `register`.
         """
         set_name = name or _name_of(text, base)
         options = {"base": base, "topic": topic, "max_catch_up": max_catch_up, "report": report}
@@ -200,8 +202,8 @@ class Client:
 
     @property
     def queries(self) -> dict[str, ClusterQuery]:
-        """The standing queries, by name, including those of other clients. From this access on, this client receives
-        the evaluations of all of them.
+        """The standing queries, by name, including queries of other clients. From this access on, this client receives
+        the evaluations of all these queries.
         """
         reply = json.loads(self._coordinator("GET", "/queries"))
         for name, record in reply.items():
@@ -249,11 +251,11 @@ class Client:
         format: str | None = None,  # noqa: A002 - a public name
         base: str | None = None,
     ) -> LoadReport:
-        """Store a document as one snapshot: a file (gzip if its name ends with .gz), or bytes, which require `format`.
-        `graph`: IRI of the graph for statements that name none.
+        """Store a document as one snapshot. `source`: a file name (gzip if the name ends with .gz), or bytes. Bytes
+        require `format`. `graph`: IRI of the graph for statements without a graph.
 
         DataError, with the line, if the document is invalid. LimitError above a million triples. After these errors,
-        nothing is stored. The report counts all triples and terms, also those that are stored already.
+        nothing is stored. The report counts all triples and terms of the document, even if they are stored already.
         """
         began = time.perf_counter()
         data, syntax, base = document_of(source, format, base)
@@ -274,8 +276,8 @@ class Client:
         `Engine.update`.
 
         QueryError if the text is invalid or has the operation `LOAD`. LimitError if a pattern exceeds the limits of
-        queries, or if the update removes and adds more than a million triples. The cluster repeats the evaluation if
-        another change was stored during it. ConflictError after several such evaluations.
+        queries, or if the update removes and adds more than a million triples. If another change is stored during the
+        evaluation, the cluster repeats the evaluation. ConflictError after several repetitions.
         """
         graphs = {"using-graph-uri": list(default_graphs), "using-named-graph-uri": list(named_graphs)}
         path = with_query("/update", base=base, **graphs)
@@ -293,8 +295,8 @@ class Client:
         named_graphs: Iterable[str] = (),
     ) -> Solutions | bool | rdflib.Graph:
         """Execute a one-shot query on the latest snapshot of a query engine. QueryError if the query is invalid.
-        LimitError if it exceeds `timeout_s` seconds or `memory_mb` MiB (None: the engine's limits). `default_graphs`,
-        `named_graphs`: see `Engine.query`.
+        LimitError if the query exceeds `timeout_s` seconds or `memory_mb` MiB (None: the engine's limits).
+        `default_graphs`, `named_graphs`: see `Engine.query`.
         """
         graphs = {"default-graph-uri": list(default_graphs), "named-graph-uri": list(named_graphs)}
         path = with_query("/sparql", base=base, timeout_s=timeout_s, memory_mb=memory_mb, **graphs)
@@ -313,14 +315,14 @@ class Client:
         timestamp: int | None = None,
         format: str | None = None,  # noqa: A002 - a public name
     ) -> None:
-        """Produce one event: RDF text in `format` (a name or media type), or rdflib triples. `timestamp`: its time in
-        ms. The event is durable when the call returns. Errors: see `push_events`.
+        """Produce one event: RDF text in `format` (a name or media type), or rdflib triples. `timestamp`: the time of
+        the event in ms. The event is durable when the call returns. Errors: see `push_events`.
 
-        If the stream has a mapping, `format` None, "json", "ndjson", "csv" or "avro" means a message for the mapping,
-        which may be several events. `timestamp` is then the time of the message; None: the time of its Kafka record.
-        Without a mapping, `format` None is N-Triples.
+        If the stream has a mapping, and `format` is None, "json", "ndjson", "csv" or "avro", then `data` is a message
+        for the mapping. One message can become several events. `timestamp` is the time of the message. If it is None,
+        the message has the time of its Kafka record. If the stream has no mapping, `format` None means N-Triples.
 
-        The adaptor validates the event; an invalid one goes to the dead-letter topic.
+        The adaptor validates the event. An invalid event goes to the dead-letter topic.
         """
         self.push_events(stream, [(timestamp, data)], format)
 
@@ -330,10 +332,11 @@ class Client:
         events: Iterable[tuple[int | None, EventData]],
         format: str | None = None,  # noqa: A002 - a public name
     ) -> None:
-        """Produce events in order, each as (timestamp, data); see `push`. They are durable when the call returns.
+        """Produce events in order. Each event is given as (timestamp, data); see `push`. The events are durable when
+        the call returns.
 
         DataError if a time or the format is invalid. UnknownStreamError if there is no such stream. TransientError if
-        the brokers do not respond in time; the events may still reach them. If the same call is repeated with this
+        the brokers do not respond in time. The events can still arrive later. If the same call is repeated with this
         client, it waits for these events and writes no event twice.
         """
         events = list(events)
@@ -344,8 +347,8 @@ class Client:
         self._append([event_of(topic, time_ms, data, format) for time_ms, data in events])
 
     def advance(self, stream: str | None, timestamp: int) -> None:
-        """Advance a stream to `timestamp`, in ms: events at or before this time are late from then on. `stream` None:
-        advance every stream that is not derived.
+        """Advance a stream to `timestamp`, in ms. From then on, events with this time or an earlier time are late. If
+        `stream` is None, advance every stream that is not derived.
 
         The call advances every partition of the stream's events topic, and thus affects all producers of the stream.
         """
@@ -379,8 +382,8 @@ class Client:
 
     # ---- results topics
     def results(self, topic: str | None = None, *, until_idle_s: float | None = None) -> Iterator[Answered]:
-        """Yield the committed evaluations of a results topic (None: that of the cluster), from the topic's start. Ends
-        after `until_idle_s` seconds without a new evaluation (None: never).
+        """Yield the committed evaluations of a results topic, from its start. `topic` None: the results topic of the
+        cluster. Ends after `until_idle_s` seconds without a new evaluation (None: never).
         """
         heard = time.monotonic()
         for answered in self.watch(topic):
@@ -391,8 +394,8 @@ class Client:
                 return
 
     def watch(self, topic: str | None = None) -> Iterator[Answered | None]:
-        """Yield the committed evaluations of a results topic (None: that of the cluster), from the topic's start. While
-        there are no new ones, yields None about ten times per second.
+        """Yield the committed evaluations of a results topic, from its start. `topic` None: the results topic of the
+        cluster. While there are no new evaluations, yields None about ten times per second.
         """
         return self._results.watch(topic or self._topics.results)
 
@@ -413,7 +416,7 @@ class Client:
 
     # ---- inside
     def _check_unit(self, stream: str, events: Iterable[tuple[int | None, EventData]]) -> None:
-        """Warn once per stream about timestamps that may be in seconds."""
+        """Warn once per stream about timestamps that seem to be in seconds."""
         if (
             stream not in self._units
             and (reply := unit_warning(stream, (at for at, _ in events if at is not None))) is not None
@@ -436,15 +439,13 @@ class Client:
             raise _with_text(error, (body or b"").decode()) from None
 
     def _sparql(self) -> list[str]:
-        """Return the query engines' URLs that the client was given, or else those that the coordinators know."""
+        """Return the URLs of query engines from `sparql_url` or, without this parameter, from the coordinators."""
         if self._engines or not self._coordinators:
             return self._engines
         return list(json.loads(self._coordinator("GET", "/engines")).values())
 
     def _name(self, stream: str) -> str:
-        """Return the name of a stream, which is given by its IRI or name. UnknownStreamError if there is no such
-        stream.
-        """
+        """Return the name of a stream. `stream`: its IRI or name. UnknownStreamError if there is no such stream."""
         if ":" not in stream:
             if stream not in self._named:
                 try:
@@ -460,7 +461,9 @@ class Client:
         return self._names[stream]
 
     def _is_mapped(self, stream: str) -> bool:
-        """Return whether a stream, given by its IRI or name, has a mapping; False if no coordinator is known."""
+        """Return whether a stream has a mapping. `stream`: its IRI or name. False if the client knows no
+        coordinator.
+        """
         if stream not in self._mapped and self._coordinators:
             found = (record for iri, record in self.streams.items() if stream in (iri, record["name"]))
             if any(record["mapping"] is not None for record in found):
@@ -495,9 +498,7 @@ class Client:
 
 
 def _name_of(text: str, base: str | None) -> str:
-    """Return the name in the text of a query. If there is none, return a name that is derived from the text and
-    the base IRI.
-    """
+    """Return the name in the text of a query. If the text has no name, derive one from the text and the base IRI."""
     statement = parse(text, base)
     if isinstance(statement, ContinuousQuery) and statement.name is not None:
         return statement.name

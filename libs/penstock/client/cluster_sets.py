@@ -24,9 +24,9 @@ _AT_ONCE = 10_000  # records
 
 
 class ClusterQuerySet(ClusterQuery):
-    """A query set of a cluster. Its evaluations are those of the members that report; each has `member`, the member's
-    key. `columns`: the names of the parameters, and of the other columns of `key`. `key`: the names of the columns that
-    identify a member.
+    """A query set of a cluster. The set delivers the evaluations of the members that report. The property `member` of
+    an evaluation is the key of its member. `columns`: the names of the parameters, and of the other columns of `key`.
+    `key`: the names of the columns that identify a member.
     """
 
     def __init__(
@@ -43,12 +43,12 @@ class ClusterQuerySet(ClusterQuery):
         self.columns = tuple(dict.fromkeys((*parameters, *self.key)))
 
     def add(self, rows: Any) -> int:
-        """Add members, or replace those with the same key. Returns the number of rows. `rows`: as for
+        """Add members, or replace members with the same key. Returns the number of rows. `rows`: as for
         `penstock.QuerySet.add`.
 
         When the call returns, the records are durable. They take effect when the query engine of the set reads them. A
-        row that cannot be a member becomes a dead letter then, and removes the member with its key. DataError if a
-        column or value is missing or invalid; earlier rows may have been added.
+        row that cannot be a member then becomes a dead letter, and the engine removes the member with the key of this
+        row. DataError if a column or value is missing or invalid. The earlier rows are perhaps added already.
         """
         table = as_table(rows, self.columns)
         return self._write(
@@ -63,7 +63,9 @@ class ClusterQuerySet(ClusterQuery):
         return self._write(Record(self._topic, None, key) for key in self._keys(as_table(keys, self.key)))
 
     def _keys(self, table: pa.Table) -> Iterator[bytes]:
-        """Yield the keys of records: the text of the only column, or the texts of all columns as a JSON array."""
+        """Yield the key of each record. The key is the text of the only column, or a JSON array with the texts of all
+        columns.
+        """
         columns = [_cells(table, name).texts[0].to_pylist() for name in self.key]
         for texts in zip(*columns, strict=True):
             yield (texts[0] if len(texts) == 1 else json.dumps(texts, ensure_ascii=False)).encode()

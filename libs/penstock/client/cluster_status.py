@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class ClusterQueryStatus(QueryStatus):
     """The status of a query, like the embedded engine's `QueryStatus`.
 
-    `evaluated`: whether a query engine evaluates the query at present. It is False for a short time when engines start
-    or buckets move; then `last` and `next` are None, and `waits_for` is empty. `error`: why the query's results topic
-    rejects answers, or None.
+    `evaluated`: whether a query engine evaluates the query at present. This is False for a short time when engines
+    start or buckets move. Then `last` and `next` are None, and `waits_for` is empty. `error`: the reason why the
+    query's results topic rejects answers, or None.
     """
 
     evaluated: bool = True
@@ -27,8 +27,8 @@ class ClusterQueryStatus(QueryStatus):
 def status_of_documents(
     name: str, registration: Mapping[str, Any] | None, progress: Mapping[str, Any] | None
 ) -> ClusterQueryStatus:
-    """Return the status of a query. `registration`: the coordinator's document, None if the query is not registered.
-    `progress`: a query engine's document, None if no engine evaluates the query.
+    """Return the status of a query. `registration`: the document from the coordinator, or None if the query is not
+    registered. `progress`: the document from a query engine, or None if no engine evaluates the query.
     """
     if registration is None:
         return ClusterQueryStatus(name, "stopped", None, None, None, evaluated=False)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def document_of(
     source: str | PathLike[str] | bytes, syntax: str | None, base: str | None
 ) -> tuple[bytes, Format, str | None]:
-    """Return the bytes, format and base IRI of a document. DataError if it cannot be read, or if its format is
-    unknown.
+    """Return the bytes, format and base IRI of a document. DataError if the document cannot be read, or if its format
+    is unknown.
     """
     found = Source.of(source, syntax, base)
     if found.path is None:
@@ -41,9 +41,9 @@ def event_of(topic: str, time_ms: int | None, data: EventData, syntax: str | Non
     """Return the Kafka record of an event, or of a message for a stream's mapping (docs/kafka.md). DataError if its
     time or format is invalid.
 
-    `syntax` None: a text has no content type, so the adaptor reads it in the format of the stream's mapping, or else as
-    N-Triples. `time_ms` None: the time is the timestamp of the Kafka record. An event that is not a message for a
-    mapping needs a time.
+    If `syntax` is None, a text gets no content type. The adaptor then reads the text in the format of the stream's
+    mapping or, without a mapping, as N-Triples. If `time_ms` is None, the time is the timestamp of the Kafka record. An
+    event that is not a message for a mapping needs a time.
     """
     value = original_bytes(data if isinstance(data, str | bytes) else list(data))
     headers: list[tuple[str, bytes]] = []

@@ -1,4 +1,4 @@
-"""The client of a cluster for prepared bulk loads (`penstock load --spark --cluster`)."""
+"""A client for prepared bulk loads into a cluster (`penstock load --spark --cluster`)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class LoadTarget:
 
 
 class Loading:
-    """Sends requests about loads to the coordinators of a cluster (`url`: their URLs, comma-separated). TransientError
-    if none responds.
+    """Sends requests about loads to the coordinators of a cluster. `url`: the coordinators' URLs, comma-separated.
+    TransientError if no coordinator responds.
     """
 
     def __init__(self, url: str, credentials: Credentials | None = None) -> None:
@@ -39,8 +39,8 @@ class Loading:
     def store(self, manifest: Manifest) -> int:
         """Store a prepared load as one snapshot. Returns its number of triples. DataError if the load is invalid.
 
-        The files must exist as long as the log contains the load. When a store reads the load from the log, it reads
-        these files, and so does a query engine that holds the stored graph itself.
+        The files must exist as long as the log contains the load. Stores read these files when they read the load from
+        the log. A query engine that holds the stored graph itself also reads the files.
         """
         return int(
             json.loads(self._ask(ServiceRequest("POST", "/loads", manifest.to_json(), "application/json")))["triples"]

@@ -1,4 +1,4 @@
-"""The late events and dead letters of a cluster. Each client receives each of them once."""
+"""The late events and dead letters of a cluster. Each client receives each late event and each dead letter once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T", records.LateEvent, records.DeadLetter)
 
 
 class Refused:
-    """Consumes the topics of late events and dead letters, from their start."""
+    """Consumes the topics of late events and dead letters, from the start of the topics."""
 
     def __init__(self, log: Log, names: TopicNames) -> None:
         self._log = log
@@ -44,8 +44,8 @@ class Refused:
         return [embedded.DeadLetter(each.stream, each.time_ms, _reason(each), each.data) for each in letters]
 
     def _refused(self, topic: str, kind: type[T]) -> Iterator[T]:
-        """Yield the new late events or dead letters (`kind`) of a topic. Ignores records that
-        cannot be decoded or are of another kind.
+        """Yield the new late events or dead letters of a topic. `kind`: the class of the results. Ignores records of
+        another kind, and records that cannot be decoded.
         """
         for message in self._new(topic):
             with suppress(DataError):

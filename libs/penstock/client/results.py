@@ -29,14 +29,16 @@ if TYPE_CHECKING:
     Bounds: TypeAlias = tuple[int | None, int]
 
 UNTAKEN = 100_000
-"""Maximum number of pending evaluations of a query. If a query has more, its topic is not read further."""
+"""Maximum number of pending evaluations of a query. While a query has this many, its topic is not read further."""
 _POLL, _WAIT_S = 1_000, 0.1
 _log = logging.getLogger("penstock.client")
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An evaluation in a results topic. `line`: as a JSON object, whatever the format of the record (docs/kafka.md)."""
+    """An evaluation in a results topic. `line`: the evaluation as a JSON object, independent of the format of the
+    record (docs/kafka.md).
+    """
 
     query: str
     time: int
@@ -61,14 +63,14 @@ class ClusterEvaluation:
 
     @property
     def member(self) -> str | None:
-        """Of a query set: the key of the member. None for a query."""
+        """For an evaluation of a query set, the key of the member. None for an evaluation of a query."""
         found: str | None = self.line.get("member")
         return found
 
     @property
     def windows(self) -> dict[str, Bounds]:
-        """The nominal bounds of each window, by IRI of the stream or named window: (start, exclusive; end, inclusive),
-        in ms. A start is None if the window has none.
+        """The nominal bounds of each window, by IRI of the stream or named window. Each value is (start, exclusive;
+        end, inclusive), in ms. The start is None if the window has no start.
         """
         return {iri: (start, end) for iri, (start, end) in self.line["windows"].items()}
 
@@ -86,13 +88,13 @@ class ClusterEvaluation:
 
     @property
     def error(self) -> LimitError | None:
-        """Why the evaluation has no answer, or None."""
+        """The reason why the evaluation has no answer, or None."""
         return LimitError(self.line["error"]) if "error" in self.line else None
 
     @property
     def answer(self) -> Solutions | bool | rdflib.Graph:
         """The answer: Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT and DESCRIBE. Raises `error` if
-        it is not None, and PenstockError if the record has only `added` and `removed` (`complete`).
+        it is not None. Raises PenstockError if the record has only `added` and `removed` (see `complete`).
         """
         if self.error is not None:
             raise self.error
@@ -105,20 +107,21 @@ class ClusterEvaluation:
 
     @property
     def complete(self) -> bool:
-        """Whether the record has the complete answer, which replaces that of earlier evaluations, or an `error`.
+        """Whether the record has the complete answer or an `error`. A complete answer replaces the earlier answer.
 
-        If the query was registered with `changes`, its first record has the complete answer. So has the first record
-        with an answer after its results topic has rejected a record. All other records with an answer have only `added`
-        and `removed`.
+        If the query was registered with `changes`, its first record has the complete answer. After the results topic
+        has rejected a record, the next record with an answer has the complete answer, too. All other records with an
+        answer have only `added` and `removed`.
         """
         return "added" not in self.line
 
     @property
     def added(self) -> Solutions | bool | rdflib.Graph:
-        """What the answer has and the previous answer did not have (see `Evaluation.added` of the embedded engine).
+        """The rows or triples of the answer that the previous answer did not have (see `Evaluation.added` of the
+        embedded engine).
 
-        The previous answer is that of the last earlier evaluation without an error. If the record has the complete
-        answer (`complete`), this is the whole answer. Raises `error` if it is not None.
+        The previous answer is the answer of the last earlier evaluation without an error. If the record has the
+        complete answer (`complete`), `added` is the whole answer. Raises `error` if it is not None.
         """
         if self.error is not None:
             raise self.error
@@ -126,8 +129,8 @@ class ClusterEvaluation:
 
     @property
     def removed(self) -> Solutions | bool | rdflib.Graph:
-        """What the previous answer had and this answer does not have; see `added`. If the record has the complete
-        answer, the result is empty, or False for an ASK, but the consumer must replace the earlier answer.
+        """The rows or triples of the previous answer that this answer does not have; see `added`. If the record has the
+        complete answer, the result is empty, or False for an ASK. The consumer must then replace the earlier answer.
         """
         if self.error is not None:
             raise self.error
@@ -141,7 +144,7 @@ def evaluations_of(message: Message, chosen: Callable[[str], bool] = lambda _: T
 
 
 class Results:
-    """The readers of a client for results topics. They deliver each committed evaluation once. Methods may be called
+    """The readers of a client for results topics. They deliver each committed evaluation once. Methods can be called
     from any thread.
     """
 
@@ -155,12 +158,13 @@ class Results:
         self._lock = RLock()
 
     def follow(self, topic: str, query: str, *, made: bool = False) -> None:
-        """Deliver the evaluations of a query from now on. `made`: whether the query is registered already, so that its
-        topic exists.
+        """Deliver the evaluations of a query from now on. `made`: whether the query is registered already. Its topic
+        then exists.
 
-        If this client does not read the topic yet, reading begins at the topic's end. If the topic did not exist before
-        the registration, call again with `made`: reading then begins at its start, so no evaluation is missed. With
-        `made`, a query that this client has followed in another topic moves to `topic`.
+        If this client does not read the topic yet, it begins at the topic's end. A caller that calls before the
+        registration calls again with `made` afterwards. If the topic did not exist before, the client then begins at
+        the topic's start, and misses no evaluation. With `made`, a query that this client has followed in another topic
+        moves to `topic`.
         """
         with self._lock:
             if topic not in self._readers and (partitions := partitions_of(self._log, topic)):
@@ -181,9 +185,9 @@ class Results:
             self._read_ahead.pop(topic, None)
 
     def take(self, query: str, limit: int | None, timeout_s: float) -> list[ClusterEvaluation]:
-        """Remove and return pending evaluations of a query, at most `limit` of them (None: all). Waits up to
-        `timeout_s` seconds for the first one. LimitError if another query's queue is full, so that this query's
-        evaluations cannot be read.
+        """Remove and return pending evaluations of a query, at most `limit` of them (None: all). Waits at most
+        `timeout_s` seconds for the first evaluation. LimitError if another query's queue is full. The evaluations of
+        this query then cannot be read.
         """
         deadline = time.monotonic() + timeout_s
         while True:
@@ -202,7 +206,7 @@ class Results:
     def _read(self, topic: str, timeout_s: float) -> None:
         """Read a topic to its end, and distribute the evaluations to the queues of their queries.
 
-        LimitError if a queue is full; the remaining messages wait until evaluations are taken from it.
+        LimitError if a queue is full. The remaining messages wait until evaluations are taken from this queue.
         """
         reader, ahead = self._readers[topic], self._read_ahead.setdefault(topic, deque())
         while ahead or (messages := reader.poll(_POLL, timeout_s)):
@@ -213,7 +217,9 @@ class Results:
                 ahead.popleft()
 
     def _deal_out(self, message: Message) -> None:
-        """Distribute the evaluations in a message. LimitError, before any of them, if a queue is full."""
+        """Distribute the evaluations in a message. If a queue is full, raises LimitError and distributes none of
+        them.
+        """
         found = list(evaluations_of(message, self._waiting.__contains__))
         for line in found:
             if len(self._waiting[line["query"]][1]) >= UNTAKEN:
@@ -222,8 +228,8 @@ class Results:
             self._waiting[line["query"]][1].append(ClusterEvaluation(line))
 
     def watch(self, topic: str) -> Iterator[Answered | None]:
-        """Yield the committed evaluations of a topic, from its start. While there are no new ones, yields None about
-        ten times per second.
+        """Yield the committed evaluations of a topic, from its start. While there are no new evaluations, yields None
+        about ten times per second.
         """
         reader = self._log.reader(dict.fromkeys(partitions_of(self._log, topic), START))
         try:
@@ -247,8 +253,8 @@ class Results:
 class ClusterQuery:
     """A standing query of a cluster, as an object of a client.
 
-    It delivers the evaluations that are committed after the client has obtained this object. The results topic contains
-    the earlier ones.
+    The object delivers evaluations that are committed after the client has obtained it. Earlier evaluations are in the
+    results topic.
     """
 
     def __init__(
@@ -275,21 +281,21 @@ class ClusterQuery:
         return self._gaps(self.name)
 
     def status(self) -> ClusterQueryStatus:
-        """Return the status of the query: which streams it waits for, and which input would end the wait. Sends
-        requests to the coordinator and the query engines.
+        """Return the status of the query. The status shows which streams the query waits for, and which input would end
+        the wait. Sends requests to the coordinator and the query engines.
 
         TransientError if no coordinator responds within about 15 s.
         """
         return self._status(self.name, self.number)
 
     def poll(self, limit: int | None = None, timeout_s: float = 0.0) -> list[ClusterEvaluation]:
-        """Remove and return pending evaluations, at most `limit` of them (None: all), in order of time. Waits up to
-        `timeout_s` seconds for the first one. LimitError if another query of the topic must be polled first.
+        """Remove and return pending evaluations, at most `limit` of them (None: all), in order of time. Waits at most
+        `timeout_s` seconds for the first evaluation. LimitError if another query of the topic must be polled first.
         """
         return self._results.take(self.name, limit, timeout_s)
 
     def subscribe(self, callback: Callable[[ClusterEvaluation], object]) -> Callable[[], None]:
-        """Call `callback` with every new evaluation, in order, in a thread of its own. Exceptions of `callback` are
+        """Call `callback` with every new evaluation, in order, in a separate thread. Exceptions of `callback` are
         logged. Returns a function that ends the subscription.
         """
         ended = Event()

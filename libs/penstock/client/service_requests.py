@@ -51,9 +51,9 @@ _QUERY_ERRORS: dict[str, type[QueryError]] = {"QueryError": QueryError, "QueryLi
 class Credentials:
     """The credentials of a client.
 
-    `token`: bearer token, or a function that returns one; None: requests have no token. The function is called
-    before the first request, and again after a service has refused the token. `ca`: file of the CA (PEM) that signed
-    the services' certificates; None: the system's CAs.
+    `token`: bearer token, or a function that returns the token. The function is called before the first request, and
+    again after a service has refused the token. None: requests have no token. `ca`: file of the CA (PEM) that signed
+    the services' certificates. None: the system's CAs.
     """
 
     token: str | Callable[[], str] | None = field(default=None, repr=False)
@@ -64,8 +64,8 @@ class Credentials:
 class ServiceRequest:
     """An HTTP request. `accept`: accepted media types of the response.
 
-    `name`: an idempotency key, for requests that are not idempotent by themselves. By this
-    key, the service recognises a repeated request.
+    `name`: an idempotency key, for requests that are not idempotent by themselves. The service recognises a repeated
+    request by this key.
     """
 
     method: str
@@ -83,7 +83,7 @@ class ServiceRequest:
 
 
 class ServiceClient:
-    """Sends requests to services. Methods may be called from any thread.
+    """Sends requests to services. Methods can be called from any thread.
 
     It keeps no idle connections: a request on a connection that the service has just closed would fail.
     """
@@ -107,10 +107,11 @@ class ServiceClient:
         """Send a request until an instance responds, and return the body of the successful response. Each attempt calls
         `bases` for the current base URLs.
 
-        `wait_s`: seconds that the response may take in addition to the default timeout. The request must be idempotent
-        or have an idempotency key (`name`), so that it can be repeated. Raises the error that an error response
-        describes, for example AccessError. TransientError after 60 attempts, each of which got no response or a
-        response with status 502, 503 or 504. These attempts take about 15 s if each of them fails at once.
+        `wait_s`: additional seconds that the client waits for the response, after the default timeout. The request must
+        be idempotent or have an idempotency key (`name`), so that it can be repeated. Raises the error that an error
+        response describes, for example AccessError. TransientError after 60 failed attempts. An attempt fails if it
+        gets no response, or a response with status 502, 503 or 504. If each attempt fails at once, the 60 attempts take
+        about 15 s.
         """
         failed, lost = "no URL is known", False
         for attempt in range(_TRIES):
@@ -136,7 +137,7 @@ class ServiceClient:
 
     def first_found(self, bases: Sequence[str], request: ServiceRequest) -> bytes | None:
         """Send a request to each instance in turn, once, and return the body of the first successful response. None if
-        there is none.
+        no response is successful.
         """
         for base in bases:
             with suppress(httpx.TransportError):
@@ -172,7 +173,9 @@ def urls(by_comma: str) -> list[str]:
 
 
 def with_query(path: str, **parameters: object) -> str:
-    """Return the path with a query string of the parameters that are not None. A list gives a parameter per item."""
+    """Return the path with a query string. Parameters with the value None are omitted. A list gives one parameter per
+    item.
+    """
     given = {name: value for name, value in parameters.items() if value is not None and value != []}
     return f"{path}?{urlencode(given, doseq=True)}" if given else path
 

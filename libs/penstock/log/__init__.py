@@ -2,7 +2,7 @@
 
 This package contains the contract (`port`), its two back ends (`memory`, and `kafka`, which needs confluent-kafka and
 is imported separately), topic names, clocks, and tools that work with either back end (`view`). Record schemas are in
-schemas/, their codecs in `penstock.wire`.
+schemas/. The codecs for these schemas are in `penstock.wire`.
 """
 
 from penstock.log.errors import (

@@ -1,4 +1,4 @@
-"""Retries of `Writer.append`: a retry continues the failed call and writes no record twice."""
+"""Retries of `Writer.append`. A retry continues the failed call and writes no record twice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Appending:
-    """The records of the last unacknowledged call, and the number of them that the producer has accepted."""
+    """The records of the last unacknowledged call, and how many of these records the producer has accepted."""
 
     def __init__(self) -> None:
         self._records: list[Record] = []
@@ -20,8 +20,8 @@ class Appending:
     def run(self, records: Sequence[Record], submit: Callable[[Record], None], flush: Callable[[], None]) -> None:
         """Submit the records that the producer has not accepted yet, and flush.
 
-        If the last call failed and `records` are the same, this call continues it. Other records start a new call; its
-        flush also waits for the records in flight.
+        If the last call failed and `records` are the same, this call continues the failed call. Other records start a
+        new call. The flush of the new call also waits for earlier records in flight.
         """
         if not self._records or self._records != list(records):
             self._records, self._submitted = list(records), 0

@@ -1,4 +1,4 @@
-"""The wall clock as a port, so that tests and the simulation control the time."""
+"""The interface of the wall clock. Tests and the simulation implement it to control the time."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Milliseconds since the Unix epoch."""
+    """A clock. Times are in milliseconds since the Unix epoch."""
 
     def now_ms(self) -> int:
-        """Return the time of day. It may jump, so durations must not be measured with it."""
+        """Return the time of day. The clock can jump, so durations must not be measured with this method."""
         ...
 
 
@@ -33,7 +33,7 @@ class VirtualClock:
         return self._now_ms
 
     def advance(self, by_ms: int) -> int:
-        """Advance the clock and return the new time."""
+        """Advance the clock by a number of milliseconds, and return the new time."""
         assert by_ms >= 0, by_ms
         self._now_ms += by_ms
         return self._now_ms

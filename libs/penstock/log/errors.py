@@ -10,14 +10,14 @@ class LogError(PenstockError):
 
 
 class TransientError(LogError, UnavailableError):
-    """The operation did not complete now. The caller may repeat the call after a pause. Whether the failed call had an
-    effect is stated by each method.
+    """The operation did not complete now. The caller can repeat the call after a pause. The docstring of each method
+    states whether the failed call had an effect.
     """
 
 
 class Backpressure(LogError):  # noqa: N818 - it says "not now", it is no fault
-    """A limit on buffered or in-flight records is reached. The call had no effect; retry once the buffer has
-    drained.
+    """A limit on buffered or in-flight records is reached. The call had no effect. The caller can retry after the
+    buffer has drained.
     """
 
 
@@ -26,8 +26,8 @@ class FencedError(LogError):
 
 
 class RebalancedError(LogError):
-    """The reader no longer owns some partitions; another member reads them. The caller must drop the records that it
-    has read from them and not yet committed.
+    """The reader no longer owns some partitions. Another member reads these partitions. The caller must drop records of
+    these partitions that it has read but not yet committed.
     """
 
 
@@ -36,11 +36,11 @@ class DeniedError(LogError, AccessError):
 
 
 class RecordRefusedError(LogError):
-    """A topic refuses a record permanently: because of a limit, a policy or an access list, or because it does not
+    """A topic refuses a record permanently. The reason is a limit, a policy or an access list, or the topic does not
     exist.
 
-    The call had no effect, and the same call would fail again. `topic`: empty if unknown. `over`: whether the writer is
-    unusable, so that the caller must open a new one.
+    The call had no effect, and the same call would fail again. `topic`: the name of the topic, empty if unknown.
+    `over`: whether the writer is unusable. The caller must then open a new writer.
     """
 
     def __init__(self, message: str, topic: str = "", *, over: bool = False) -> None:

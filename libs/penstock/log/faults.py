@@ -22,18 +22,22 @@ class Point(Enum):
 
 
 class Faults(Protocol):
-    """Fault injection, called at every point.
+    """Fault injection. The memory log calls it at every point.
 
-    It may raise TransientError or an exception that represents a process failure, or run other processes of a
-    simulation before it returns. No operation is half done at any point.
+    An implementation can raise TransientError, or an exception that represents a process failure. It can also run other
+    processes of a simulation before it returns. No operation is half done at any point.
     """
 
     def at(self, point: Point, owner: str) -> None:
-        """Inject a fault at a point, or return. `owner`: the transactional id or the group; empty if there is none."""
+        """Inject a fault at a point, or return. `owner`: the transactional id or the group. Empty if the operation has
+        neither.
+        """
         ...
 
     def delay_ms(self, message: Message) -> int:
-        """Return how long in ms this record stays invisible to readers. Later records of the partition wait too."""
+        """Return the time in ms during which this record stays invisible to readers. Later records of the partition
+        wait, too.
+        """
         ...
 
 

@@ -1,10 +1,10 @@
 """The contract of the log. tests/contract/test_log.py runs against every back end.
 
-A topic has numbered partitions; a partition is a sequence of records with increasing offsets. Offsets may have gaps,
-because compaction removes records and transactions leave markers. Callers therefore never compute the next offset, but
-read it from the reader (`positions`). Readers see only committed records.
+A topic has numbered partitions; a partition is a sequence of records with increasing offsets. Offsets can have gaps,
+because compaction removes records and transactions leave markers. Callers therefore never compute the next offset. They
+ask the reader for it (`positions`). Readers see only committed records.
 
-Objects of one log may be used from several threads; a reader or writer may be used by one thread at a time.
+Several threads can use objects of one log. Only one thread at a time can use a reader or writer.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 START = -2
-"""As an offset: the oldest available record."""
+"""Stands for the offset of the oldest available record."""
 END = -1
-"""As an offset: after the last committed record."""
+"""Stands for the offset after the last committed record."""
 
 Headers = tuple[tuple[str, bytes], ...]
 
@@ -29,8 +29,9 @@ class Topic(NamedTuple):
     """A topic to create. A `cleanup` with "compact" keeps only the last record of each key. `retention_ms`: None =
     unlimited.
 
-    `max_bytes`: maximum record size, including its envelope (`max.message.bytes`). `compression`: of the batches in the
-    topic (`compression.type`). With "uncompressed", the broker decompresses batches before it checks their size.
+    `max_bytes`: maximum record size, including the envelope (`max.message.bytes`). `compression`: the compression of
+    batches in the topic (`compression.type`). With "uncompressed", the broker decompresses batches before it checks
+    their size.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Partition(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A record to append. A `value` of None deletes the key in compacted topics. `timestamp_ms`: None = now."""
+    """A record to append. In compacted topics, a `value` of None deletes the key. `timestamp_ms`: None = now."""
 
     topic: str
     value: bytes | None
@@ -60,8 +61,9 @@ class Record(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A record as read from the log. `error`: why it could not be read, or an empty text. A message with an error has
-    no key, value or headers. It may stand for several records. Its offset is then the last offset of these records.
+    """A record from the log. `error`: the reason why the record could not be read, otherwise an empty text. A message
+    with an error has no key, value or headers. It can stand for several records. Its offset is then the last offset of
+    these records.
     """
 
     topic: str
@@ -75,8 +77,8 @@ class Message(NamedTuple):
 
 
 class Span(NamedTuple):
-    """The offsets of a partition's committed records: from `start` (inclusive) to `end` (exclusive), with possible
-    gaps.
+    """The range of the offsets of a partition's committed records, from `start` (inclusive) to `end` (exclusive). The
+    range can have gaps.
     """
 
     start: int
@@ -84,48 +86,51 @@ class Span(NamedTuple):
 
 
 class Writer(Protocol):
-    """Appends single records in order, exactly once despite connection failures, without transactions.
+    """Appends single records in order, without transactions. Each record is written exactly once, even after connection
+    failures.
 
-    A writer's records of one partition keep their order. A crash may lose records that are not flushed. If a record is
-    lost, so are all later ones of its partition.
+    The records of a writer in one partition keep their order. A crash can lose records that are not flushed. If a
+    record is lost, all later records of its partition are lost, too.
     """
 
     def submit(self, record: Record) -> None:
-        """Queue a record. It is durable only after `flush`. Backpressure if too many records are in flight: call
-        `flush`.
+        """Queue a record. The record is durable only after `flush`. Backpressure if too many records are in flight. The
+        caller must then call `flush`.
 
-        RecordRefusedError: the record was not queued. It is too large, or its topic does not exist or does not accept
-        it.
+        RecordRefusedError if the record is too large, or if its topic does not exist or does not accept it. The record
+        was then not queued.
         """
         ...
 
     def flush(self) -> None:
         """Wait until all submitted records are durable.
 
-        TransientError after the back end's timeout: all records are still in flight; flush again.
-        LogError if a record was refused permanently. The last submitted records of each partition may then be lost.
+        TransientError after the back end's timeout. All records are then still in flight, and the caller can flush
+        again. LogError if a record was refused permanently. The last submitted records of each partition are then
+        possibly lost.
         """
         ...
 
     def append(self, records: Sequence[Record]) -> None:
-        """Submit and flush all records. Waits while too many are in flight. RecordTooLargeError: nothing was submitted.
+        """Submit and flush all records. Waits while too many records are in flight. After a RecordTooLargeError,
+        nothing was submitted.
 
-        TransientError: submitted records are still in flight. Repeating the call waits for them and writes no record
-        twice, because the idempotent producer keeps their sequence numbers.
+        After a TransientError, submitted records are still in flight. A repeated call waits for these records. It
+        writes no record twice, because the idempotent producer keeps the sequence numbers of the records.
         """
         ...
 
     def close(self) -> None:
-        """Close the writer. Records that are not flushed may be lost."""
+        """Close the writer. Records that are not flushed can be lost."""
         ...
 
 
 class TransactionalWriter(Protocol):
     """Appends records to any partitions and stores consumed offsets, atomically.
 
-    At most one writer per transactional id is active. Opening another writer with the id fences this one, so that all
-    calls of this one raise FencedError. Before the opening call returns, the unfinished transaction of this writer is
-    committed or aborted.
+    At most one writer per transactional id is active. If another writer with the same id is opened, it fences this
+    writer. All later calls of this writer raise FencedError. Before the opening call returns, the unfinished
+    transaction of this writer is committed or aborted.
     """
 
     def commit(
@@ -134,11 +139,12 @@ class TransactionalWriter(Protocol):
         """Write all records in one transaction and return their offsets in order. Readers see the records soon after
         the call.
 
-        consumed: the next offset to read of each partition, stored as the group's progress (`Log.committed`).
-        TransientError: the transaction was aborted and has no effect. RecordRefusedError: likewise, and the same
-        records would be refused again; the error names the topic. FencedError: a newer writer with this id exists, and
-        this one must stop. LogError: the outcome is unknown. Stop, open a new writer with the id, and read from the
-        topics what was written.
+        consumed: for each partition, the next offset to read. It is stored as the group's progress (`Log.committed`).
+
+        After a TransientError or RecordRefusedError, the transaction was aborted and has no effect. After a
+        RecordRefusedError, the same records would be refused again. The error names the topic. FencedError: a newer
+        writer with this id exists, and this writer must stop. LogError: the outcome is unknown. The caller must stop,
+        open a new writer with the id, and read from the topics what was written.
         """
         ...
 
@@ -151,22 +157,24 @@ class Reader(Protocol):
     """Reads the assigned partitions from the given offsets."""
 
     def poll(self, max_records: int = 1000, timeout_s: float = 0.0) -> list[Message]:
-        """Return received records, in order within each partition; empty if none arrive within `timeout_s`."""
+        """Return received records, in order within each partition. The list is empty if no record arrives within
+        `timeout_s`.
+        """
         ...
 
     def assign(self, positions: Mapping[Partition, int]) -> None:
-        """Read each partition from its position: an offset, START or END. A partition that is already assigned moves
-        there. UnknownTopicError if a topic or partition does not exist.
+        """Read each partition from its position, which is an offset, START or END. An already assigned partition moves
+        to this position. UnknownTopicError if a topic or partition does not exist.
         """
         ...
 
     def unassign(self, partitions: Iterable[Partition]) -> None:
-        """Stop reading these partitions. Later polls return none of their records."""
+        """Stop reading these partitions. Later polls return no records of these partitions."""
         ...
 
     def pause(self, partitions: Iterable[Partition]) -> None:
-        """Pause partitions: polls return none of their records until `resume`. This applies back-pressure to single
-        inputs.
+        """Pause partitions. Polls return no records of these partitions until `resume`. This applies back-pressure to
+        single inputs.
         """
         ...
 
@@ -179,8 +187,8 @@ class Reader(Protocol):
         ...
 
     def caught_up(self) -> bool:
-        """Return whether each partition has been polled up to its end. The reader may have determined the ends of the
-        partitions at different moments after the last `assign`.
+        """Return whether each partition has been polled up to its end. The reader determines the end of each partition
+        after the last `assign`, possibly at different moments.
         """
         ...
 
@@ -210,7 +218,7 @@ class GroupReader(Protocol):
 
     @property
     def generation(self) -> int:
-        """A number that increases with each change of `assigned`. Work of an older generation must be dropped."""
+        """A number that increases with each change of `assigned`. The caller must drop work of an older generation."""
         ...
 
     def commit(self, positions: Mapping[Partition, int]) -> None:
@@ -242,8 +250,8 @@ class Log(Protocol):
         ...
 
     def limits(self, topics: Iterable[str]) -> dict[str, int]:
-        """Return the currently configured maximum record size of each existing topic, in bytes as `sizes.wire_bytes`
-        counts them.
+        """Return the currently configured maximum record size of each existing topic in bytes. `sizes.wire_bytes`
+        computes the size of a record for this comparison.
         """
         ...
 
@@ -256,8 +264,8 @@ class Log(Protocol):
         ...
 
     def transactional(self, transactional_id: str, *, offsets: bool = True) -> TransactionalWriter:
-        """Open a writer. Fences the previous writer with the same transactional id, and settles its transaction.
-        `offsets` False: `commit` need not return offsets, which takes less time.
+        """Open a writer. Fences the previous writer with the same transactional id, and settles that writer's
+        transaction. If `offsets` is False, `commit` need not return offsets. It then takes less time.
         """
         ...
 

@@ -1,9 +1,9 @@
 """Topic names (docs/kafka.md).
 
-A topic name consists of segments with dots between them. The name of a stream or query is a segment if it consists of
-letters, digits, `_` and `-`, does not start with `-` and is not too long. Otherwise the segment is `-` and the name's
-hash. Names with dots are hashed, too: Kafka maps `a.b` and `a_b` to the same metric name, and rejects a topic
-if another topic has the same metric name.
+A topic name consists of segments with dots between them. The name of a stream or query is itself the segment if it
+consists of letters, digits, `_` and `-`, does not start with `-` and is not too long. Otherwise the segment is `-` and
+the name's hash. Names with dots are hashed, too. Kafka maps `a.b` and `a_b` to the same metric name, and rejects a
+topic if another topic has the same metric name.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class TopicNames:
 
     @property
     def results(self) -> str:
-        """Results of all queries that have no topic of their own."""
+        """Results of all queries without a separate results topic."""
         return f"{self.prefix}.results"
 
     @property
@@ -88,12 +88,12 @@ class TopicNames:
 
     @property
     def late(self) -> str:
-        """Late events: those with a time at or before their stream's watermark."""
+        """Late events. The time of a late event is at or before the watermark of its stream."""
         return f"{self.prefix}.late"
 
     @property
     def quarantine(self) -> str:
-        """The quarantine: positions of unreadable records of internal topics."""
+        """The quarantine, which contains positions of unreadable records in internal topics."""
         return f"{self.prefix}.quarantine"
 
     @property

@@ -22,7 +22,8 @@ _NEAR = 1_000  # gaps up to this many records are read instead of skipped
 class CompactedView:
     """The last record of each key of some partitions. The view is the same before and after Kafka compacts the topic.
 
-    Records without a key, and records rejected by `accepts`, are ignored. Memory is proportional to the live keys.
+    Records without a key, and records rejected by `accepts`, are ignored. The memory is proportional to the number of
+    live keys.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class CompactedView:
                 raise TransientError(f"the compacted view did not reach its end within {timeout_s} s")
 
     def refresh(self, timeout_s: float = 0.0) -> list[Message]:
-        """Apply newly received records. Returns those that took effect, in order."""
+        """Apply newly received records. Returns the records that took effect, in order."""
         taken = []
         for message in self._reader.poll(_BATCH, timeout_s):
             if message.key is None:
@@ -67,12 +68,14 @@ class CompactedView:
 
 
 def partitions_of(log: Log, topic: str) -> list[Partition]:
-    """Return a topic's partitions; none if it does not exist."""
+    """Return a topic's partitions. The list is empty if the topic does not exist."""
     return [Partition(topic, i) for i in range(log.topics().get(topic, 0))]
 
 
 def records_behind(log: Log, positions: Mapping[Partition, int]) -> dict[str, int]:
-    """Return, for each topic, the number of offsets from the given positions to the ends. Queries the brokers."""
+    """Return, for each topic, the number of offsets from the given positions to the ends of the partitions. Queries the
+    brokers.
+    """
     found: dict[str, int] = {}
     for name, span in log.spans(positions).items():
         found[name.topic] = found.get(name.topic, 0) + max(0, span.end - max(positions[name], span.start))
@@ -89,9 +92,9 @@ class Lookup:
     def fetch(
         self, requested: Mapping[Partition, Iterable[int]], timeout_s: float = 10.0
     ) -> dict[Partition, dict[int, Message]]:
-        """Return the records at these offsets, without those that retention or compaction removed.
+        """Return the records at these offsets, except for records that retention or compaction has removed.
 
-        All partitions are fetched together, because a client may take most of a second to find topics that it has not
+        All partitions are fetched together, because a client can need most of a second to find topics that it has not
         read before. TransientError if the log does not respond in time.
         """
         spans = self._log.spans(requested)
@@ -143,10 +146,11 @@ class Lookup:
 def _passed(
     left: dict[Partition, deque[int]], positions: Mapping[Partition, int], *, ended: bool
 ) -> tuple[list[Partition], dict[Partition, int]]:
-    """Drop requested offsets that the reader has passed: their records were found, or do not exist any more.
+    """Drop requested offsets that the reader has passed. The records at these offsets were found, or do not exist any
+    more.
 
-    Returns the partitions without remaining offsets. Also returns the offset to which the reader should move, for each
-    partition in which the next requested offset is far ahead.
+    Returns the partitions without remaining offsets, and a dict of positions. The dict contains each partition in which
+    the next requested offset is far ahead. The reader should move to the position in the dict.
     """
     done, far = [], {}
     for name, offsets in list(left.items()):

@@ -1,9 +1,9 @@
 """Normalized texts. Texts that differ only in constants have the same normalized text.
 
 The constants are IRIs, local parts of prefixed names, strings and unsigned numbers. A text is normalized only if it is
-short and every constant is *plain*: the lexer reads the constant as one token of its kind, whatever stands beside it.
-Texts with comments, escapes or long strings are not normalized. In the text of a standing query, the name is a
-constant, too. `penstock.engine.oneshot.normalization` makes normalized texts.
+short and every constant is *plain*. The lexer reads a plain constant as one token of its kind, independently of the
+text beside it. Texts with comments, escapes or long strings are not normalized. In the text of a standing query, the
+name of the query is a constant, too. `penstock.engine.oneshot.normalization` makes normalized texts.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _HEADER = re.compile(
     r"""REGISTER\s+(?:QUERY|RSTREAM|ISTREAM|DSTREAM)\s+([A-Za-z_][A-Za-z0-9_-]*)(?=\s)""",
     re.ASCII | re.IGNORECASE,
 )
-"""The beginning of a standing query's text, up to a plain name."""
+"""The beginning of a standing query's text, up to and including a plain name."""
 
 IRI, LOCAL, STRING, INTEGER, DECIMAL, NAME = "i", "l", "s", "n", "d", "r"
-"""Kinds of constants, as they stand in `Normalized.pattern` behind a zero character."""
+"""Kinds of constants. In `Normalized.pattern`, a zero character and the kind replace each constant."""
 
 
 class Normalized(NamedTuple):
     """`pattern`: the text, with a zero character and the kind in place of each constant. `constants`: the constants as
-    they are written, in order. The constant of a prefixed name is its local part. `name`: the name of a standing
-    query, which is not among the constants. None if the text does not begin with a plain name and `REGISTER`.
+    they are written, in order. The constant of a prefixed name is its local part. `name`: the name of a standing query.
+    It is not among the constants. None if the text does not begin with `REGISTER` and a plain name.
     """
 
     pattern: str
@@ -38,8 +38,8 @@ class Normalized(NamedTuple):
 
 
 def split_name(text: str) -> tuple[str, str | None, str]:
-    """Return the parts of a standing query's text before and after its name, and the name. The first part is "" and the
-    name None if the text has no plain name.
+    """Split a standing query's text at its name. Returns the text before the name, the name, and the text after the
+    name. If the text has no plain name, the first part is "" and the name is None.
     """
     header = _HEADER.match(text)
     if header is None or header[1] == "a" or header[1].upper() in KEYWORDS:
@@ -48,8 +48,8 @@ def split_name(text: str) -> tuple[str, str | None, str]:
 
 
 def offsets(normalized: Normalized) -> list[tuple[int, str]]:
-    """Return the offset in the text and the kind of each constant. The offset of a local part is that of its prefixed
-    name; -1 if the name's prefix is not plain.
+    """Return the offset in the text and the kind of each constant. For a local part, the offset is where its prefixed
+    name begins. This offset is -1 if the prefix is not plain.
     """
     found = []
     constants = iter(normalized.constants)

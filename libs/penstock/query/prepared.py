@@ -1,9 +1,9 @@
-"""Prepared texts: a text that equals an earlier one up to constants is neither parsed nor planned again
+"""Prepared texts. If a text differs from an earlier text only in constants, it is neither parsed nor planned again
 (docs/adr/0088-prepared-texts.md).
 
 The parameters of a prepared text are its constants in subject and object position and in comparisons, as in a template
-(ADR 6), and those in the data and the templates of an update. All texts that share a prepared text are equal except in
-these constants.
+(ADR 6). In an update, the constants in the data and in the templates are parameters, too. All texts that share a
+prepared text are equal except in these constants.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 
 class PreparedQuery:
-    """A query with parameters. It is compared by identity, so that it can be a key in a cache of plans.
+    """A query with parameters. Two objects are equal only if they are identical, so that a query can be a key in a
+    cache of plans.
 
     `template`: the query with its parameters. `sample`: the constants of the first text, for estimates.
     """
@@ -67,8 +68,8 @@ class BoundQuery(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BoundStanding:
-    """The text of a standing query as a bound query. `name`: the name in the text; None if it has none. A text with
-    warnings is not bound.
+    """The text of a standing query as a bound query. `name`: the name in the text, None if the text has no name. A text
+    with warnings does not become a BoundStanding.
     """
 
     text: str
@@ -78,8 +79,8 @@ class BoundStanding:
 
 
 class BoundModify(NamedTuple):
-    """A `Modify` of a prepared text, with the constants of another text. `constants`: those of the templates. `query`:
-    the pattern.
+    """A `Modify` of a prepared text, with the constants of another text. `constants`: the constants of the templates.
+    `query`: the pattern.
     """
 
     templates: QuadTemplates
@@ -95,8 +96,8 @@ class BoundUpdate(NamedTuple):
 
 
 class _PreparedModify:
-    """A `Modify` of a prepared text. `numbers`: for each constant of the templates, its number in the text; None if it
-    is the same in all texts.
+    """A `Modify` of a prepared text. `numbers`: for each constant of the templates, its number in the text. None if the
+    constant is the same in all texts.
     """
 
     __slots__ = ("_constants", "_query", "_templates")
@@ -129,7 +130,7 @@ class _PreparedData:
         )
 
     def _triple(self, triple: Triple, terms: _Terms) -> Triple:
-        """Return a triple of the prepared text, with its parameters replaced by the terms of the text that is bound."""
+        """Return a triple of the prepared text. `terms` replace its parameters."""
         subject, object_ = self._term(triple.subject, terms), self._term(triple.object, terms)
         return Triple(subject, triple.predicate, object_, triple.at)
 
@@ -139,7 +140,7 @@ class _PreparedData:
 
 
 class PreparedText:
-    """What texts with the same `Normalized.pattern` and the same fixed constants have in common. `prepare` creates it.
+    """The common part of texts with the same `Normalized.pattern` and the same fixed constants. `prepare` creates it.
 
     `fixed`: the numbers of the constants that are not parameters.
     """
@@ -147,8 +148,8 @@ class PreparedText:
     __slots__ = ("_builders", "_numbers", "_operations", "_query", "_standing", "fixed")
 
     def __init__(self, statement: Statement, constants: int, builders: dict[int, tuple[int, _Build]]) -> None:
-        """`constants`: the number of constants in the text. `builders`: for each parameter, by its offset in the text:
-        the number of its constant, and a function that makes its term.
+        """`constants`: the number of constants in the text. `builders`: for each parameter, the number of its constant,
+        and a function that makes its term. The keys are the offsets of the parameters in the text.
         """
         self._standing = isinstance(statement, ContinuousQuery) and statement.continuous
         self._builders = tuple(builders.values())
@@ -164,8 +165,8 @@ class PreparedText:
         self, text: str, constants: Sequence[str], name: str | None = None
     ) -> BoundQuery | BoundStanding | BoundUpdate:
         """Return the statement of a text with the same `Normalized.pattern` and the same fixed constants. `constants`,
-        `name`: those of the text's normalized form. Each operation of an update with a
-        pattern is a `BoundModify`. The offsets in operations are those of the text that was prepared.
+        `name`: the fields of the text's normalized form. An operation of an update becomes a `BoundModify` if it has a
+        pattern. The offsets in operations refer to the text that was prepared.
         """
         terms: dict[int, Constant] = {}
         last, written = self._builders[0][1], ""
@@ -195,9 +196,9 @@ def prepare(normalized: Normalized, statement: Statement, *, registered: bool = 
     """Prepare a text for later texts with the same `Normalized.pattern`. `statement`: the parsed text. `registered`:
     whether the text is that of a standing query.
 
-    None if each of these texts must be parsed: if the text has no parameters, has an entailment, is an update with an
-    operation on a document or a whole graph, or is a standing query of which more must be checked than its streams
-    (`_is_plain`).
+    None if each later text must be parsed. This holds for a text without parameters, a text with an entailment, and an
+    update with an operation on a document or a whole graph. It also holds for a standing query whose validity depends
+    on more than its streams (`_is_plain`).
     """
     if isinstance(statement, ContinuousQuery):
         if (
@@ -227,8 +228,8 @@ def prepare(normalized: Normalized, statement: Statement, *, registered: bool = 
 
 
 def _is_plain(query: ContinuousQuery, normalized: Normalized) -> bool:
-    """Return whether queries that differ from a standing query only in parameters and name are valid as long as they
-    have the streams that this query reads.
+    """Return whether the validity of a standing query depends only on its streams. All queries that differ from this
+    query only in parameters and name are then valid as long as the streams exist.
     """
     begins = query.starting_at_ms is not None or query.from_beginning
     named = query.name == normalized.name and not query.publishes
@@ -237,7 +238,7 @@ def _is_plain(query: ContinuousQuery, normalized: Normalized) -> bool:
 
 
 def _constants(update: Update) -> Iterator[Constant]:
-    """Yield the constants of an update that may be parameters."""
+    """Yield the constants of an update that can be parameters."""
     for operation in update.operations:
         quads: tuple[Quad, ...] = ()
         if isinstance(operation, ChangeData):
@@ -264,8 +265,8 @@ def _terms(part: object) -> Iterator[Constant]:
 
 
 def _builder(kind: str, written: str, term: Constant) -> _Build | None:
-    """Return a function that makes a term like `term` from the text of a constant. None if the kind of the constant
-    does not fit the term.
+    """Return a function that makes a term from the text of a constant. The term is of the same form as `term`. None if
+    the kind of the constant does not fit this form.
     """
     if isinstance(term, Iri):
         if kind == IRI:

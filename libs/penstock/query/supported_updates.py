@@ -1,4 +1,4 @@
-"""Checks which updates can be executed, and makes the errors for all others, with their positions."""
+"""Checks which updates can be executed. For other updates, it makes errors with positions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_supported(update: Update, *, where: str = "without a load_directory") 
 
 
 def is_data(update: Update | BoundUpdate) -> bool:
-    """Return whether an update consists of INSERT DATA and DELETE DATA, so that it reads nothing."""
+    """Return whether an update consists only of INSERT DATA and DELETE DATA. Such an update reads nothing."""
     for operation in update.operations:  # noqa: SIM110 - a generator takes longer than the rest of a small update's check
         if not isinstance(operation, ChangeData):
             return False

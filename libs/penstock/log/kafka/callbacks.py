@@ -1,4 +1,4 @@
-"""Passes exceptions of librdkafka's callbacks on to the caller of the client."""
+"""Raises exceptions from librdkafka's callbacks in the caller of the client."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 def unmasked() -> Iterator[None]:
     """Raise the exception of the first callback that failed.
 
-    A fatal error of the client, or a signal, raises an exception in a callback. librdkafka may call further callbacks
-    before it returns; Python then replaces the exception by a SystemError ("returned a result with an exception set")
-    whose cause is the exception.
+    A fatal error of the client, or a signal, raises an exception in a callback. librdkafka can call further callbacks
+    before it returns. Python then raises a SystemError ("returned a result with an exception set"). The cause of this
+    SystemError is the first exception.
     """
     try:
         yield

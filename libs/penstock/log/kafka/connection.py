@@ -68,10 +68,11 @@ class Client(Protocol):
 
 
 class KafkaConnection:
-    """A Kafka cluster as the log's readers and writers see it. May be used from any thread.
+    """A Kafka cluster, for the readers and writers of one log. It can be used from any thread.
 
-    `give_up_s`: how long a transaction waits while no broker answers. `interrupt` is called while a transaction waits.
-    If it raises an exception, the wait ends and the outcome of the transaction is unknown.
+    `give_up_s`: how long a transaction waits in s while no broker answers. `interrupt`: a function that is called while
+    a transaction waits. If the function raises an exception, the wait ends, and the outcome of the transaction is
+    unknown.
     """
 
     interrupt: Callable[[], None] = staticmethod(lambda: None)
@@ -93,7 +94,7 @@ class KafkaConnection:
         self._lock = Lock()
         self._opened: list[Client] = []
         self.small_topics: dict[str, int] = {}
-        """The topics with a low maximum record size, and this size in bytes. A batch of records could exceed it.
+        """The topics with a low maximum record size, and this size in bytes. A batch of records could exceed the size.
         `limits` updates this dict.
         """
 
@@ -105,8 +106,8 @@ class KafkaConnection:
             _log.warning("kafka: %s", error.str())
 
     def denied(self, operation: str, resource: str, answer: KafkaError | None = None) -> DeniedError:
-        """Return the error for an operation that this client may not perform. `resource`: kind and name, as in
-        "topic penstock.control".
+        """Return the error for an operation that this client is not allowed to perform. `resource`: kind and name, as
+        in "topic penstock.control".
         """
         return denial(principal(self._client), operation, resource, answer)
 
@@ -139,8 +140,8 @@ class KafkaConnection:
         self._wait_for({topic: partitions})
 
     def _wait_for(self, requested: Mapping[str, int]) -> None:
-        """Repeat a request until the topics have the given numbers of partitions. No broker reports the moment at which
-        all brokers have the new metadata.
+        """Ask the brokers repeatedly until the topics have the given numbers of partitions. No broker reports when all
+        brokers have the new metadata.
         """
         deadline = time.monotonic() + _ANSWER_S
         while requested:
@@ -162,7 +163,7 @@ class KafkaConnection:
         return dict(found)
 
     def last_error(self) -> str | None:
-        """Return why the brokers cannot be used now, or None."""
+        """Return the reason why the brokers cannot be used now, or None."""
         try:
             self._admin.list_topics(timeout=_CHECK_S)
         except KafkaException as exception:
@@ -171,14 +172,14 @@ class KafkaConnection:
 
     def _why(self, exception: KafkaException) -> str:
         """Return the text of an exception and of the last error event. If the exception reports only a timeout, the
-        event may report the cause of the timeout.
+        last error event often reports the cause of the timeout.
         """
         self._admin.poll(0)
         return " ".join(filter(None, [exception.args[0].str(), self._last_error]))
 
     def check(self, partition: Partition) -> None:
-        """Raise UnknownTopicError if a partition does not exist, DeniedError if this client may not describe the topic.
-        Queries the brokers only for partitions that this log has not seen before.
+        """Raise UnknownTopicError if a partition does not exist. DeniedError if this client is not allowed to describe
+        the topic. Queries the brokers only for partitions that this log has not seen before.
         """
         with self._lock:
             known = 0 <= partition.number < self._known.get(partition.topic, 0)
@@ -188,16 +189,17 @@ class KafkaConnection:
             raise UnknownTopicError(text, partition.topic)
 
     def _check_visible(self, topic: str) -> None:
-        """Raise DeniedError if this client may not describe a topic. Brokers omit such a topic from the list of all
-        topics.
+        """Raise DeniedError if this client is not allowed to describe a topic. Brokers omit such a topic from the list
+        of all topics.
         """
         request = partial(self._admin.describe_topics, TopicCollection([topic]), request_timeout=_ANSWER_S)
         with suppress(UnknownTopicError, TransientError):
             self._answered(_asking(request), None, ("Describe", f"topic {topic}"))
 
     def operations(self, topics: Iterable[str]) -> dict[str, frozenset[str] | None]:
-        """Return the operations that this client may perform on each topic, by their names in ACLs. None: the brokers
-        do not report them. Topics that do not exist, or that the client may not describe, are missing.
+        """Return the operations that this client is allowed to perform on each topic. Operations have their names in
+        ACLs. None means that the brokers do not report the operations. The result lacks topics that do not exist, and
+        topics that the client is not allowed to describe.
         """
         known = self.topics()
         asked = [name for name in topics if name in known]
@@ -213,8 +215,8 @@ class KafkaConnection:
         return found
 
     def group_operations(self, group: str) -> frozenset[str] | None:
-        """Return the operations that this client may perform on a consumer group; None if the brokers do not report
-        them, or do not know the group. DeniedError if the client may not describe the group.
+        """Return the operations that this client is allowed to perform on a consumer group. None if the brokers do not
+        report the operations, or do not know the group. DeniedError if the client is not allowed to describe the group.
         """
         settings = {"include_authorized_operations": True, "request_timeout": _ANSWER_S}
         ask = _asking(partial(self._admin.describe_consumer_groups, [group], **settings))
@@ -225,8 +227,8 @@ class KafkaConnection:
     def limits(self, topics: Iterable[str]) -> dict[str, int]:
         """Return the maximum record size in bytes of each existing topic.
 
-        If the configuration of a topic cannot be read, the size is MAX_RECORD_BYTES, and the brokers refuse records
-        that are too large.
+        If the configuration of a topic cannot be read, its size in the result is MAX_RECORD_BYTES. The brokers then
+        refuse records that are too large.
         """
         known = self.topics()
         asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics if name in known]
@@ -272,8 +274,9 @@ class KafkaConnection:
     def _answered(
         self, ask: Callable[[], T], harmless: int | None = None, needed: tuple[str, str] | None = None
     ) -> T | None:
-        """Return a request's result, or None if it failed with the error code `harmless`. Repeats the request after
-        transient errors. `needed`: the operation that the client must be allowed to perform, and its resource.
+        """Return a request's result, or None if the request failed with the error code `harmless`. Repeats the request
+        after transient errors. `needed`: the operation that the client must be allowed to perform, and the resource of
+        this operation.
 
         DeniedError if ACLs deny the request and `needed` is given. TransientError after the timeout. UnknownTopicError
         for a topic or partition that does not exist. LogError for another permanent error.
@@ -299,13 +302,13 @@ class KafkaConnection:
 
     # ---- clients
     def keep(self, opened: Opened) -> Opened:
-        """Add a reader or writer to the list of open ones, which `close` closes."""
+        """Add a reader or writer to the list of open readers and writers. `close` closes them."""
         with self._lock:
             self._opened.append(opened)
         return opened
 
     def forget(self, closed: object) -> None:
-        """Remove a closed reader or writer from the list of open ones."""
+        """Remove a closed reader or writer from the list of open readers and writers."""
         with self._lock:
             if closed in self._opened:
                 self._opened.remove(closed)
@@ -336,13 +339,13 @@ class KafkaConnection:
 
 
 def _asking(request: Callable[[], Mapping[Any, Future[T]]]) -> Callable[[], T]:
-    """Return a function that makes a request for one thing, and waits for its result."""
+    """Return a function that sends a request and waits for the result. The request must be for a single item."""
     return lambda: next(iter(request().values())).result()
 
 
 def _repeated(first: Future[T], request: Callable[[], Mapping[Any, Future[T]]]) -> Callable[[], T]:
-    """Return a function that waits for the result of `first`. In further calls it makes a new request: a future that
-    has failed never gets another result.
+    """Return a function that waits for the result of `first`. Each further call makes a new request, because a failed
+    future never gets another result.
     """
     results = chain([first.result], repeat(_asking(request)))
 
@@ -364,5 +367,5 @@ def _new_topic(topic: Topic) -> NewTopic:
 
 
 def _word(operation: str) -> str:
-    """Return the name of an operation in ACLs: DescribeConfigs for DESCRIBE_CONFIGS."""
+    """Return the name of an operation in ACLs, such as DescribeConfigs for DESCRIBE_CONFIGS."""
     return "".join(part.capitalize() for part in operation.split("_"))

@@ -21,7 +21,7 @@ DENIED: Final = {
 
 def principal(properties: Mapping[str, object]) -> str:
     """Return the principal of a client with these librdkafka properties. For certificates and tokens, returns a
-    description, because brokers may map their names to other principals.
+    description, because brokers can map the names in them to other principals.
     """
     if properties.get("sasl.username"):
         return f"User:{properties['sasl.username']}"
@@ -32,6 +32,8 @@ def principal(properties: Mapping[str, object]) -> str:
 
 
 def denial(who: str, operation: str, resource: str, answer: KafkaError | None = None) -> DeniedError:
-    """Return the error for an operation on a resource ("topic penstock.control") that `who` may not perform."""
+    """Return the error for an operation that `who` is not allowed to perform. `resource`: kind and name, as in "topic
+    penstock.control".
+    """
     said = "" if answer is None else f" ({answer.str()})"
     return DeniedError(f"{who} may not {operation} {resource}{said}: `penstock acls` prints the ACLs that are needed")

@@ -20,4 +20,4 @@ REFUSED: Final = {
 }
 """The brokers never accept the record."""
 PURGED: Final = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}
-"""A record was lost because another one was refused."""
+"""A record was lost because another record was refused."""

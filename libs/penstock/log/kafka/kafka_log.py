@@ -1,7 +1,7 @@
 """The log on Kafka, by confluent-kafka (librdkafka). Imported separately, because it needs the `cluster` extra.
 
-Users may set any librdkafka property (`security.protocol`, `sasl.*`, `ssl.*` …). Properties that the contract depends
-on (isolation, idempotence, offset commits) are fixed by the log and take precedence.
+Users can set any librdkafka property (`security.protocol`, `sasl.*`, `ssl.*` …). The log itself sets the properties for
+isolation, idempotence and offset commits, because its contract depends on them. These values take precedence.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 
 
 class KafkaLog(KafkaConnection):
-    """A log whose topics are those of a Kafka cluster."""
+    """A log whose topics are the topics of a Kafka cluster."""
 
     def writer(self) -> KafkaWriter:
         """Open a writer."""
         return self.keep(KafkaWriter(self))
 
     def transactional(self, transactional_id: str, *, offsets: bool = True) -> KafkaTransactionalWriter:
-        """Open a writer. Fences the previous writer with the same transactional id, and settles its transaction."""
+        """Open a writer. Fences the previous writer with the same transactional id, and settles that writer's
+        transaction.
+        """
         return self.keep(KafkaTransactionalWriter(self, transactional_id, offsets=offsets))
 
     def reader(self, positions: Mapping[Partition, int] | None = None) -> KafkaReader:

@@ -103,8 +103,8 @@ class KafkaReader:
         self._restart()
 
     def _discover(self, topics: set[str]) -> None:
-        """Request the leaders of new topics, if there are few: this takes milliseconds for one topic. Without a
-        request, the client finds the leaders of all topics within a second.
+        """Request the leaders of new topics, if there are few new topics. A request takes milliseconds for one topic.
+        Without a request, the client finds the leaders of all topics within a second.
         """
         if len(topics) <= _DISCOVERED_AT_ONCE:
             with suppress(KafkaException):  # the client then finds the topic by itself
@@ -253,7 +253,9 @@ class KafkaGroupReader:
 
 
 def consume(consumer: Consumer, max_records: int, timeout_s: float) -> list[confluent_kafka.Message]:
-    """Consume records, waiting only for the first one: librdkafka's batch call waits until the batch is full."""
+    """Consume records. Waits only for the first record, whereas librdkafka's batch call waits until the batch is
+    full.
+    """
     first = consumer.poll(timeout_s)
     if first is None:
         return []

@@ -1,4 +1,4 @@
-"""The client of a transactional writer, opened as soon as the brokers allow it."""
+"""Opens the client of a transactional writer as soon as the brokers allow it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _OPEN_TRIES: Final = 4  # after which each wait is twice as long as the one befo
 
 def open_client(settings: Mapping[str, Any], give_up_at: float) -> Producer:
     """Return a client that has fenced the previous client with the same transactional id. KafkaException if this fails
-    permanently, or does not succeed by `give_up_at` (monotonic clock).
+    permanently, or does not succeed before the time `give_up_at` (monotonic clock).
 
-    The brokers refuse the request of a client while they abort the open transaction of the previous one. After such a
-    refusal, or without a connection, librdkafka 2.16 waits 500 ms before it retries. Meanwhile no client could commit.
-    This function therefore retries at once, with a new client.
+    The brokers refuse the request of a client while they abort the open transaction of the previous client. After such
+    a refusal, or without a connection, librdkafka 2.16 waits 500 ms before it retries. During this time, no client can
+    commit. This function therefore retries at once, with a new client.
     """
     for tries in count():
         left_s = give_up_at - time.monotonic()
@@ -50,8 +50,8 @@ def open_client(settings: Mapping[str, Any], give_up_at: float) -> Producer:
 
 
 def refuses(settings: Mapping[str, Any], topic: str) -> bool:
-    """Return whether a topic refuses a small record. Tries this in a transaction of a separate client, and aborts the
-    transaction.
+    """Return whether a topic refuses a small record. The function writes the record in a transaction of a separate
+    client, and aborts the transaction.
     """
     refused: list[KafkaError] = []
     producer = Producer(dict(settings))

@@ -1,8 +1,8 @@
 """Batches of records that the client cannot decompress (docs/kafka.md).
 
-A producer may compress records of many gigabytes into a batch that the brokers accept. librdkafka decompresses zstd and
-snappy up to `receive.message.max.bytes`. If a batch is larger, librdkafka reports an error with the first offset of the
-batch, and fetches the batch again, for ever. A reader therefore skips the batch.
+A producer can compress records of many gigabytes into a batch that the brokers accept. librdkafka decompresses zstd and
+snappy only to a size of `receive.message.max.bytes`. If a batch is larger, librdkafka reports an error with the first
+offset of the batch, and fetches the batch again, for ever. A reader therefore skips the batch.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class UnreadableBatches:
         return Message(*name, end - 1, -1, None, None, (), error_text)
 
     def forget(self) -> None:
-        """Forget which batches were skipped, because the reader has moved. A batch that is read again is then skipped
-        again.
+        """Forget which batches were skipped, because the reader has moved. The reader then skips such a batch again
+        when it reads the batch again.
         """
         self._ends.clear()
 

@@ -83,8 +83,8 @@ class KafkaWriter:
 
     @property
     def _reason(self) -> KafkaError | None:
-        """The error of the first refused record, or None. The client then purges later records; their errors do not
-        count.
+        """The error of the first refused record, or None. After a refusal, the client purges later records. The errors
+        of the purged records do not count.
         """
         return None if self._failure is None or self._failure.code() in PURGED else self._failure
 
@@ -103,8 +103,8 @@ class KafkaWriter:
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
-        """If the client fails, raise LogError with the reason of the first refused record. The writer is then
-        unusable.
+        """Raise LogError if the client fails in the block. The error has the reason of the first refused record. The
+        writer is then unusable.
         """
         try:
             with unmasked():
@@ -177,8 +177,8 @@ class KafkaTransactionalWriter:
     def commit(
         self, records: Sequence[Record], consumed: Mapping[Partition, int] | None = None, group: str = ""
     ) -> list[int]:
-        """Write all records or none. While no broker answers, the outcome of the transaction is unknown, so the call
-        waits for a broker, but at most the log's `give_up_s`.
+        """Write all records or none. While no broker answers, the outcome of the transaction is unknown. The call
+        therefore waits for a broker, but at most for the log's `give_up_s`.
         """
         assert not consumed or group, "progress is stored for a group"
         if self._over is not None:
@@ -220,7 +220,7 @@ class KafkaTransactionalWriter:
         return [self._offsets[i] for i in range(len(records))] if self._returns_offsets else []
 
     def _send(self, records: Sequence[Record]) -> None:
-        """Begin a transaction with these records. Those of topics with a lower size limit are sent in small batches,
+        """Begin a transaction with these records. Records of topics with a lower size limit are sent in small batches,
         because the brokers compare the size of a whole batch with the limit.
         """
         self._offsets.clear()
@@ -241,8 +241,8 @@ class KafkaTransactionalWriter:
             self._produce(i, record)
 
     def _await_delivery(self, records: Sequence[Record]) -> None:
-        """Wait until the records are written. Fails soon after a topic is deleted; librdkafka would wait for the topic
-        until the transaction times out.
+        """Wait until the records are written. Fails soon after a topic is deleted, whereas librdkafka would wait for
+        the topic until the transaction times out.
         """
         deadline = time.monotonic() + _TRANSACTION_S
         while (left := self._producer.flush(_LOOK_S)) and self._refused is None:
@@ -287,7 +287,7 @@ class KafkaTransactionalWriter:
                 raise
 
     def _refusal(self, records: Sequence[Record], error: KafkaError, *, over: bool) -> RecordRefusedError:
-        """Return the error of a refused transaction. It names the topic that refused a record.
+        """Return the error of a refused transaction. The error names the topic that refused a record.
 
         If the brokers refuse to add a partition to the transaction, they do not name the partition. In this case, this
         method looks for a topic that no longer exists, and otherwise tests each topic separately.
@@ -344,8 +344,8 @@ class KafkaTransactionalWriter:
                 return
 
     def _until_done(self, call: Callable[[float], object], within_s: float = math.inf) -> None:
-        """Repeat a call until it succeeds or fails permanently, at most for `within_s` and at most until
-        `_give_up_at`. The argument of the call is its timeout in s.
+        """Repeat a call until it succeeds or fails permanently. Stops after `within_s` seconds or at the time
+        `_give_up_at`, whichever is earlier. The argument of the call is its timeout in s.
         """
         give_up_at = min(self._give_up_at, time.monotonic() + within_s)
         while True:
@@ -382,7 +382,7 @@ class KafkaTransactionalWriter:
         return TransientError(text)
 
     def _denial(self, error: KafkaError, group: str) -> LogError:
-        """Try to abort a transaction that ACLs deny, and return its error."""
+        """Try to abort a transaction that ACLs deny, and return the error for the denial."""
         with suppress(KafkaException), unmasked():
             self._producer.abort_transaction(_LEAST_S)
         if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:

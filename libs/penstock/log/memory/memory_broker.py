@@ -1,8 +1,8 @@
 """Topics, consumer groups and transactions in memory.
 
 The memory log keeps Kafka's guarantees and reproduces its pitfalls: offset gaps after transactions, compaction,
-fencing, group rebalances and delayed visibility. The given clock supplies the time, `Faults` injects faults. Without
-other threads, the same calls give the same results.
+fencing, group rebalances and delayed visibility. The given clock supplies the time, and `Faults` injects faults.
+Without other threads, the same calls give the same results.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ if TYPE_CHECKING:
     from penstock.log.clock import Clock
 
 MAX_BYTES = 1 << 30
-"""Maximum size of a memory log in bytes. Appends beyond it raise `Backpressure`; `trim` and `compact` free space."""
+"""Maximum size of a memory log in bytes. Appends beyond this size raise `Backpressure`. `trim` and `compact` free
+space.
+"""
 DELETE_RETENTION_MS = 86_400_000
 
 
 class MemoryBroker:
-    """Topics of the memory log, for its readers and writers. May be used from any thread."""
+    """Topics of the memory log, for its readers and writers. They can be used from any thread."""
 
     def __init__(
         self,
@@ -134,8 +136,8 @@ class MemoryBroker:
             self._bytes -= self.partition(name).trim(before)
 
     def compact(self, topic: str, delete_retention_ms: int = DELETE_RETENTION_MS) -> None:
-        """Compact a topic now. Deletion markers stay for `delete_retention_ms`, as in Kafka, so that active readers see
-        them.
+        """Compact a topic now. As in Kafka, deletion markers stay for `delete_retention_ms`, so that active readers see
+        the markers.
         """
         with self.changed:
             for partition in self._topics[topic][1]:
@@ -143,7 +145,7 @@ class MemoryBroker:
 
     # ---- writing
     def check(self, records: Sequence[Record], in_flight: int = 0) -> None:
-        """Raise UnknownTopicError, RecordTooLargeError or RecordRefusedError if a topic does not accept a record, and
+        """Raise UnknownTopicError, RecordTooLargeError or RecordRefusedError if a topic does not accept a record.
         Backpressure if the log has no space for the records now.
         """
         check_sizes(records, self._max_record_bytes)
@@ -204,7 +206,7 @@ class MemoryBroker:
 
     # ---- consumer groups
     def next_member(self) -> int:
-        """Return the number of a new member. Members of different groups have different numbers, too."""
+        """Return the number of a new member. No two members have the same number, even in different groups."""
         return next(self._members)
 
     def group(self, name: str) -> Group:
@@ -225,4 +227,4 @@ class MemoryBroker:
             return {name: progress[name] for name in partitions if name in progress}
 
     def close(self) -> None:
-        """Do nothing: records exist as long as the log is referenced."""
+        """Do nothing. The records exist as long as the log is referenced."""

@@ -1,6 +1,6 @@
 """The log in memory, for tests and the simulation.
 
-It provides Kafka's guarantees and reproduces its pitfalls (`memory_broker`). The given clock supplies the time,
+It provides Kafka's guarantees and reproduces its pitfalls (`memory_broker`). The given clock supplies the time, and
 `Faults` injects faults. Without other threads, the same calls give the same results.
 """
 
@@ -27,7 +27,9 @@ class MemoryLog(MemoryBroker):
         return MemoryWriter(self)
 
     def transactional(self, transactional_id: str, *, offsets: bool = True) -> MemoryTransactionalWriter:  # noqa: ARG002
-        """Open a writer, which always returns offsets. Fences the previous writer with the same transactional id."""
+        """Open a writer. Fences the previous writer with the same transactional id. The writer always returns
+        offsets.
+        """
         self.faults.at(Point.OPEN, transactional_id)
         return MemoryTransactionalWriter(self, transactional_id, self.next_epoch(transactional_id))
 

@@ -1,4 +1,6 @@
-"""State of a memory log: partitions and groups. Not synchronised: `MemoryBroker` holds the lock."""
+"""State of a memory log: partitions and groups. The classes are not synchronised, because `MemoryBroker` holds the
+lock.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ _AT_ONCE = -(1 << 63)
 
 
 def record_bytes(record: Record | Message) -> int:
-    """Return the bytes that a record counts towards the log's limit."""
+    """Return the size of a record in bytes, as counted for the log's limit."""
     headers = sum(len(name) + len(value) for name, value in record.headers)
     return len(record.key or b"") + len(record.value or b"") + headers + _ENVELOPE_BYTES
 
@@ -33,7 +35,7 @@ class PartitionLog:
 
     @property
     def span(self) -> Span:
-        """Start and end offsets."""
+        """Return the start and end offsets."""
         return Span(self.start, self.end)
 
     def append(self, record: Record, now_ms: int) -> Message:
@@ -49,15 +51,15 @@ class PartitionLog:
         return message
 
     def delay_visibility(self, until_ms: int) -> None:
-        """Make the last record, and therefore all later ones, readable only from a given time on."""
+        """Make the last record, and therefore all later records, readable only from a given time on."""
         self._readable_at[-1] = max(self._readable_at[-1], until_ms)
 
     def mark(self) -> None:
-        """Append a transaction marker: an offset without a record."""
+        """Append a transaction marker, which is an offset without a record."""
         self.end += 1
 
     def read(self, offset: int, limit: int, now_ms: int) -> tuple[list[Message], int]:
-        """Return up to `limit` readable records from `offset` on, and the next offset to read."""
+        """Return at most `limit` readable records from `offset` on, and the next offset to read."""
         first = bisect_left(self._offsets, offset)
         last = first
         while last < len(self._offsets) and last - first < limit and self._readable_at[last] <= now_ms:
@@ -68,13 +70,13 @@ class PartitionLog:
         return messages, self._offsets[last] if last > first or offset < self._offsets[first] else offset
 
     def trim(self, before: int) -> int:
-        """Remove records below an offset, as retention does. Returns the bytes freed."""
+        """Remove records below an offset, as retention does. Returns the number of freed bytes."""
         self.start = min(max(self.start, before), self.end)
         return self._keep(range(bisect_left(self._offsets, self.start), len(self._offsets)))
 
     def compact(self, deleted_before_ms: int) -> int:
-        """Keep the last record of each key, but no deletion marker older than `deleted_before_ms`. Returns the bytes
-        freed.
+        """Keep the last record of each key. Remove deletion markers older than `deleted_before_ms`. Returns the number
+        of freed bytes.
         """
         last: dict[bytes, int] = {m.key: i for i, m in enumerate(self._messages) if m.key is not None}
 

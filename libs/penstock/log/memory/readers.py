@@ -161,7 +161,7 @@ class MemoryGroupReader:
 
 
 def wait_for(log: MemoryBroker, take: Callable[[], list[Message]], timeout_s: float) -> list[Message]:
-    """Call `take` until it returns something or the timeout passes. The timeout is real time, also with a virtual
+    """Call `take` until it returns messages or the timeout passes. The timeout is real time, also with a virtual
     clock.
     """
     deadline = time.monotonic() + timeout_s

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.log.port import Partition, Record
 
 MAX_IN_FLIGHT = 100_000
-"""Maximum number of records that a writer may submit without a flush."""
+"""Maximum number of records that a writer can submit without a flush."""
 
 
 class MemoryWriter:

@@ -1,4 +1,4 @@
-"""The templates of an update, with the places of constants and variables as numbers (docs/adr/0088-prepared-texts.md).
+"""The templates of an update, with numbers in place of constants and variables (docs/adr/0088-prepared-texts.md).
 
 Two updates that differ only in the constants of their templates have equal `QuadTemplates`.
 """
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QuadTemplates:
-    """The templates of a `Modify`. `delete`, `insert`: four places for each quad: subject, predicate, object, graph.
+    """The templates of a `Modify`. `delete`, `insert`: four numbers for each quad: subject, predicate, object, graph.
 
-    A place is 0 for the default graph, 2 * i + 1 for constant i, and 2 * i + 2 for column i. The columns are those of
-    the pattern's query, followed by one for each label of a blank node. `blanks`: the number of these labels. `graphs`:
-    whether a graph is a variable.
+    The number is 0 for the default graph, 2 * i + 1 for constant i, and 2 * i + 2 for column i. The columns are the
+    columns of the pattern's query, followed by one column for each label of a blank node. `blanks`: the number of these
+    labels. `graphs`: whether a graph is a variable.
     """
 
     delete: tuple[int, ...]
