@@ -1,9 +1,10 @@
 """HTTP/1.1 connections that enforce `WebLimits`. uvicorn has neither deadlines for requests nor limits on bodies.
 
-A connection is *incomplete* from its opening, or from the last response, until a request has arrived completely. The
-deadlines for a request's header and body apply to incomplete connections only, and only these connections are closed to
-make room for new ones. A connection whose client does not read its response is closed, too. Endpoints limit their own
-response times. All code here runs on the server's event loop.
+A connection is *incomplete* from its opening until the first request has arrived completely. After each response, it is
+again incomplete until the next request has arrived completely. The deadlines for a request's header and body apply only
+to incomplete connections. Only incomplete connections are closed to make room for new connections. A connection whose
+client does not read its response is closed, too. Endpoints limit their own response times. All code here runs on the
+server's event loop.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from penstock.http.web_limits import WebLimits
 
 _LINGER_S: Final = 2.0
-"""Seconds during which a refused client may continue to send. If the server closed the connection earlier, a reset
-could reach the client before the response.
+"""Time in s for which the server still accepts data of a refused client. If the server closed the connection earlier, a
+reset could reach the client before the response.
 """
 _ERRORS: Final = {400: "DataError", 503: "UnavailableError"}  # by status; other statuses are limits
 
@@ -68,7 +69,7 @@ class _ObservedConnection(h11.Connection):
 
 
 class BoundedProtocol(H11Protocol):
-    """A connection with deadlines and a limited body."""
+    """A connection with deadlines and a maximum size of a request's body."""
 
     def __init__(self, shared: Connections, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -82,8 +83,8 @@ class BoundedProtocol(H11Protocol):
 
     # ---- connections
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept the connection. Above the limit, close the connection that has been incomplete for longest, or refuse
-        this one if no connection is incomplete.
+        """Accept the connection. If there are too many connections, close the connection that has been incomplete for
+        longest. If no connection is incomplete, refuse the new connection.
         """
         super().connection_made(transport)
         if len(self.connections) > self._limits.max_connections:
@@ -188,7 +189,9 @@ class BoundedProtocol(H11Protocol):
         return cycle is not None and cycle.response_started and self.conn.our_state is not h11.IDLE
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse a malformed request: respond with an error unless a response has started, and close the connection."""
+        """Refuse a malformed request. Responds with an error unless a response has started, and closes the
+        connection.
+        """
         error = self._error
         if error is None:
             self._refuse(400, msg)
@@ -216,7 +219,7 @@ class BoundedProtocol(H11Protocol):
 
     # ---- responses
     def pause_writing(self) -> None:
-        """Pause the response because the client reads it too slowly. A client that reads nothing for `stalled_s` is
+        """Pause the response because the client reads too slowly. A client that reads nothing for `stalled_s` is
         disconnected.
         """
         super().pause_writing()

@@ -4,15 +4,17 @@
 - /rdf-graphs, /rdf-graphs/PATH: the SPARQL 1.1 Graph Store HTTP Protocol
 - GET /streams, /queries
 - PUT, GET, DELETE /streams/IRI: JSON settings
-- POST /streams/IRI/events: one event (RDF or RDF Patch, ?timestamp=); one message, if the stream has a mapping; or one
-  JSON object per line, {"timestamp": ms, "data": RDF or message} (?format=)
+- POST /streams/IRI/events: one event (RDF or RDF Patch, ?timestamp=), or one message if the stream has a mapping. The
+  body can also be one JSON object per line, {"timestamp": ms, "data": RDF or message} (application/x-ndjson, ?format=)
 - POST /streams/IRI/advance (?timestamp=, ?skip=true)
 - POST /streams/IRI/late: return the new late events; POST /dead-letters: return the new rejected events
-- PUT, GET, DELETE /queries/NAME: the query's text (?base=, ?changes=, ?replace=); of a query set (?base=,
+- PUT, GET, DELETE /queries/NAME: the text of a query (?base=, ?changes=, ?replace=) or of a query set (?base=,
   ?report=, ?key=)
-- POST, DELETE /queries/NAME/members: members of a query set, or their keys (lines of JSON, CSV, Arrow)
+- POST, DELETE /queries/NAME/members: adds members of a query set, or removes members by their keys (lines of JSON,
+  CSV, Arrow)
 - GET /queries/NAME/steps: the latest steps of a query set as an Arrow stream (?after=, ?part=)
-- GET /queries/NAME/results: server-sent events (?after=; of a query set: ?member=); /results: of all queries
+- GET /queries/NAME/results: server-sent events of a query (?after=) or of a query set (?after=, ?member=)
+- GET /results: server-sent events of all queries
 - GET /explain (?query=)
 - POST /update (?base=, ?using-graph-uri=, ?using-named-graph-uri=)
 - POST /data: an RDF document (?graph=, ?base=)
@@ -75,9 +77,9 @@ def application(
 ) -> Starlette:
     """Return the ASGI application. Without `feeds`, the application makes feeds of all of the engine's queries.
 
-    `access`: which browser requests are allowed; None: requests to local host names. `feeds`: the feeds of the engine's
-    queries; closing them ends the live streams before the server stops. `identities`: the tokens that requests need;
-    None: requests are not authenticated.
+    `access`: the browser requests that are allowed. None allows requests to local host names. `feeds`: the feeds of the
+    engine's queries. The caller closes them to end the live streams before the server stops. `identities`: checks the
+    tokens of requests. If it is None, requests are not authenticated.
     """
     middleware = [*(access or Access()).middleware(), *authentication(identities)]
     handler = _Handler(engine, Feeds.of(engine) if feeds is None else feeds)
@@ -93,7 +95,7 @@ class _Handler:
         self._reading = asyncio.Semaphore(READ_AT_ONCE)
 
     def routes(self) -> list[Any]:
-        """Return all routes. Longer paths come first, because names may contain slashes."""
+        """Return all routes. Longer paths come first, because names can contain slashes."""
 
         def route(path: str, endpoint: Callable[[Request], Awaitable[Response]], *methods: str) -> Route:
             return Route(path, errors_as_json(endpoint), methods=methods or ("GET",))
@@ -180,14 +182,14 @@ class _Handler:
         return None if declared is None else declared.compiled_mapping
 
     async def _mapped(self, iri: str, body: bytes, timestamp: str | None, chosen: str) -> Response:
-        """Push a message to a stream with a mapping. A message may be several events."""
+        """Push a message to a stream with a mapping. A message can become several events."""
         time_ms = None if timestamp is None else _milliseconds(timestamp)
         report = await self._read("json", self._engine.push, iri, body, time_ms, chosen)
         return JSONResponse({"messages": 1, **asdict(report)}, 202)
 
     async def _read(self, syntax: str, verb: Callable[..., T], *what: Any) -> T:
-        """Call `verb`, which parses documents, in a thread. For formats whose parsing may take seconds, at most
-        READ_AT_ONCE calls run at a time, so that threads stay free for other requests.
+        """Call `verb`, which parses documents, in a thread. The parsing of some formats can take seconds. At most
+        READ_AT_ONCE calls for these formats run at a time, so that threads stay free for other requests.
         """
         if syntax == PATCH or Format.named(syntax).is_native:
             return await run_in_threadpool(verb, *what)
@@ -321,8 +323,8 @@ class _Handler:
 
 # ---- request parsing
 def _content_type(request: Request) -> str:
-    """Return the content type of an RDF body. Without a content type, the body is N-Triples. The same applies if the
-    content type is that of a form, because `curl -d` labels every body as a form.
+    """Return the content type of an RDF body. If the request has no content type, the body is N-Triples. The same
+    applies to the content type of a form, because `curl -d` labels every body as a form.
     """
     found = media_type(request)
     return "application/n-triples" if found in ("", FORM) else found

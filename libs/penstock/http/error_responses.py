@@ -44,7 +44,7 @@ _STATUSES: list[tuple[type[Exception], int]] = [
 
 
 async def body_of(request: Request) -> bytes:
-    """Return the request's body. LimitError if it exceeds MAX_BODY_BYTES. The server additionally enforces
+    """Return the request's body. LimitError if the body exceeds MAX_BODY_BYTES. The server additionally enforces
     `WebLimits`.
     """
     parts, size = [], 0
@@ -58,7 +58,7 @@ async def body_of(request: Request) -> bytes:
 
 def errors_as_json(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
     """Wrap an endpoint so that its errors become JSON responses with the class and the message of the error. The
-    response to a QueryError also has its line, column and construct.
+    response to a QueryError also has the error's line, column and construct.
     """
 
     @wraps(endpoint)
@@ -84,7 +84,7 @@ def status_of(error: type[Exception]) -> int:
 
 
 def _response(error: Exception) -> Response:
-    """Return the JSON response. Its status shows whether the request is at fault and whether a retry may help."""
+    """Return the JSON response. Its status shows whether the request is at fault and whether a retry can help."""
     status = status_of(type(error))
     content: dict[str, str | int] = {"error": type(error).__name__, "message": str(error)}
     if isinstance(error, QueryError):

@@ -29,7 +29,8 @@ _CONNECT_S: Final = 5.0
 
 
 class Forwarding:
-    """Forwards requests to the instance whose base URL `active` returns. If it returns None, this instance answers.
+    """Forwards requests to the instance whose base URL `active` returns. If `active` returns None, this instance
+    answers.
 
     `certificate`: the certificate chain of this instance, for HTTPS. The active instance must have the same
     certificate.
@@ -39,8 +40,8 @@ class Forwarding:
         self._active, self._certificate = active, certificate
 
     def around(self, endpoint: Endpoint) -> Endpoint:
-        """Wrap an endpoint. NotActiveError if the active instance cannot be reached. Status 502 if its response is
-        lost: the request may have taken effect.
+        """Wrap an endpoint. NotActiveError if the active instance cannot be reached. Status 502 if the active
+        instance's response is lost; the request has then possibly taken effect.
         """
 
         @wraps(endpoint)
@@ -70,7 +71,9 @@ class Forwarding:
 
 
 def exactly(certificate: Path | None) -> ssl.SSLContext:
-    """Return the TLS context of a client that accepts only servers with `certificate`. None: it accepts no server."""
+    """Return the TLS context of a client that accepts only servers with the given certificate. With None, it accepts no
+    server.
+    """
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.check_hostname = False  # the other instance has another name, but the same certificate

@@ -1,7 +1,7 @@
 """The SPARQL 1.1 Graph Store HTTP Protocol at `/rdf-graphs`.
 
-A request names a graph by `?graph=IRI` or `?default`, or directly: the URL of a path below `/rdf-graphs/` is the
-graph's IRI. A named graph exists while it has a triple (docs/semantics.md §1).
+A request names a graph by `?graph=IRI` or `?default`. A request can also name a graph directly: the URL of a path below
+`/rdf-graphs/` is the graph's IRI. A named graph exists while it has a triple (docs/semantics.md §1).
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ _NO_GRAPH: Final = "name a graph: ?graph=IRI, ?default, or a path below /rdf-gra
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """A document to add to a graph. `graph`: its IRI; None: the default graph. `base`: the base of relative IRIs."""
+    """A document to add to a graph. `graph`: the graph's IRI, or None for the default graph. `base`: the base of
+    relative IRIs.
+    """
 
     graph: str | None
     data: bytes
@@ -57,16 +59,16 @@ class Add(Protocol):
     """Adds documents to graphs."""
 
     async def __call__(self, addition: Addition, request: Request, /) -> object:
-        """Store a document as one snapshot. DataError if it is invalid."""
+        """Store a document as one snapshot. DataError if the document is invalid."""
         ...
 
 
 class ChangeGraph(Protocol):
-    """Executes the updates by which PUT and DELETE replace and remove graphs."""
+    """Executes the updates with which PUT replaces a graph and DELETE removes a graph."""
 
     async def __call__(self, text: str, request: Request, /) -> int | Response | None:
-        """Execute an update as one snapshot. Returns the number of triples that it removes, or None if this number is
-        unknown. If the request is refused, returns the response.
+        """Execute an update as one snapshot. Returns the number of triples that the update removes, or None if this
+        number is unknown. If the request is refused, returns the response.
         """
         ...
 
@@ -74,8 +76,8 @@ class ChangeGraph(Protocol):
 class GraphStore:
     """The handlers of the protocol.
 
-    `ask` answers queries; None: this service cannot read graphs. `add` stores documents, and `change` replaces and
-    removes graphs; None: this service cannot change graphs.
+    `ask` answers queries. If it is None, this service cannot read graphs. `add` stores documents, and `change` replaces
+    and removes graphs. If they are None, this service cannot change graphs.
     """
 
     def __init__(self, ask: Ask | None = None, add: Add | None = None, change: ChangeGraph | None = None) -> None:
@@ -178,8 +180,8 @@ def _clear(graph: str | None) -> str:
 
 
 def _graph_of(request: Request) -> str | None:
-    """Return the IRI of the graph that a request names, None for the default graph, "" if it names none. DataError if
-    it names several, or if the IRI is invalid.
+    """Return the IRI of the graph that a request names. None means the default graph, and "" means that the request
+    names no graph. DataError if the request names several graphs, or if the IRI is invalid.
     """
     asked = request.query_params
     named, default = asked.getlist("graph"), "default" in asked
@@ -198,8 +200,8 @@ def _not_found(graph: str) -> Response:
 
 
 def _format(media: str) -> Format:
-    """Return the format of a graph's document. It is N-Triples if the request has no content type or has that of a
-    form, because `curl -d` labels every body as a form.
+    """Return the format of a graph's document. The format is N-Triples if the request has no content type. The same
+    applies to the content type of a form, because `curl -d` labels every body as a form.
     """
     found = Format.N_TRIPLES if media in ("", FORM) else Format.named(media)
     if found in (Format.N_QUADS, Format.TRIG):
@@ -223,7 +225,7 @@ def _joined(body: bytes, content_type: str, base: str) -> bytes:
 
 
 def _ntriples(documents: Iterable[tuple[bytes, Format]], base: str) -> bytes:
-    """Return documents as one N-Triples document. DataError if one is invalid, or has named graphs."""
+    """Return documents as one N-Triples document. DataError if a document is invalid or has named graphs."""
     dictionary = native.Dictionary()
     texts = []
     for data, syntax in documents:

@@ -1,11 +1,11 @@
 """Live evaluations over HTTP, as server-sent events.
 
 A feed retains the latest evaluations of its query. Each listener reads at its own speed. If a listener is so slow that
-the feed has dropped evaluations, it receives the number of evaluations that it missed. Evaluations are serialised only
-when a listener reads them.
+the feed has dropped evaluations, the listener receives the number of evaluations that it missed. Evaluations are
+serialised only when a listener reads them.
 
 This module writes the framing of the events itself, because the library sse-starlette replaces a method of uvicorn's
-`Server` for the whole process. An application that embeds Penstock may run servers of its own.
+`Server` for the whole process. This would also affect servers of an application that embeds Penstock.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HEARTBEAT = b": heartbeat\n\n"
 
 
 class Feed:
-    """The latest evaluations of a query, or the latest steps of a query set. May be used from any thread."""
+    """The latest evaluations of a query, or the latest steps of a query set. Any thread can use a feed."""
 
     def __init__(
         self, query: Query | QuerySet, max_evaluations: int = RETAINED_EVALUATIONS, max_rows: int = RETAINED_ROWS
@@ -63,7 +63,7 @@ class Feed:
         self._wake()
 
     def end(self) -> None:
-        """End the feed: its query was stopped. Listeners get the retained evaluations, then an end event."""
+        """End the feed because its query was stopped. Listeners get the retained evaluations, then an end event."""
         self._unsubscribe()
         self.ended = True
         self._wake()
@@ -89,8 +89,8 @@ class Feed:
                 waker()
 
     def position(self, after: int | None = None) -> int:
-        """Return the number of the first retained evaluation with a time after `after` (ms; None: any time). If there
-        is none, return the number of the next evaluation.
+        """Return the number of the first retained evaluation with a time after `after` (in ms; None means any time). If
+        there is no such evaluation, return the number of the next evaluation.
         """
         with self._lock:
             return next((n for n, e in self._retained if after is None or e.time > after), self._count)
@@ -106,8 +106,8 @@ class Feed:
         return max(self._count - 1, 0)
 
     def since(self, position: int) -> tuple[list[Evaluation | Step], int, int]:
-        """Return the retained evaluations from `position` on, the number of evaluations from `position` on that are no
-        longer retained, and the next position.
+        """Return three values about the evaluations from `position` on: the retained evaluations, the number of
+        evaluations that are no longer retained, and the next position.
         """
         with self._lock:
             fresh = [(n, e) for n, e in self._retained if n >= position]
@@ -126,7 +126,7 @@ class _Waker:
         self._loop.call_soon_threadsafe(self._event.set)
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for new evaluations. False after the timeout."""
+        """Wait for new evaluations. Returns False after the timeout."""
         try:
             return await asyncio.wait_for(self._event.wait(), seconds)
         except TimeoutError:
@@ -134,7 +134,7 @@ class _Waker:
 
 
 class Feeds:
-    """The feeds of an engine's queries and query sets, by name. May be used from any thread."""
+    """The feeds of an engine's queries and query sets, by name. Any thread can use this object."""
 
     def __init__(self, queries: Iterable[Query | QuerySet]) -> None:
         self._by_name = {query.name: Feed(query) for query in queries}
@@ -169,11 +169,11 @@ class Feeds:
 
 
 async def events(feed: Feed, after: int | None = None, member: object = None) -> AsyncIterator[bytes]:
-    """Yield server-sent events: retained evaluations with a time after `after` (ms), then each new one.
+    """Yield server-sent events: retained evaluations with a time after `after` (in ms), then each new evaluation.
 
     The id of an event is the evaluation's time. If the query was registered with `changes`, an event has the added and
-    removed rows. An event also has the complete answer if the listener may not know the evaluation before it. For a
-    query set, only the evaluations of the member with the key `member` are sent.
+    removed rows. If the listener possibly lacks the evaluation before an event, the event has the complete answer, too.
+    For a query set, only the evaluations of the member with the key `member` are sent.
     """
     waker, position = _Waker(), feed.position(after)
     whole = not feed.follows(position, after)
@@ -206,10 +206,10 @@ async def events(feed: Feed, after: int | None = None, member: object = None) ->
 
 
 async def all_events(feeds: Feeds) -> AsyncIterator[bytes]:
-    """Yield the last evaluation of each query, then all new ones. Queries that are registered later are included,
-    query sets are not.
+    """Yield the last evaluation of each query, then all new evaluations. Includes queries that are registered later,
+    but no query sets.
 
-    Browsers open at most six connections to a server, so a page cannot open one for each query.
+    Browsers open at most six connections to a server, so a page cannot open a connection for each query.
     """
     waker, positions, sent_at = _Waker(), dict[Feed, int](), time.monotonic()
     try:

@@ -1,4 +1,6 @@
-"""The rows of a request's body: lines of JSON, CSV or an Arrow stream, read in memory proportional to the body."""
+"""The rows of a request's body. The body is lines of JSON, CSV or an Arrow stream. Reading needs memory in proportion
+to the size of the body.
+"""
 
 from __future__ import annotations
 
@@ -34,15 +36,15 @@ _SIMPLE: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
 
 def rows_of(body: bytes, content_type: str, names: Sequence[str]) -> Any:
     """Return the rows of a body, in a form that `QuerySet.add` takes. The body is one JSON object per line (also if
-    there is no content type), CSV with a header, or an Arrow stream. `names`: the columns that are read. DataError if
-    the body has another format, or is invalid.
+    there is no content type), CSV with a header, or an Arrow stream. `names`: the columns to read. DataError if the
+    body has another format or is invalid.
     """
     try:
         if content_type == ARROW:
             return _arrow_table(body, names)
         if content_type == "text/csv":
             return _csv_table(body, names)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # OSError: of damaged Arrow messages
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # OSError: for damaged Arrow messages
         raise DataError(f"the members cannot be read as {content_type}: {error}") from error
     if content_type not in ("", FORM, _LINES):
         raise DataError(f"members are {_LINES}, text/csv or {ARROW}, not {content_type}")
@@ -62,7 +64,7 @@ def _json_rows(body: bytes, names: Sequence[str]) -> list[tuple[Any, ...]]:
 
 
 def _csv_table(body: bytes, names: Sequence[str]) -> pa.Table:
-    """Return the columns `names`. Other columns are not converted: each column costs kilobytes of memory even if it is
+    """Return the columns `names`. Other columns are not converted. A column costs kilobytes of memory even if it is
     empty, so a small body with many columns would cost much memory.
     """
     if not body.strip():
@@ -75,8 +77,9 @@ def _csv_table(body: bytes, names: Sequence[str]) -> pa.Table:
 
 
 def _arrow_table(body: bytes, names: Sequence[str]) -> pa.Table:
-    """Return the columns `names` of an Arrow stream. DataError if a batch is compressed, or if one of these columns has
-    a type that does not require each value to be in the body. In both cases, a small body could expand to any size.
+    """Return the columns `names` of an Arrow stream. DataError if a batch is compressed. DataError also if one of these
+    columns has a type that allows values without bytes of their own in the body. In both cases, a small body could
+    expand to any size.
     """
     reader = pa.ipc.MessageReader.open_stream(body)
     while True:

@@ -1,4 +1,6 @@
-"""Requests of the SPARQL 1.1 Protocol: the text and graphs of an operation, from any of the protocol's encodings."""
+"""Requests of the SPARQL 1.1 Protocol. The module reads the text and graphs of an operation from any of the protocol's
+encodings.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ class ProtocolOperation:
 
 
 async def operation_of(request: Request) -> ProtocolOperation:
-    """Return the operation of a request to `/sparql` (§2.1, §2.2). DataError unless there is exactly one."""
+    """Return the operation of a request to `/sparql` (§2.1, §2.2). DataError unless there is exactly one operation."""
     in_url = _url_parameters(request)
     if request.method == "GET":
         kind, text = _only(in_url, in_url)
@@ -57,8 +59,9 @@ async def operation_of(request: Request) -> ProtocolOperation:
 
 
 async def update_of(request: Request) -> ProtocolOperation:
-    """Return the update of a POST to `/update`. Any body is the text of an update, except a form with the field
-    `update`: `curl -d` labels every body as a form.
+    """Return the update of a POST to `/update`. The body is the text of the update, unless the body is a form with the
+    field `update`. Any other form is also
+    read as the text of an update, because `curl -d` labels every body as a form.
     """
     in_url = _url_parameters(request)
     body = _text(await body_of(request), request)
@@ -70,13 +73,13 @@ async def update_of(request: Request) -> ProtocolOperation:
 
 
 def media_type(request: Request) -> str:
-    """Return the media type of a request's body, without parameters; empty if there is none."""
+    """Return the media type of a request's body, without parameters. Empty if the request has no media type."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def endpoint(request: Request) -> str:
-    """Return the URL of a request without its query: the base of relative IRIs if nothing else gives one (§2.1.6).
-    Its path has the same percent-encoding as in the request.
+    """Return the URL of a request without the URL's query part. This is the base of relative IRIs if nothing else gives
+    a base (§2.1.6). The path has the same percent-encoding as in the request.
     """
     path: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
     return f"{request.url.scheme}://{request.url.netloc}{path.partition(b'?')[0].decode('ascii', 'replace')}"
@@ -108,9 +111,8 @@ def _of_form(form: Parameters, in_url: Parameters) -> ProtocolOperation:
 
 
 def _only(parameters: Parameters, of_update: Parameters) -> tuple[Kind, str]:
-    """Return kind and text of the only operation in `parameters`. `of_update`: the parameters in which an update is
-    permitted. DataError unless there is exactly one operation, or if the operation is an update that is not in
-    `of_update`.
+    """Return the kind and text of the only operation in `parameters`. `of_update`: the parameters in which an update is
+    permitted. DataError if there is no operation or more than one, or if an update is not permitted.
     """
     kinds: tuple[Kind, ...] = ("query", "update")
     given = [(kind, text) for kind in kinds for text in parameters.get(kind, ())]

@@ -46,8 +46,8 @@ class QuerySets:
         return {name: document(found) for name, found in self._engine.query_sets.items()}
 
     def declares(self, text: str, base: str | None) -> bool:
-        """Return whether a text declares parameters, so that it is the text of a query set. QueryError if a text that
-        may declare some is invalid.
+        """Return whether a text declares parameters, so that it is the text of a query set. QueryError if the text is
+        invalid and possibly declares parameters.
         """
         return bool(_MAY_DECLARE.search(text) and declared_parameters(text, base, self._engine.limits))
 
@@ -102,8 +102,8 @@ class QuerySets:
         return Response(status_code=204) if content is None else Response(content, media_type=ARROW)
 
     def member(self, request: Request, feed: Feed) -> object:
-        """Return the key of the member whose answers a request names; None for the feed of a query. DataError if the
-        request names none, and the feed is that of a set.
+        """Return the member key in a request for the answers of one member of a set. None if the feed belongs to a
+        query. DataError if the feed belongs to a set and the request has no key.
         """
         if not feed.of_set:
             return None
@@ -130,7 +130,8 @@ def document(found: QuerySet) -> dict[str, Any]:
 
 def member_key(found: QuerySet, text: str) -> Any:
     """Return the member key that a request parameter contains. If the key is one text column, the key is `text` itself.
-    Otherwise `text` must be a JSON value, or a JSON array if the key has several columns. DataError if it is neither.
+    Otherwise, `text` must be a JSON value, or a JSON array if the key has several columns. DataError if `text` is
+    neither.
     """
     single = len(found.key) == 1
     if single and text in found:
@@ -149,7 +150,7 @@ def _no_set(name: str) -> Response:
 
 
 def _stream_of(feed: Feed, after: int | None, part: Callable[[Step], pa.Table]) -> bytes | None:
-    """Return the retained steps as an Arrow stream; None if there is none."""
+    """Return the retained steps as an Arrow stream. None if there are no such steps."""
     steps = cast("list[Step]", feed.since(feed.position(after))[0])
     tables = []
     for step in steps:

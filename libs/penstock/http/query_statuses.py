@@ -1,4 +1,6 @@
-"""The route of a query engine for the status of a standing query: which streams it waits for."""
+"""The route of a query engine for the status of a standing query. The status contains the streams for which the query
+waits.
+"""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Ask(Protocol):
     def __call__(
         self, operation: ProtocolOperation, base: str, timeout_s: float | None, memory_mb: int | None
     ) -> Answer:
-        """Return the answer over the latest snapshot. LimitError if it exceeds the given time or memory."""
+        """Return the answer over the latest snapshot. LimitError if the query exceeds the given time or memory."""
         ...
 
 
@@ -83,8 +83,8 @@ def routes(ask: Ask, limits: Limits, update: Change | None = None) -> list[BaseR
     """Return the route /sparql. `ask` and `update` run in worker threads. The base of relative IRIs is the parameter
     `base`, or else the URL of the endpoint.
 
-    In addition to the protocol's parameters, a query may have `base`, `timeout_s` and `memory_mb`. If one of the last
-    two exceeds the value in `limits`, the value in `limits` applies.
+    In addition to the protocol's parameters, a query can have `base`, `timeout_s` and `memory_mb`. If `timeout_s` or
+    `memory_mb` exceeds the value in `limits`, the value in `limits` applies.
     """
 
     async def sparql(request: Request) -> Response:
@@ -106,7 +106,7 @@ def routes(ask: Ask, limits: Limits, update: Change | None = None) -> list[BaseR
 
 
 def _least(name: str, text: str | None, limit: float) -> float:
-    """Return the client's limit for its query, or the service's limit if that is lower."""
+    """Return the client's limit for its query, or the service's limit if the service's limit is lower."""
     try:
         asked = limit if text is None else float(text)
     except ValueError as error:
@@ -136,8 +136,8 @@ def response_of(answer: Answer, accept: str, headers: Mapping[str, str] | None =
 
 
 def preferred(accept: str, offered: Sequence[str]) -> str:
-    """Return the offered media type that a client prefers. If the client accepts none of them, return the first one, as
-    RFC 9110 §12.5.1 allows.
+    """Return the offered media type that a client prefers. If the client accepts none of the offered types, return the
+    first offered type, as RFC 9110 §12.5.1 allows.
     """
     accepted = []
     for part in accept.split(","):

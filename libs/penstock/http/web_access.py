@@ -47,8 +47,8 @@ class Access:
 
     @classmethod
     def listening_on(cls, host: str, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> Access:
-        """Return which hosts and origins a service that listens on an address accepts: the local names, the address,
-        and `hosts` and `origins`.
+        """Return the hosts and origins that a service accepts. The service listens on the address `host`. It accepts
+        the local names, the address, `hosts` and `origins`.
         """
         everywhere = host in _EVERYWHERE
         own = {socket.gethostname(), socket.getfqdn()} if everywhere else {host}
@@ -57,8 +57,8 @@ class Access:
 
     @classmethod
     def inside(cls, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> Access:
-        """Return which hosts and origins a cluster service accepts: `hosts`, IP addresses, and `origins`. If `hosts` is
-        empty, every host name is allowed.
+        """Return the hosts and origins that a cluster service accepts: `hosts`, all IP addresses, and `origins`. If
+        `hosts` is empty, every host name is allowed.
         """
         named = frozenset(name.lower().strip("[]") for name in hosts)
         return cls(named if named and ANY not in named else None, _origins(origins), addresses=True)
@@ -72,7 +72,7 @@ class Access:
         return [checks, cors]
 
     def refused(self, headers: Headers) -> str | None:
-        """Return why a request is refused, or None."""
+        """Return the reason why a request is refused, or None."""
         host = headers.get("host", "")
         if not self._host_allowed(_name_of(host)):
             return f"host {host!r} is not this service's ({_setting('HOST')})"
@@ -99,7 +99,7 @@ class AccessMiddleware:
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check a request, and pass it on if it is allowed."""
+        """Check a request, and pass the request on if it is allowed."""
         reason = self._access.refused(Headers(scope=scope)) if scope["type"] in ("http", "websocket") else None
         if reason is None:
             await self._app(scope, receive, send)

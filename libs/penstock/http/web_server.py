@@ -28,10 +28,10 @@ _log = logging.getLogger(__name__)
 
 
 class WebServer:
-    """A web server in a separate thread. `port` is the actual port. `connections` has the limits, and the state that is
-    compared with them.
+    """A web server in a separate thread. `port` is the actual port. `connections` has the limits, and the state to
+    which the limits apply.
 
-    With `certificates` it serves HTTPS, and changed files take effect for new connections.
+    With `certificates`, the server uses HTTPS. Changed certificate files take effect for new connections.
     """
 
     def __init__(
@@ -70,8 +70,8 @@ class WebServer:
             self._renewal = Renewal(certificates, context, _log)
 
     def _interruptible(self, app: ASGIApp) -> ASGIApp:
-        """Wrap the application: a request that is interrupted because the server stops gets a 503 response, unless its
-        response has started.
+        """Wrap the application. If a request is interrupted because the server stops, the client gets a 503 response,
+        unless the response to the request has started.
         """
 
         async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:

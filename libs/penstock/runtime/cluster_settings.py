@@ -75,8 +75,8 @@ class PeerSettings(ClusterSettings):
     tls_key: Path | None = Field(None, description="private key (PEM) of `tls_certificate`")
 
     def peer_certificates(self, *, serves: bool, host: str | None = None) -> PeerCertificates | None:
-        """Return the certificates of this process, as a server or as a client; None without TLS. SettingsError if they
-        cannot be used. `host`: the name or IP address by which clients reach the server.
+        """Return the certificates of this process, as a server or as a client; None without TLS. SettingsError if the
+        certificates cannot be used. `host`: the name or IP address by which clients reach the server.
         """
         try:
             found = PeerCertificates.of(self.tls_ca, self.tls_certificate, self.tls_key)
@@ -100,7 +100,9 @@ class ClientSettings(PeerSettings):
         return tuple(self.dictionaries.split(","))
 
     def terms(self) -> FlightTerms:
-        """Return a client of the dictionaries. SettingsError if its certificates or addresses cannot be used."""
+        """Return a client of the dictionaries. SettingsError if the certificates or the dictionaries' addresses cannot
+        be used.
+        """
         try:
             return FlightTerms(self.locations(), self.peer_certificates(serves=False))
         except StorageError as error:
@@ -108,7 +110,9 @@ class ClientSettings(PeerSettings):
 
 
 def peer_tls(certificates: PeerCertificates | None) -> PeerTls | None:
-    """Return TLS between stores and query engines; None without certificates. SettingsError if TLS cannot be used."""
+    """Return the TLS of connections between stores and query engines; None without certificates. SettingsError if TLS
+    cannot be used.
+    """
     try:
         return None if certificates is None else PeerTls(certificates)
     except (StorageError, DataPlaneError) as error:
@@ -116,8 +120,8 @@ def peer_tls(certificates: PeerCertificates | None) -> PeerTls | None:
 
 
 def topics_of(context: Context[S], principal: Principal) -> ClusterTopics:
-    """Return the cluster's topics. Creates missing topics that the service uses, or waits until a service that may
-    create topics has created them.
+    """Return the cluster's topics. If topics that the service uses are missing, creates them, or waits until a service
+    with the permission has created them.
 
     DeniedError if the service needs an operation on these topics that it is not permitted to perform. SettingsError if
     PENSTOCK_SHARDS or PENSTOCK_BUCKETS differs from the number of partitions of the existing topic.
@@ -133,7 +137,7 @@ def topics_of(context: Context[S], principal: Principal) -> ClusterTopics:
 
 
 def _create(context: Context[S], used: Sequence[Topic]) -> None:
-    """Create topics, or wait until a service that may create topics has done so."""
+    """Create topics, or wait until a service with the permission to create topics has created them."""
     for attempt in range(_TRIES):
         try:
             context.log.create(used)

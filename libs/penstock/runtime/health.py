@@ -1,5 +1,5 @@
-"""Health checks. A service is live if its loop has recently finished an iteration. It is ready if it is live, its last
-step has not failed, and every check passes.
+"""Health checks. A service is live if its loop has recently finished an iteration. A service is ready if it is live,
+its last step has not failed, and every check succeeds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 STALL_S = 300.0
-"""Default time in s without progress after which a loop is not live. Services use their `give_up_s` instead."""
+"""Default time in s after which a loop without progress is not live. Services use their `give_up_s` instead."""
 
 
 class Health:
@@ -27,14 +27,14 @@ class Health:
         self._checks: dict[str, Callable[[], str | None]] = {}
 
     def check(self, name: str, probe: Callable[[], str | None]) -> None:
-        """Add a check. `probe` returns None if the check passes, else the reason, and may take a second. An exception
-        of `probe` counts as a reason.
+        """Add a check. `probe` returns None if the check succeeds, and otherwise the reason. A call of `probe` can take
+        a second. An exception of `probe` counts as a reason.
         """
         self._checks[name] = probe
 
     def beat(self, last_error: str | None = None) -> None:
-        """Record an iteration of the loop. `last_error`: the transient error after which the loop will repeat the step,
-        or None.
+        """Record an iteration of the loop. `last_error`: the transient error because of which the loop will repeat the
+        step, or None.
         """
         self._beat = self._now()
         self._last_error = last_error
@@ -44,7 +44,7 @@ class Health:
         self._beat = self._now()
 
     def alive(self) -> str | None:
-        """Return why the process should be restarted, or None."""
+        """Return the reason to restart the process, or None."""
         idle_s = self._now() - self._beat
         return f"no iteration of the loop for {idle_s:.0f} s" if idle_s > self._stall_s else None
 

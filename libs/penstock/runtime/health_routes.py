@@ -1,4 +1,4 @@
-"""HTTP routes of a service: /health/live, /health/ready, /metrics, and the service's own."""
+"""HTTP routes of a service: /health/live, /health/ready, /metrics, and the service's own routes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def application(
     routes: Sequence[BaseRoute] = (),
     middleware: Sequence[Middleware] = (),
 ) -> Starlette:
-    """Return the ASGI application. Checks may block: starlette runs these synchronous functions in threads."""
+    """Return the ASGI application. Checks are allowed to block, because starlette runs these synchronous functions in
+    threads.
+    """
 
     def live(_: Request) -> Response:
         reason = health.alive()

@@ -1,5 +1,5 @@
-"""The loop around a service's steps. It retries transient failures with increasing pauses. Any other error ends it, and
-so does a transient failure that lasts longer than `give_up_s`.
+"""The loop around a service's steps. It retries transient failures with increasing pauses. Any other error ends the
+loop. A transient failure that lasts longer than `give_up_s` also ends the loop.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ServiceCore(Protocol):
     """A service core: a service without its process."""
 
     def step(self, timeout_s: float) -> bool:
-        """Perform due work, waiting at most `timeout_s` for input. Returns whether there was any work."""
+        """Perform due work. Waits at most `timeout_s` seconds for input. Returns whether there was any work."""
         ...
 
     def close(self) -> None:
@@ -90,7 +90,9 @@ class Stopping:
         return bool(self) and self._now() >= self._asked_s + self.leave_s
 
     def check(self) -> None:
-        """Raise OverdueError if the stop is overdue. The step that the error interrupts must not be continued."""
+        """Raise OverdueError if the stop is overdue. After this error, the caller must not continue the interrupted
+        step.
+        """
         if self.overdue:
             raise OverdueError
 
@@ -98,7 +100,7 @@ class Stopping:
         return self._event.is_set()
 
     def wait(self, seconds: float) -> None:
-        """Sleep until the timeout or a stop request. If a stop is requested already, sleep for at most
+        """Sleep for `seconds`, or until a stop request. If a stop is already requested, sleep for at most
         `_FIRST_PAUSE_S`.
         """
         if self:
@@ -124,8 +126,9 @@ class Loop:
         self._now = now
 
     def run(self, core: ServiceCore, timeout_s: float) -> None:
-        """Run steps until a stop is requested, then until the handover is over if the service core has one (`Leaving`).
-        Raises errors that are not transient, and transient ones after `give_up_s`.
+        """Run steps until a stop is requested. If the service core has a handover (`Leaving`), then run steps until the
+        handover is over. Raises errors that are not transient. Raises a transient error if it lasts longer than
+        `give_up_s`.
         """
         try:
             self._run(core, timeout_s)

@@ -11,7 +11,7 @@ class CountedHistogram(Histogram):
     """A histogram that counts many equal values at once."""
 
     def observe_many(self, amount: float, count: int) -> None:
-        """Observe `amount` `count` times. The time of the call does not depend on `count`."""
+        """Observe the value `amount`, as often as `count` says. The time of the call does not depend on `count`."""
         self._sum.inc(amount * count)
         for bucket, bound in zip(self._buckets, self._upper_bounds, strict=True):
             if amount <= bound:
@@ -84,7 +84,7 @@ class Tally:
         self._seen = 0
 
     def reach(self, total: int) -> None:
-        """Increase the counter by the difference between `total` and the last total, if `total` is greater."""
+        """Set a new total. If it is greater than the last total, increase the counter by the difference."""
         if total > self._seen:
             self._counter.inc(total - self._seen)
         self._seen = total

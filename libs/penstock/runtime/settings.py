@@ -1,8 +1,8 @@
-"""Settings of a service: environment variables `PENSTOCK_*`, or a TOML file named by PENSTOCK_CONFIG. The former take
-precedence.
+"""Settings of a service: environment variables `PENSTOCK_*`, and the TOML file that PENSTOCK_CONFIG names. The
+variables take precedence.
 
-Every librdkafka property can be set: the variable `PENSTOCK_KAFKA_SASL_PASSWORD` sets `sasl.password`, and so does the
-entry `sasl.password` in the file's table `kafka`. TLS and SASL therefore need no settings of their own.
+Every librdkafka property can be set. For example, the variable `PENSTOCK_KAFKA_SASL_PASSWORD` or the entry
+`sasl.password` in the file's table `kafka` sets `sasl.password`. TLS and SASL therefore need no settings of their own.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - compared with, not listened 
 
 
 class SettingsError(PenstockError):
-    """Settings are missing or invalid. The message names each of them."""
+    """Settings are missing or invalid. The message names each of these settings."""
 
 
 class ServiceSettings(BaseSettings):
@@ -163,8 +163,8 @@ class ServiceSettings(BaseSettings):
         return (init_settings, env_settings, *toml)
 
     def http_url(self, port: int) -> str:
-        """Return the URL at which other processes reach this one over HTTP. If the process listens on all addresses,
-        the URL contains the host's name.
+        """Return the URL at which other processes reach this process over HTTP. If this process listens on all
+        addresses, the URL contains the host's name.
         """
         host = self.advertised_host or (socket.gethostname() if self.http_host in _EVERYWHERE else self.http_host)
         scheme = "http" if self.http_certificate is None else "https"
@@ -176,8 +176,8 @@ class ServiceSettings(BaseSettings):
 
     def tokens(self) -> TokenFile | None:
         """Return the tokens in `http_tokens_file`; None if this setting is not given. SettingsError if the file cannot
-        be used. SettingsError also if other machines could send requests, nothing authenticates the requests, and
-        `http_insecure` is not set.
+        be used. SettingsError also if other machines can send requests that nothing authenticates, unless
+        `http_insecure` is set.
         """
         if self.http_tokens_file is None:
             if self.http_oidc_issuer is None and not self.http_insecure and not is_loopback(self.http_host):
@@ -192,7 +192,9 @@ class ServiceSettings(BaseSettings):
             raise SettingsError(f"{_PREFIX}HTTP_TOKENS_FILE: {error}") from error
 
     def issuer(self) -> IssuerSettings | None:
-        """Return the issuer of JWTs; None without one. SettingsError if a setting is missing or a file unusable."""
+        """Return the issuer of JWTs, or None if there is no issuer. SettingsError if a setting is missing or a file is
+        unusable.
+        """
         if self.http_oidc_issuer is None:
             if self.http_oidc_audience or self.http_oidc_roles or self.http_oidc_jwks:
                 raise SettingsError(f"{_PREFIX}HTTP_OIDC_ISSUER is missing, but other settings of an issuer are given")
@@ -237,8 +239,8 @@ class ServiceSettings(BaseSettings):
         )
 
     def kafka_properties(self) -> dict[str, str]:
-        """Return the librdkafka properties: the table `kafka` of the settings file, overridden by the files in
-        `secret_properties_dir`, then by the environment.
+        """Return the librdkafka properties. Their sources are the table `kafka` of the settings file, the files in
+        `secret_properties_dir`, and the environment. Later sources take precedence.
 
         SettingsError if `secret_properties_dir` cannot be read.
         """
@@ -251,8 +253,8 @@ class ServiceSettings(BaseSettings):
 
 
 def _file_properties(folder: Path | None) -> dict[str, str]:
-    """Return the content of each file by its name. Hidden files are not properties: in mounted folders, Kubernetes has
-    hidden files of its own.
+    """Return the content of each file, by file name. Hidden files are not properties, because Kubernetes has hidden
+    files of its own in mounted folders.
     """
     if folder is None:
         return {}

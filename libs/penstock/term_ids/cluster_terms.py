@@ -2,8 +2,8 @@
 
 The log contains ids of the dictionary service (global ids), and the engine uses them in its stored graph, windows and
 plans. It fetches a term from the service when it first needs the term, and caches it in a partial dictionary. Computed
-terms have private ids. Where the executor compares computed terms with stored ones, it replaces private ids by global
-ones.
+terms have private ids. Where the executor compares computed terms with stored terms, it replaces private ids by global
+ids.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ _BATCH = 8_192  # terms per request
 
 
 class TermService(Protocol):
-    """The dictionary service, as its clients see it. All methods raise TransientError if it is unavailable; retry."""
+    """The dictionary service, as its clients see it. All methods raise TransientError if the service is unavailable;
+    retry.
+    """
 
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
         """Return the ids of terms. New terms get ids, which are durable when the call returns. A blank node label
@@ -55,8 +57,8 @@ class TermService(Protocol):
 
 
 class TermCache:
-    """Fetches terms and ids from the dictionary service into an engine's partial dictionary, which must be empty at
-    first.
+    """Fetches terms and ids from the dictionary service into an engine's partial dictionary. This dictionary must be
+    empty at first.
     """
 
     def __init__(self, dictionary: native.Dictionary, service: TermService) -> None:
@@ -79,8 +81,8 @@ class TermCache:
         self._add(filter(_well_formed, terms), self.service.encode)
 
     def look_up(self, terms: Iterable[TermTuple]) -> None:
-        """Fetch the ids of those terms that the cluster's dictionary contains. Terms that are too large are skipped.
-        TransientError if the service is unavailable; retry.
+        """Fetch the ids of terms. Skips terms that the cluster's dictionary does not contain, and terms that are too
+        large. TransientError if the service is unavailable; retry.
         """
         self._add(filter(term_fits, terms), self.service.find)
 
@@ -101,8 +103,8 @@ class TermCache:
         return self._dictionary.intern(*term)
 
     def query_constant(self, term: TermTuple) -> int:
-        """Return the id of a constant of a one-shot query: a private id if the cluster's dictionary does not contain
-        the constant. TransientError as for `look_up`.
+        """Return the id of a constant of a one-shot query. This is a private id if the cluster's dictionary does not
+        contain the constant. TransientError as for `look_up`.
         """
         if not self.known(term):
             self.look_up([term])
@@ -128,7 +130,7 @@ class ClusterCore(EngineCore):
         return self.terms.constant(term_tuple(term))
 
     def graph_id(self, iri: str) -> int:
-        """Return the global id of a graph name, 0 if the cluster's dictionary does not contain it."""
+        """Return the global id of a graph name, or 0 if the cluster's dictionary does not contain the name."""
         self.terms.look_up([(IRI, iri, "", "")])
         return self.terms.known((IRI, iri, "", ""))
 
@@ -138,7 +140,9 @@ class OneShotCore(ClusterCore):
     """The core for one-shot queries. Their constants get no new ids in the cluster."""
 
     def term_id(self, term: Iri | Literal) -> int:
-        """Return the id of a constant: a private id if the cluster's dictionary does not contain the constant."""
+        """Return the id of a constant. This is a private id if the cluster's dictionary does not contain the
+        constant.
+        """
         return self.terms.query_constant(term_tuple(term))
 
 
@@ -149,7 +153,7 @@ def one_shot_core(core: ClusterCore) -> OneShotCore:
 
 
 def constants_of(statement: Statement, catalogue: Catalogue) -> Iterator[TermTuple]:
-    """Yield the constants whose ids the planner needs for a continuous query, and possibly other constants. Yields
+    """Yield the constants of a continuous query whose ids the planner needs, and possibly other constants. Yields
     nothing for other statements.
     """
     if not isinstance(statement, ContinuousQuery):

@@ -1,7 +1,7 @@
 """The network client of the dictionary service: batched, columnar look-ups by Arrow Flight.
 
-A request is one exchange: the client writes a table (`term_tables`), and the server responds with a table. The client
-raises a DataError or LimitError of the server as an error of the same class. With certificates, both sides
+A request is one exchange: the client writes a table (`term_tables`), and the server responds with a table. If the
+server raises a DataError or LimitError, the client raises an error of the same class. With certificates, both sides
 authenticate by TLS (ADR 71).
 """
 
@@ -36,12 +36,12 @@ _ERRORS: dict[str, type[PenstockError]] = {"DataError": DataError, "LimitError":
 
 
 class FlightTerms:
-    """A client of the dictionary service at the addresses `locations`, one per instance. It tries the instances in turn
-    until the active one responds; TransientError if none does. Methods may be called from any thread.
+    """A client of the dictionary service. `locations`: the addresses of the instances. The client tries the instances
+    in turn until the active instance responds. TransientError if no instance responds. Any thread can call the methods.
 
-    `certificates`: those of this process. With them, the client connects by TLS, and all addresses must begin with
-    `grpc+tls://`. After a failed request, the client reads the certificate files again if they have changed.
-    StorageError if the certificates or an address cannot be used.
+    `certificates`: the certificates of this process. With certificates, the client connects by TLS, and all addresses
+    must begin with `grpc+tls://`. After a failed request, the client reads the certificate files again if the files
+    have changed. StorageError if the certificates or an address cannot be used.
     """
 
     def __init__(self, locations: Sequence[str], certificates: PeerCertificates | None = None) -> None:
@@ -60,8 +60,8 @@ class FlightTerms:
             return self._cache.encode(terms, self._encode)
 
     def _encode(self, terms: Sequence[TermTuple]) -> Ids:
-        """Encode terms in several requests. Each distinct term is in one request only, because two requests would
-        assign two nodes to the label of a blank node.
+        """Encode terms in several requests. Each distinct term is in only one request. Otherwise, two requests would
+        assign two nodes to the same label of a blank node.
         """
         distinct = {term: place for place, term in enumerate(dict.fromkeys(terms))}
         requested = list(distinct)
@@ -70,8 +70,8 @@ class FlightTerms:
         return ids[[distinct[term] for term in terms]]
 
     def encode_columns(self, kinds: pa.Array, lexicals: pa.Array, datatypes: pa.Array, langs: pa.Array) -> Ids:
-        """Return the ids of terms that are given as columns. Does not use the cache: it is for callers that need each
-        term once.
+        """Return the ids of terms that are given as columns. Does not use the cache, because the callers of this method
+        need each term only once.
         """
         table = pa.table([kinds, lexicals, datatypes, langs], schema=TERMS)
         lengths = [pc.fill_null(pc.binary_length(column), 0).to_numpy() for column in table.columns[1:]]
@@ -81,7 +81,7 @@ class FlightTerms:
             return np.concatenate([np.empty(0, np.uint64), *parts])
 
     def find(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return the ids of IRIs and literals, 0 for unknown ones. Does not use the cache, because an unknown term may
+        """Return the ids of IRIs and literals, 0 for unknown terms. Does not use the cache, because an unknown term can
         get an id later.
         """
         with self._lock:
@@ -123,7 +123,7 @@ class FlightTerms:
         raise TransientError(f"no dictionary responds{hint}: {failed}")
 
     def _renew(self) -> None:
-        """If the certificate files have changed, and can be used, connect again with the new certificate."""
+        """Connect again with the new certificate, if the certificate files have changed and can be used."""
         if self._certificates is None or (stamp := self._certificates.stamp()) in ((), self._stamp):
             return
         try:
@@ -161,12 +161,14 @@ def _check_scheme(locations: Sequence[str], certificates: PeerCertificates | Non
 
 
 def _size(term: TermTuple) -> int:
-    """Return an upper bound of a term's size in bytes: UTF-8 uses at most four bytes per character."""
+    """Return an upper bound of a term's size in bytes. UTF-8 uses at most four bytes per character."""
     return 4 * (len(term[1]) + len(term[2]) + len(term[3]))
 
 
 def _pieces(sizes: Sequence[int]) -> Iterator[slice]:
-    """Split rows into requests within the limits on bytes and terms. `sizes`: the size of each row in bytes."""
+    """Split rows into slices, so that a request with one slice is within the limits on bytes and terms. `sizes`: the
+    size of each row in bytes.
+    """
     first = held = 0
     for row, size in enumerate(sizes):
         if row > first and (held + size > _ASKED_BYTES or row - first == MAX_TERMS):

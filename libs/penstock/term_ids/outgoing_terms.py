@@ -23,7 +23,7 @@ MAX_TERMS = 1_000_000
 MAX_BYTES = 256 << 20
 """Maximum size of cached terms in bytes."""
 _REQUEST = 50_000  # terms per request
-_LOOKED_AT = 16  # terms decoded at once; each may be as large as an event
+_LOOKED_AT = 16  # terms decoded at once; each can be as large as an event
 _NO_TERM = (0, "", "", "")
 
 
@@ -53,14 +53,14 @@ class OutgoingTerms:
         self._known = np.zeros(1024, np.uint64)  # by local slot; 0 = not requested yet
 
     def trim(self) -> bool:
-        """Clear the cache if it is full, which invalidates all local ids. Returns whether it was cleared."""
+        """Clear the cache if it is full. This invalidates all local ids. Returns whether the cache was cleared."""
         full = self.dictionary.size() > self._max_terms or self.dictionary.bytes() > MAX_BYTES
         if full:
             self._begin()
         return full
 
     def cluster_ids(self, ids: Ids) -> Ids:
-        """Return the global ids of the terms with the local ids `ids`. Blank nodes become new nodes in each call.
+        """Return the global ids of terms. `ids`: the local ids of the terms. Blank nodes become new nodes in each call.
         TransientError if the service is unavailable; retry.
         """
         tags = ids >> TAG_SHIFT
@@ -78,8 +78,8 @@ class OutgoingTerms:
         return out
 
     def oversized(self, ids: Ids) -> str | None:
-        """Return why the dictionary service would reject one of the terms with the local ids `ids` as too large, or
-        None if it accepts all.
+        """Return the reason why the dictionary service would reject one of the terms as too large. None if it would
+        accept all terms. `ids`: the local ids of the terms.
         """
         for first in range(0, len(ids), _LOOKED_AT):
             for term in self._decoder.decode(ids[first : first + _LOOKED_AT]):

@@ -34,7 +34,7 @@ class PeerCertificates:
 
     @classmethod
     def of(cls, ca: Path | None, certificate: Path | None, key: Path | None) -> PeerCertificates | None:
-        """Return the files, or None if no file is given. StorageError if only some are given."""
+        """Return the files, or None if no file is given. StorageError if only some of the files are given."""
         if ca is None and certificate is None and key is None:
             return None
         if ca is None or certificate is None or key is None:
@@ -45,13 +45,15 @@ class PeerCertificates:
 
     @classmethod
     def of_environment(cls, variables: Mapping[str, str] = os.environ) -> PeerCertificates | None:
-        """Return the files that environment variables name, for programs that are not services."""
+        """Return the files whose paths are in environment variables. This method is for programs that are not
+        services.
+        """
         ca, certificate, key = (variables.get(name) for name in (CA, CERTIFICATE, KEY))
         return cls.of(*(None if not path else Path(path) for path in (ca, certificate, key)))
 
     @property
     def served(self) -> Certificates:
-        """The files of a server, which requires certificates of its clients."""
+        """The files of a server that requires certificates of its clients."""
         return Certificates(self.certificate, self.key, self.ca)
 
     def server_context(self, protocols: Sequence[str] = ()) -> ssl.SSLContext:
@@ -86,9 +88,10 @@ class PeerCertificates:
         }
 
     def check(self, *, serves: bool, host: str | None = None) -> None:
-        """Check that key and certificate belong together, and that the CA accepts the certificate now, for a server
-        (`serves`) or a client. `host`: the name or IP address by which clients reach the server; the certificate must
-        contain it. StorageError names the setting whose file is wrong.
+        """Check that key and certificate belong together, and that the CA accepts the certificate now. `serves`:
+        whether the certificate is for a server (True) or for a client. `host`: the name or IP address by which clients
+        reach the server; the certificate must contain it. The message of the StorageError names the setting whose file
+        is wrong.
         """
         own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if serves else ssl.PROTOCOL_TLS_CLIENT)
         peer = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT if serves else ssl.PROTOCOL_TLS_SERVER)
@@ -124,7 +127,7 @@ class PeerCertificates:
             raise StorageError(f"{KEY}: {self.key} has no private key in PEM without a password") from error
 
     def stamp(self) -> tuple[int, ...]:
-        """Return numbers that differ after a change of this process's certificate or key. Empty while one of
+        """Return numbers that are different after a change of this process's certificate or key. Empty while one of
         these files is missing.
         """
         return self.served.stamp()
@@ -138,7 +141,7 @@ def _content(setting: str, path: Path) -> bytes:
 
 
 def _certificates(setting: str, path: Path, context: ssl.SSLContext) -> None:
-    """Load the certificates of a file as trusted ones."""
+    """Load the certificates in a file as trusted certificates."""
     try:
         context.load_verify_locations(cadata=_content(setting, path).decode("ascii"))
     except (UnicodeDecodeError, ssl.SSLError) as error:

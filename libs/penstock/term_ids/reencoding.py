@@ -1,4 +1,4 @@
-"""Conversion of columns from local ids, assigned during parsing or evaluation, to global ids."""
+"""Conversion of columns of local ids to columns of global ids. Local ids are assigned during parsing or evaluation."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _INLINE_FROM = np.uint64(3)  # ids with this tag or a higher one are inline (nat
 def to_cluster(
     dictionary: native.Dictionary, columns: Sequence[Ids], service: TermService, own_blanks: int = 0
 ) -> list[Ids]:
-    """Return columns of global ids for columns of ids of `dictionary`. Requests each distinct term once; blank nodes
-    become new nodes. Errors: see `TermService`.
+    """Return columns of global ids for columns of ids of `dictionary`. Requests each distinct term only once. Blank
+    nodes become new nodes. Errors: see `TermService`.
 
-    `own_blanks`: blank nodes with lower numbers are already global. In a partial dictionary, ids of IRIs and literals
-    that are not private are already global.
+    `own_blanks`: a number of blank nodes. Blank nodes with lower numbers are already global. In a partial dictionary,
+    an id of an IRI or literal is already global, unless it is private.
     """
     distinct, places = _distinct(columns)
     requested = _local(dictionary, distinct, own_blanks)
@@ -41,9 +41,9 @@ def to_cluster(
 def to_stored(
     dictionary: native.Dictionary, columns: Sequence[Ids], service: TermService, own_blanks: int = 0
 ) -> list[Ids]:
-    """Return the rows whose terms the cluster's dictionary contains, as columns of global ids. The result omits the
-    other rows, because the cluster cannot contain them. Assigns no ids. Errors: see `TermService`. `own_blanks`: as for
-    `to_cluster`.
+    """Return the rows that have only terms of the cluster's dictionary, as columns of global ids. The result omits all
+    other rows, because the cluster cannot contain such rows. Assigns no ids. Errors: see `TermService`. `own_blanks`:
+    as for `to_cluster`.
     """
     distinct, places = _distinct(columns)
     requested = _local(dictionary, distinct, own_blanks)
@@ -63,7 +63,7 @@ def _distinct(columns: Sequence[Ids]) -> tuple[Ids, NDArray[np.intp]]:
 
 
 def _local(dictionary: native.Dictionary, ids: Ids, own_blanks: int) -> NDArray[np.bool_]:
-    """Return which ids are not global."""
+    """Return a mask of the ids that are not global."""
     local: NDArray[np.bool_] = ((ids >> TAG_SHIFT) < _INLINE_FROM) & (ids != 0)
     local &= ((ids >> TAG_SHIFT) != TAG_BLANK) | ((ids & PAYLOAD) >= np.uint64(own_blanks))
     if dictionary.partial:

@@ -1,8 +1,8 @@
 """Authentication and authorization of HTTP requests, and TLS (ADR 66).
 
-A request carries a bearer token: a static one of a file, or a JWT of an issuer (ADR 67). A token has a name, a role and
-limits; a route needs a role. Every change is written to the audit log. Health checks, the page and the login need no
-token.
+A request carries a bearer token. The token is either a static token of a file, or a JWT of an issuer (ADR 67). A token
+has a name, a role and limits. A route needs a role. Every change is written to the audit log. Health checks, the page
+and the login need no token.
 """
 
 from penstock.http.security.roles import Identity, Role, role_of

@@ -40,15 +40,17 @@ _audit = logging.getLogger("penstock.audit")
 
 @dataclass(slots=True)
 class Grant:
-    """The owner of a request's token. `needed`: the highest role that a check of the request has required so far."""
+    """The owner of a request's token. `needed`: the highest role that the checks of this request have required
+    so far.
+    """
 
     identity: Identity
     needed: Role
 
 
 def need(scope: MutableMapping[str, Any], role: Role) -> None:
-    """Check that the token of a request has the role that the request's body needs. AccessError (403) if its role is
-    lower.
+    """Check that the token of a request has the role that the request's body needs. AccessError (403) if the token's
+    role is lower.
     """
     grant: Grant | None = scope.get(_GRANT)
     if grant is None:
@@ -59,12 +61,12 @@ def need(scope: MutableMapping[str, Any], role: Role) -> None:
 
 
 def authentication(identities: Identities | None) -> list[Middleware]:
-    """Return the middleware that checks tokens; none if requests are not authenticated."""
+    """Return the middleware that checks tokens. The list is empty if requests are not authenticated."""
     return [] if identities is None else [Middleware(AuthenticationMiddleware, identities=identities)]
 
 
 class _RefusedError(Exception):
-    """A request is refused with a response. `name`: the owner of its token, if known."""
+    """A request is refused with a response. `name`: the owner of the request's token, if known."""
 
     def __init__(self, response: Response, name: str = "") -> None:
         super().__init__(response.status_code)
@@ -75,7 +77,7 @@ class AuthenticationMiddleware:
     """Responds with 401 to a request without a valid token, with 403 if the role of the token does not suffice, with
     429 if the request exceeds the token's rate, and with 503 while tokens cannot be checked.
 
-    `POST /login` with a token as body sets the cookie that a browser sends from then on.
+    `POST /login` with a token as body sets a cookie. From then on, the browser sends this cookie.
     """
 
     def __init__(self, app: ASGIApp, identities: Identities) -> None:
@@ -106,8 +108,8 @@ class AuthenticationMiddleware:
             await self._pass_on(identity, needed, scope, receive, send)
 
     async def _admitted(self, headers: Headers, needed: Role) -> Identity:
-        """Return the owner of a request's token. _RefusedError if the request has no valid token, or if the owner may
-        not send it now.
+        """Return the owner of a request's token. _RefusedError if the request has no valid token, or if the owner is
+        not allowed to send the request now.
         """
         token = _token_of(headers)
         if token is None:
@@ -122,8 +124,8 @@ class AuthenticationMiddleware:
         return identity
 
     async def _owner(self, token: str) -> Identity:
-        """Return the owner of a token. _RefusedError if the token is invalid or cannot be checked, or its owner has no
-        role.
+        """Return the owner of a token. _RefusedError if the token is invalid, cannot be checked, or has an owner
+        without a role.
         """
         try:
             return await self._identities.owner(token)
@@ -202,7 +204,7 @@ def _is_stream(start: Message) -> bool:
 
 
 def _token_of(headers: Headers) -> str | None:
-    """Return the token in the Authorization header, else in the cookie, else None."""
+    """Return the token in the Authorization header. If there is none, return the token in the cookie, or None."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and token.strip():
         return token.strip()

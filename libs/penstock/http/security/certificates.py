@@ -1,4 +1,4 @@
-"""TLS of an HTTP server, with certificates that can be replaced while it runs."""
+"""TLS of an HTTP server, with certificates that can be replaced while the server runs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ CHECK_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """Files of a server's certificate chain and key (PEM). `client_ca`: the CA of clients' certificates; if given,
-    clients need a certificate.
+    """Files of a server's certificate chain and key (PEM). `client_ca`: the CA of clients' certificates. If it is
+    given, clients need a certificate of this CA.
     """
 
     certificate: Path
@@ -41,14 +41,18 @@ class Certificates:
         return made
 
     def load(self, context: ssl.SSLContext) -> None:
-        """Load certificate chain and key into a context, for new connections. StorageError if they cannot be used."""
+        """Load certificate chain and key into a context, for new connections. StorageError if the files cannot be
+        used.
+        """
         try:
             context.load_cert_chain(self.certificate, self.key)
         except (OSError, ssl.SSLError) as error:
             raise StorageError(f"{self.certificate} and {self.key}: {error}") from error
 
     def stamp(self) -> tuple[int, ...]:
-        """Return numbers that differ after a change of the certificate chain or key. Empty while a file is missing."""
+        """Return numbers that are different after a change of the certificate chain or key. Empty while a file is
+        missing.
+        """
         try:
             status = [path.stat() for path in (self.certificate, self.key)]
         except OSError:
@@ -57,8 +61,8 @@ class Certificates:
 
 
 class Renewal:
-    """Watches certificates in a thread and loads changed ones. While the new ones are invalid, the old ones stay in
-    use.
+    """Watches certificate files in a thread, and loads changed files. While the new certificates are invalid, the old
+    certificates stay in use.
     """
 
     def __init__(self, certificates: Certificates, context: ssl.SSLContext, logger: logging.Logger) -> None:

@@ -1,4 +1,4 @@
-"""Who sends a request: the interface that finds the owner of a token, and its errors."""
+"""The sender of a request: an interface that finds the owner of a token, and the errors of this interface."""
 
 from __future__ import annotations
 

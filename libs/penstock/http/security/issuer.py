@@ -1,7 +1,7 @@
 """JWTs of an OpenID Connect issuer as bearer tokens (ADR 67).
 
-The issuer's public keys verify the signature of a JWT. Its subject gives the name `oidc:SUBJECT`, and a claim gives the
-role.
+The issuer's public keys verify the signature of a JWT. The subject of the JWT gives the name `oidc:SUBJECT`, and a
+claim gives the role.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NAMES: Final = "oidc:"
 """Prefix of the names of subjects. No name of a static token has a colon."""
 _MAX_SUBJECT = 255  # OpenID Connect Core 1.0, section 2
 _MAX_LEEWAY_S = 300.0
-_WAIT_S = 5.0  # for which a request waits for a fetch of keys
+_WAIT_S = 5.0  # maximum time that a request waits for a fetch of keys
 _ACCEPTED = frozenset(name for names in ALGORITHMS.values() for name in names)
 _REASONS: list[tuple[type[jwt.PyJWTError], str]] = [
     (jwt.ExpiredSignatureError, "the token has expired"),
@@ -46,12 +46,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class IssuerSettings:
-    """An issuer, and which of its tokens are accepted.
+    """An issuer, and the conditions on its tokens.
 
-    `url`: the issuer's URL, as in the claim `iss`. `audience`: must be in the claim `aud`. `roles`: role by value of
-    the claim `role_claim`. `jwks`: file or URL of the key set; None = the URL in the issuer's discovery document. `ca`:
-    CA (PEM) of the issuer's certificate; None = the CAs of the system. `leeway_s`: tolerated difference of clocks in s.
-    `rate`, `max_body_bytes`: limits of each subject, see `Identity`.
+    `url`: the issuer's URL, as in the claim `iss`. `audience`: a value that the claim `aud` must contain. `roles`: the
+    role for each value of the claim `role_claim`. `jwks`: file or URL of the key set; None means the URL in the
+    issuer's discovery document. `ca`: CA (PEM) of the issuer's certificate; None means the CAs of the system.
+    `leeway_s`: tolerated difference of clocks in s. `rate`, `max_body_bytes`: limits of each subject, see `Identity`.
     """
 
     url: str
@@ -65,7 +65,7 @@ class IssuerSettings:
     max_body_bytes: int | None = None
 
     def check(self) -> None:
-        """Check the settings and the files that they name. IssuerError if one cannot be used."""
+        """Check the settings, and the files that the settings name. IssuerError if a setting or file cannot be used."""
         if not self.audience:
             raise IssuerError("the audience is missing: tokens for other services would be accepted")
         if not self.roles:
@@ -81,7 +81,7 @@ class IssuerSettings:
             check_url(self.jwks or self.url)
 
     def source(self) -> KeyFile | KeyUrl:
-        """Return where the keys come from."""
+        """Return the source of the keys."""
         if self.jwks is not None and "://" not in self.jwks:
             return KeyFile(Path(self.jwks))
         return KeyUrl(self.url, self.jwks, self.ca)
@@ -109,7 +109,9 @@ class Issuer:
         self._keys = SigningKeys(source or settings.source())
 
     def last_error(self) -> str | None:
-        """Return why no token can be checked, or None. If former keys exist, a failed fetch is only logged."""
+        """Return the reason why no token can be checked, or None. If former keys exist, a failed fetch of keys is only
+        logged.
+        """
         return None if len(self._keys) else self._keys.last_error
 
     async def owner(self, token: str) -> Identity:
@@ -146,7 +148,7 @@ class Issuer:
                 raise UnavailableError("the issuer does not answer, and the key of the token is not known: retry later")
         if key is not None:
             return key
-        if self._keys.last_error is not None:  # it is in the log: the caller need not see it
+        if self._keys.last_error is not None:  # the error is in the log; the caller need not see it
             raise UnavailableError(
                 "the issuer's keys cannot be read, and the key of the token is not known: retry later"
             )
@@ -177,8 +179,8 @@ class Issuer:
 
 
 def _key_id(token: str) -> str | None:
-    """Return the key id in a token's header, which is not verified yet; None if it has none. RefusedTokenError if the
-    token is no JWT, or if its algorithm is not accepted.
+    """Return the key id in a token's header, or None if the header has no key id. The header is not verified yet.
+    RefusedTokenError if the token is no JWT, or if its algorithm is not accepted.
     """
     try:
         header = jwt.get_unverified_header(token)
@@ -195,7 +197,7 @@ def _key_id(token: str) -> str | None:
 def _values(claims: Mapping[str, Any], name: str) -> list[str]:
     """Return the values of a claim. The claim is a list of strings, or one string of values separated by spaces.
 
-    A name with dots is the path of a claim inside other claims, unless there is a claim with exactly that name.
+    If a name has dots and no claim has exactly this name, the name is the path of a claim inside other claims.
     """
     found: Any = claims
     for step in (name,) if name in claims else name.split("."):

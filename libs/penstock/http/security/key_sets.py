@@ -38,7 +38,7 @@ _PUBLIC_MEMBERS = ("kty", "n", "e", "crv", "x", "y")
 _MAX_BYTES = 1 << 20
 _MAX_KEYS = 256
 _DISCOVERY = "/.well-known/openid-configuration"
-_TIMEOUT_S = 5.0  # of each step of a request, and of its body
+_TIMEOUT_S = 5.0  # for each step of a request, and for its body
 
 
 class IssuerError(PenstockError):
@@ -58,7 +58,7 @@ KeySet = dict[str | None, Key]
 
 
 class KeyFile:
-    """A key set in a file that may change."""
+    """A key set in a file that can change."""
 
     refresh_s = 5.0
     retry_s = 1.0
@@ -67,7 +67,7 @@ class KeyFile:
         self._path = path
 
     def fetch(self) -> KeySet:
-        """Read the key set. IssuerError if it cannot be used."""
+        """Read the key set. IssuerError if the key set cannot be used."""
         try:
             with self._path.open("rb") as file:
                 content = file.read(_MAX_BYTES + 1)
@@ -86,7 +86,7 @@ class KeyUrl:
         self._issuer, self._url, self._ca = issuer, url, ca
 
     def fetch(self) -> KeySet:
-        """Request the key set. IssuerError if it cannot be used."""
+        """Request the key set. IssuerError if the key set cannot be used."""
         try:
             context = ssl.create_default_context(cafile=self._ca)
         except (OSError, ssl.SSLError) as error:
@@ -110,8 +110,8 @@ class KeyUrl:
 
 
 def check_url(url: str) -> None:
-    """Check that nobody on the network can replace the keys of a URL: it must use HTTPS, or name the loopback
-    interface. IssuerError if it does not.
+    """Check that nobody on the network can replace the keys of a URL. The URL must use HTTPS, or name the loopback
+    interface. IssuerError if the URL does neither.
     """
     try:
         parts = urlsplit(url)
@@ -144,7 +144,7 @@ def parsed(content: bytes, place: str) -> KeySet:
 
 
 def _key(entry: Any) -> Key | None:
-    """Return a key of a set; None if it is not for signatures, or its type or size is not accepted."""
+    """Return a key of a set. None if the key is not for signatures, or if the key's type or size is not accepted."""
     if not isinstance(entry, dict) or not isinstance(entry.get("kid"), str | None):
         return None
     kind, curve = entry.get("kty"), entry.get("crv")

@@ -17,18 +17,21 @@ _MAX_OWNERS: Final = 10_000
 
 class RequestRates:
     """A bucket for each owner of a token, by name. The bucket contains the number of requests that are allowed now, and
-    fills at the owner's rate. A burst may have as many requests as the rate allows in a second, but at least one.
+    fills at the owner's rate. The maximum burst is the number of requests that the rate allows in a second, but at
+    least one request.
 
-    Retains at most `_MAX_OWNERS` buckets. Full buckets are dropped first, because they have no effect.
+    Retains at most `_MAX_OWNERS` buckets. Full buckets are dropped first, because a full bucket has no effect.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._lock = threading.Lock()
-        self._levels: dict[str, tuple[float, float]] = {}  # by name: requests left, when
+        self._levels: dict[str, tuple[float, float]] = {}  # by name: (requests left, time of this number)
 
     def wait_s(self, identity: Identity) -> float:
-        """Count a request. Returns 0 if it is allowed, else the seconds until the next request is allowed."""
+        """Count a request. Returns 0 if the request is allowed, else the time in s until the next request is
+        allowed.
+        """
         rate = identity.rate
         if rate is None:
             return 0.0
@@ -45,8 +48,8 @@ class RequestRates:
             return 0.0
 
     def _drop(self, full: float) -> None:
-        """Drop the buckets that were last used before `full`. If there are none, drop the half of the buckets that has
-        not been used for the longest time.
+        """Drop the buckets that were last used before `full`. If there are no such buckets, drop the least recently
+        used half of all buckets.
         """
         recent = sorted(self._levels, key=lambda name: self._levels[name][1])[len(self._levels) // 2 :]
         live = {name for name, (_, then) in self._levels.items() if then > full}

@@ -1,4 +1,4 @@
-"""Roles, and which of them a request needs."""
+"""The roles, and the role that a request needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EVENTS = re.compile(r"/streams/.+/(events|advance|late|dead-letters)|/dead-lett
 
 
 class Role(IntEnum):
-    """What a token may do. Each role includes the ones before it."""
+    """The actions that a token allows. Each role includes all lower roles."""
 
     READ = 1
     """Query, follow results, see declarations and metrics."""
@@ -31,8 +31,9 @@ class Role(IntEnum):
 class Identity:
     """The owner of a token.
 
-    `rate`: maximum number of requests per second, None = unlimited. `max_body_bytes`: maximum size of a request's body,
-    None = the service's limit. `expires_s`: Unix time in seconds from which the token is not valid; None = no end.
+    `rate`: maximum number of requests per second; None means unlimited. `max_body_bytes`: maximum size of a request's
+    body; None means the service's limit. `expires_s`: Unix time in seconds from which on the token is not valid; None
+    means no end.
     """
 
     name: str
@@ -43,8 +44,8 @@ class Identity:
 
 
 def role_of(method: str, path: str) -> Role | None:
-    """Return the role that a request needs; None if it needs no token. A change needs ADMIN if its path matches none of
-    the constants of this module.
+    """Return the role that a request needs. None if the request needs no token. A change needs ADMIN if its path
+    matches none of the constants of this module.
     """
     if path in OPEN_PATHS:
         return None

@@ -1,5 +1,5 @@
-"""The current keys of an issuer. A separate thread reads them. A request waits for this thread only if the key of its
-token is unknown.
+"""The current keys of an issuer. A separate thread reads the keys. A request waits for this thread only if the key of
+the request's token is unknown.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ _log = logging.getLogger(__name__)
 
 
 class KeySource(Protocol):
-    """The source of keys. `refresh_s`: seconds between regular fetches. `retry_s`: minimum seconds before an additional
-    fetch, for an unknown key or after a failure.
+    """The source of keys. `refresh_s`: seconds between regular fetches. `retry_s`: minimum time in s since the last
+    fetch before a fetch for an unknown key or after a failure.
     """
 
     refresh_s: float
     retry_s: float
 
     def fetch(self) -> KeySet:
-        """Return the current keys. IssuerError if they cannot be read."""
+        """Return the current keys. IssuerError if the keys cannot be read."""
 
 
 class SigningKeys:
-    """Keys that are fetched regularly. They are also fetched when a token names an unknown key. After a failed fetch
-    the former keys stay in use; `last_error` gives the reason.
+    """Keys that are fetched regularly, and also when a token names an unknown key. After a failed fetch, the former
+    keys stay in use; `last_error` gives the reason.
     """
 
     def __init__(self, source: KeySource) -> None:
@@ -58,7 +58,7 @@ class SigningKeys:
         return keys.get(kid)
 
     def refetch(self) -> Future[None] | None:
-        """Start a fetch, or return the one in progress. None if the last one ended less than `retry_s` ago."""
+        """Start a fetch, or return the fetch in progress. None if the last fetch ended less than `retry_s` ago."""
         with self._condition:
             if self._fetch is None and not self._closing and self.next_fetch_s() <= 0:
                 self._fetch = _running()
@@ -66,7 +66,7 @@ class SigningKeys:
             return self._fetch
 
     def next_fetch_s(self) -> float:
-        """Return the seconds until an unknown key may cause a fetch; at most 0 if it may now."""
+        """Return the time in s until an unknown key can cause a fetch. At most 0 if it can do so now."""
         return self._fetched + self._source.retry_s - time.monotonic()
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Static tokens in a file that can change while the service runs.
 
 One token per line: `NAME ROLE sha256:DIGEST [rate=N] [max_body_mb=N]`. The file contains digests, so it does not reveal
-the tokens. `penstock token` makes a token and its line.
+the tokens. The command `penstock token` creates a token and its line.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class TokenError(PenstockError):
-    """A file of tokens, or the name for a new token, is unusable. The message names the file, and the line if a line is
+    """A file of tokens or the name for a new token is unusable. The message names the file, and the line if a line is
     malformed.
     """
 
@@ -46,8 +46,8 @@ def new_token(name: str, role: Role) -> tuple[str, str]:
 
 
 class TokenFile:
-    """The tokens of a file. Before this object checks a token, it tests whether the file has changed, at most once in
-    `CHECK_S` seconds. If the file has changed, it reads the file again.
+    """The tokens of a file. Before this object checks a token, it tests whether the file has changed, but at most once
+    per `CHECK_S` seconds. If the file has changed, this object reads the file again.
 
     If the new content is malformed, it is not applied: the former tokens stay valid, and `last_error` gives the reason.
     """
@@ -62,7 +62,7 @@ class TokenFile:
         self.last_error: str | None = None
 
     def identify(self, token: str) -> Identity | None:
-        """Return the owner of a token, or None. May be called from any thread."""
+        """Return the owner of a token, or None. Any thread can call it."""
         self._reload()
         return self._identities.get(_digest(token))
 
@@ -94,7 +94,9 @@ class TokenFile:
                 _log.info("tokens reloaded: %d", len(self._identities))
 
     def _stamp_of_file(self) -> tuple[int, int, int]:
-        """Return numbers that differ after a change of the file, or after a link to it points to another file."""
+        """Return numbers that are different after a change of the file. If the path is a link, the numbers are also
+        different after the link points to another file.
+        """
         try:
             status = self._path.stat()
         except OSError as error:
@@ -107,7 +109,7 @@ def _digest(token: str) -> str:
 
 
 def _read(path: Path) -> dict[str, Identity]:
-    """Return the identities by the digests of their tokens. TokenError, with the line if a line is malformed."""
+    """Return the identities, by the digests of their tokens. TokenError, with the line if a line is malformed."""
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_FILE_BYTES + 1)
@@ -133,7 +135,9 @@ def _read(path: Path) -> dict[str, Identity]:
 
 
 def _entry(words: list[str]) -> tuple[str, Identity]:
-    """Return the digest and identity of a line. ValueError with the reason. The reason never contains a token."""
+    """Return the digest and identity of a line. ValueError if the line is malformed. The message never contains a
+    token.
+    """
     if len(words) < 3:
         raise ValueError("expected NAME ROLE sha256:DIGEST")
     name, role, digest, *limits = words
