@@ -15,7 +15,7 @@ from penstock.engine.oneshot.updating import data_change
 from penstock.query.parser import parse
 from penstock.query.protocol_dataset import dataset_of, update_with
 from penstock.query.resolve import as_update
-from penstock.query.supported_updates import check_data, check_supported, is_data
+from penstock.query.supported_updates import check_data, is_data
 from penstock.rdf.parsing import parse as parse_document
 from penstock.rdf.terms import IRI, check_iri
 from penstock.term_ids.reencoding import to_cluster, to_stored
@@ -78,8 +78,8 @@ class Insertion:
     @classmethod
     def of_operation(cls, service: TermService, operation: ProtocolOperation, texts: Texts) -> Insertion | None:
         """Read an update, and encode its terms if it has only INSERT DATA and DELETE DATA. None for any other update,
-        which a query engine must evaluate. QueryError if the text is invalid or not supported. LimitError and
-        TransientError as for `of_document`. `texts`: the texts of earlier updates.
+        which a query engine must evaluate. QueryError if the text is invalid. LimitError and TransientError as for
+        `of_document`. `texts`: the texts of earlier updates.
         """
         text, base = operation.text, operation.base
         dataset = dataset_of(operation.default_graphs, operation.named_graphs)
@@ -87,7 +87,6 @@ class Insertion:
         if bound is not None:
             return cls._of_data(service, bound) if is_data(bound) else None
         update = update_with(as_update(texts.parse(text, base)), dataset)
-        check_supported(update, where="in a cluster")
         return cls._of_data(service, update) if is_data(update) else None
 
     @classmethod

@@ -48,6 +48,7 @@ from penstock.updates.evaluation import UpdateEvaluator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from penstock.log import Log
     from penstock.log.clock import Clock
@@ -59,7 +60,8 @@ class QueryEngine:
     """One engine process. `replicas` creates its replica.
 
     The engine calls `progress` for each evaluation; an exception that `progress` raises ends the engine. `interrupted`
-    returns whether the process is stopping; steps are then short. `timer`: see `LoadMeter`. `last_error`: the error, if
+    returns whether the process is stopping; steps are then short. `timer`: see `LoadMeter`. `load_directory`: see
+    `UpdateEvaluator`. `last_error`: the error, if
     the last step ended early because it could not reach another process; otherwise None. `graph`: the stored graph if
     stores hold it, otherwise None.
     """
@@ -74,6 +76,7 @@ class QueryEngine:
         progress: Callable[[], None] = lambda: None,
         interrupted: Callable[[], bool] = lambda: False,
         timer: Callable[[], int] = time.perf_counter_ns,
+        load_directory: Path | None = None,
     ) -> None:
         self.topics, self._progress, self._interrupted = topics, progress, interrupted
         self.last_error: str | None = None
@@ -88,7 +91,7 @@ class QueryEngine:
         texts = Texts(replica.core.limits)
         core = one_shot_core(replica.core)
         self.one_shot = OneShot(core, runtime.streams, texts)
-        self.updates = UpdateEvaluator(core, runtime.streams, texts, lambda: replica.insertions)
+        self.updates = UpdateEvaluator(core, runtime.streams, texts, lambda: replica.insertions, load_directory)
         partitions = [Partition(topics.names.shards, i) for i in range(topics.shards)]
         self._reader = log.reader(dict(zip(partitions, positions, strict=True)))
         self._retained = retained = RetainedState(log, topics, replica)

@@ -16,7 +16,8 @@ from pydantic import Field
 from penstock.acls import Principal
 from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.engine.limits import Limits
-from penstock.errors import StorageError
+from penstock.engine.oneshot.local_documents import checked_directory
+from penstock.errors import DataError, StorageError
 from penstock.http import query_statuses, sparql
 from penstock.http.graph_store import GraphStore
 from penstock.log.view import records_behind
@@ -75,6 +76,9 @@ class QueryEngineSettings(ClientSettings):
         200, ge=0, le=1_000, description="how long an evaluation waits for stores before the engine does other work"
     )
     data_dir: Path | None = Field(None, description="folder of the checkpoints; none = each start reads the whole log")
+    load_directory: Path | None = Field(
+        None, description="directory of the files that `LOAD` in updates may read; none = `LOAD` is an error"
+    )
     checkpoint_s: float = Field(30.0, gt=0, description="seconds between checkpoints")
     poll_ms: int = Field(10, ge=1, le=10_000, description="maximum time that a step waits for input")
 
@@ -96,6 +100,15 @@ class QueryEngineSettings(ClientSettings):
         return StoreLinks(
             name, self.shards, reach, lease_ms=self.lease_ms, secret=secret, tls=tls, execution=self.execution
         )
+
+    def files(self) -> Path | None:
+        """Return the directory of the files that LOAD may read; None if there is none. SettingsError if it cannot be
+        used.
+        """
+        try:
+            return checked_directory(self.load_directory)
+        except DataError as error:
+            raise SettingsError(f"PENSTOCK_LOAD_DIRECTORY: {error}") from error
 
     def stores_tls(self) -> PeerTls | None:
         """Return the TLS of connections to stores; None without certificates. SettingsError if the certificates cannot
@@ -153,6 +166,7 @@ class CheckpointedEngine:
             clock,
             progress=lambda: _progress(context),
             interrupted=lambda: bool(context.stopping),
+            load_directory=settings.files(),
         )
         self._replica = self.engine.replica
         graph = self.engine.graph

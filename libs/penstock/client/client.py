@@ -275,9 +275,10 @@ class Client:
         including triples whose removal or addition changes nothing. `default_graphs`, `named_graphs`: see
         `Engine.update`.
 
-        QueryError if the text is invalid or has the operation `LOAD`. LimitError if a pattern exceeds the limits of
-        queries, or if the update removes and adds more than a million triples. If another change is stored during the
-        evaluation, the cluster repeats the evaluation. ConflictError after several repetitions.
+        QueryError if the text is invalid or an operation fails. `LOAD` reads files of the query engines
+        (`PENSTOCK_LOAD_DIRECTORY`). LimitError if a pattern exceeds the limits of queries, or if the update removes and
+        adds more than a million triples. If another change is stored during the evaluation, the cluster repeats the
+        evaluation. ConflictError after several repetitions.
         """
         graphs = {"using-graph-uri": list(default_graphs), "using-named-graph-uri": list(named_graphs)}
         path = with_query("/update", base=base, **graphs)

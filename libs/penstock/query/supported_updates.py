@@ -33,7 +33,6 @@ def is_data(update: Update | BoundUpdate) -> bool:
 
 def check_data(update: Update) -> None:
     """Raise QueryError, with a position, if an update has an operation other than INSERT DATA and DELETE DATA."""
-    check_supported(update, where="in a cluster")
     for operation in update.operations:
         if not isinstance(operation, ChangeData):
             message = f"{_verb(operation)} needs an evaluation: use INSERT DATA or DELETE DATA"

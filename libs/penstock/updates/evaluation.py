@@ -11,6 +11,7 @@ from penstock.core import _native as native
 from penstock.engine.intake.graph_change import GraphChange, distinct
 from penstock.engine.oneshot.failed_frames import clear_locals
 from penstock.engine.oneshot.generic_plans import GenericPlans
+from penstock.engine.oneshot.local_documents import document_change
 from penstock.engine.oneshot.one_shot import OneShot
 from penstock.engine.oneshot.updating import UpdateRun
 from penstock.errors import DataPlaneError, QueryError
@@ -19,15 +20,16 @@ from penstock.query.resolve import as_update
 from penstock.query.supported_updates import check_supported
 from penstock.term_ids.cluster_terms import OWN_BLANKS, OneShotCore
 from penstock.term_ids.reencoding import to_cluster, to_stored
-from penstock.updates.effects import Effect, check_size
+from penstock.updates.effects import MAX_INSERTION, Effect, check_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from penstock.engine.intake.streams import Streams
     from penstock.engine.oneshot.texts import Texts
     from penstock.engine.stored_graph import StoredGraph
-    from penstock.query.ir import Dataset, Operation, Update
+    from penstock.query.ir import Dataset, LoadDocument, Operation, Update
     from penstock.query.prepared import BoundModify, BoundUpdate
 
 _MAX_RETRIES = 3  # maximum number of retries after failures of stores
@@ -37,19 +39,27 @@ class UpdateEvaluator:
     """Evaluates updates. May be used from any thread.
 
     `insertions`: returns the number of the last insertion that the engine has applied. `texts`: shared with the
-    engine's one-shot queries.
+    engine's one-shot queries. `load_directory`: the directory of the files that LOAD may read; None: LOAD is an error.
     """
 
-    def __init__(self, core: OneShotCore, streams: Streams, texts: Texts, insertions: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        core: OneShotCore,
+        streams: Streams,
+        texts: Texts,
+        insertions: Callable[[], int],
+        load_directory: Path | None = None,
+    ) -> None:
         self.core, self.streams, self.insertions = core, streams, insertions
+        self._load_directory = load_directory
         self._texts = texts
         self._generic = GenericPlans(streams, core.limits.plan_cache)
 
     def evaluate(self, text: str, base: str | None = None, dataset: Dataset | None = None) -> Effect:
         """Return the effect of an update on the latest snapshot.
 
-        QueryError, with a position, if the text is no valid update, if clusters do not support the update, or if an
-        operation fails. LimitError if a pattern exceeds the limits of one-shot queries, or if the update removes and
+        QueryError, with a position, if the text is no valid update, if an operation fails, or for LOAD without a
+        directory. LimitError if a pattern exceeds the limits of one-shot queries, or if the update removes and
         adds more than MAX_INSERTION triples together. UnavailableError if a store or the dictionary cannot be read now.
         """
         bound = self._texts.bound_update(text, base) if dataset is None else None
@@ -59,7 +69,8 @@ class UpdateEvaluator:
             except QueryError:  # its position is one of another text
                 pass
         update = update_with(as_update(self._texts.parse(text, base)), dataset)
-        check_supported(update, where="in a cluster")
+        if self._load_directory is None:
+            check_supported(update, where="without PENSTOCK_LOAD_DIRECTORY")
         return self._attempts(update)
 
     def _attempts(self, update: Update | BoundUpdate) -> Effect:
@@ -86,7 +97,8 @@ class UpdateEvaluator:
         core = replace(self.core, store=cast("StoredGraph", graph))
         try:
             one_shot = OneShot(core, self.streams, self._texts, self._generic)
-            change = _ClusterRun(core, one_shot, update).evaluate()
+            run = _ClusterRun(core, one_shot, update, load_directory=self._load_directory)
+            change = run.evaluate()
         finally:
             graph.close()
         del lease
@@ -110,6 +122,16 @@ class _ClusterRun(UpdateRun):
         removed = s, p, o, g
         s, p, o, g = to_cluster(dictionary, change.added, service, OWN_BLANKS)
         return GraphChange(removed, (s, p, o, g))
+
+    def _document(self, operation: LoadDocument, directory: Path) -> GraphChange:
+        """Parse a document with a dictionary of its own: the engine's dictionary then gets only the terms that are
+        read.
+        """
+        assert isinstance(self.core, OneShotCore)
+        own = replace(self.core, dictionary=native.Dictionary())
+        added = document_change(own, operation, directory, MAX_INSERTION).added
+        s, p, o, g = to_cluster(own.dictionary, added, self.core.terms.service)
+        return GraphChange(added=(s, p, o, g))
 
 
 class SnapshotGraph:

@@ -148,7 +148,7 @@ def test_blank_nodes_are_local_to_an_operation(text: str) -> None:
         ("DELETE DATA {} ; CLEAR ALL", "CLEAR needs an evaluation", 18),
         ("MOVE :g TO :h", "MOVE needs an evaluation", 1),
         ("LOAD SILENT :g", "LOAD needs an evaluation", 1),
-        ("LOAD :g", "LOAD is not supported", 1),
+        ("LOAD :g", "LOAD needs an evaluation", 1),
     ],
 )
 def test_what_is_not_data_is_an_error_with_its_position(text: str, message: str, column: int) -> None:

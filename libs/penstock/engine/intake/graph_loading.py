@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.errors import DataError
+from penstock.errors import DataError, LimitError
 from penstock.query.algebra.tree import BlankNode, Iri, Literal, Term
 from penstock.rdf.bulk_files import Source, read
 from penstock.rdf.parsing import Quads
 from penstock.rdf.terms import BLANK, IRI, LITERAL, check_iri
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from os import PathLike
 
     from penstock.core import _native as native
@@ -59,17 +59,19 @@ class Document:
         syntax: str | None,
         base: str | None,
         progress: Callable[[int, int], None] | None = None,
+        most: int | None = None,
     ) -> Document:
         """Parse a whole document. DataError if it is invalid (with the line, if it is known) or cannot be read.
 
         `source`: a path, or bytes, which require `syntax`. `graph`: IRI of the graph for statements that name none.
-        `progress`: see `penstock.rdf.bulk_files.read`.
+        `progress`: see `penstock.rdf.bulk_files.read`. `most`: maximum number of statements; LimitError if the document
+        has more.
         """
         began, terms, lease = time.perf_counter(), core.dictionary.size(), core.dictionary.lease()
         name = np.uint64(0 if graph is None else core.dictionary.intern(IRI, check_iri(graph)))
         try:
             parts = read(core.dictionary, Source.of(source, syntax, base), keep=False, progress=progress)
-            quads = Quads.joined(list(parts))
+            quads = Quads.joined(list(parts if most is None else _at_most(most, parts)))
         except OSError as error:
             raise DataError(f"{source!r} cannot be read: {error}") from error
         return cls(quads, np.where(quads.graphs == 0, name, quads.graphs), lease, terms, began)
@@ -82,6 +84,16 @@ class Document:
         core.store.commit(*self.columns)
         terms = core.dictionary.size() - self.terms_before
         return LoadReport(core.store.edge_count() - triples, terms, time.perf_counter() - self.began)
+
+
+def _at_most(most: int, parts: Iterator[Quads]) -> Iterator[Quads]:
+    """Yield the parts of a document. LimitError as soon as they have more than `most` statements."""
+    count = 0
+    for part in parts:
+        count += len(part)
+        if count > most:
+            raise LimitError(f"a document with more than {most} statements")
+        yield part
 
 
 def quads_of(dictionary: native.Dictionary, quads: Sequence[DataQuad]) -> tuple[Ids, Ids, Ids, Ids]:

@@ -29,14 +29,15 @@ def checked_directory(directory: str | PathLike[str] | None) -> Path | None:
     return found
 
 
-def document_change(core: EngineCore, operation: LoadDocument, directory: Path) -> GraphChange:
+def document_change(core: EngineCore, operation: LoadDocument, directory: Path, most: int | None = None) -> GraphChange:
     """Return the change that a LOAD makes. DataError if its document cannot be read, is invalid, or is not a file below
-    `directory`. The caller must hold a lease on the dictionary.
+    `directory`. LimitError if the document has more than `most` statements. The caller must hold a lease on the
+    dictionary.
     """
     graph = None if operation.graph is None else operation.graph.value
     path = _path_of(operation.source.value, directory)
     try:
-        return GraphChange(added=Document.read(core, path, graph, None, path.as_uri()).columns)
+        return GraphChange(added=Document.read(core, path, graph, None, path.as_uri(), most=most).columns)
     except DataError as error:
         raise DataError(str(error).replace(str(path), str(path.relative_to(directory)))) from error
 

@@ -135,11 +135,14 @@ class UpdateRun:
     def _load(self, operation: LoadDocument) -> GraphChange:
         try:
             if self.load_directory is not None:
-                return document_change(self.core, operation, self.load_directory)
+                return self._document(operation, self.load_directory)
         except DataError as error:
             if not operation.silent:
                 raise error_in(self.update, operation, str(error)) from error
         return GraphChange()
+
+    def _document(self, operation: LoadDocument, directory: Path) -> GraphChange:
+        return document_change(self.core, operation, directory)
 
     def _modify(
         self, templates: QuadTemplates, constants: tuple[Constant, ...], query: ContinuousQuery | BoundQuery

@@ -299,6 +299,54 @@ def test_updates_that_differ_in_constants_are_parsed_and_planned_once(clusters, 
         evaluated(cluster, "DELETE { <urn:s1> <urn:p> ?v } WHERE { <urn:s1> <urn:p> ?v , }")
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A directory of files for LOAD, beside a file that it must not read."""
+    made = tmp_path / "files"
+    made.mkdir()
+    (tmp_path / "secret.nt").write_text("<urn:secret> <urn:p> <urn:b> .\n")
+    (made / "a.ttl").write_text("<urn:a> <urn:p> 'a literal of the file', [] , <rel> . <urn:x> <urn:p> 7 .")
+    (made / "bad.nt").write_text("<urn:a> <urn:p> <urn:b> .\nno triple\n")
+    (made / "link.nt").symlink_to(tmp_path / "secret.nt")
+    return made
+
+
+@pytest.mark.parametrize("reads", READS)
+def test_a_load_reads_a_file_of_the_engine_and_later_operations_see_it(clusters, reads, folder, monkeypatch) -> None:
+    cluster = clusters(reads)
+    monkeypatch.setattr(cluster.engines["e0"].updates, "_load_directory", folder)
+    text = "LOAD <file:a.ttl> INTO GRAPH <urn:g> ; DELETE { GRAPH <urn:g> { <urn:x> ?p ?o } } "
+    text += "INSERT { <urn:y> ?p ?o } WHERE { GRAPH <urn:g> { <urn:x> ?p ?o } }"
+    assert update(cluster, text) == 5
+    rows = asked(cluster, "SELECT ?o { GRAPH <urn:g> { <urn:a> <urn:p> ?o } }")
+    found = {str(row["o"]) for row in rows}
+    assert found >= {"a literal of the file", (folder / "rel").as_uri()}
+    assert len(found) == 3
+    assert asked(cluster, "ASK { <urn:y> <urn:p> 7 FILTER NOT EXISTS { GRAPH <urn:g> { <urn:x> ?p ?o } } }")
+    assert count(cluster, "GRAPH <urn:g> { ?s ?p ?o }") == 3
+    update(cluster, "LOAD <file:a.ttl> INTO GRAPH <urn:g>")
+    assert count(cluster, "GRAPH <urn:g> { ?s ?p ?o }") == 5, "a blank node of a document is new in each load"
+
+
+def test_a_load_reads_no_other_files_and_has_the_limit_of_insertions(clusters, folder, monkeypatch) -> None:
+    cluster = clusters()
+    with pytest.raises(QueryError, match="LOAD is not supported without PENSTOCK_LOAD_DIRECTORY"):
+        evaluated(cluster, "LOAD <file:a.ttl>")
+    monkeypatch.setattr(cluster.engines["e0"].updates, "_load_directory", folder)
+    for iri in ("file:../secret.nt", "file:link.nt", (folder.parent / "secret.nt").as_uri(), "file:none.nt"):
+        with pytest.raises(QueryError, match="there is no file") as caught:
+            evaluated(cluster, f"INSERT DATA {{ <urn:a> <urn:p> 1 }} ;\n LOAD <{iri}>")
+        assert (caught.value.line, caught.value.column) == (2, 2)
+        assert len(evaluated(cluster, f"LOAD SILENT <{iri}>").added[0]) == 0
+    with pytest.raises(QueryError, match="reads files only"):
+        evaluated(cluster, "LOAD <http://example.org/a.ttl>")
+    with pytest.raises(QueryError, match=r"bad\.nt: line 2"):
+        evaluated(cluster, "LOAD <file:bad.nt>")
+    monkeypatch.setattr("penstock.updates.evaluation.MAX_INSERTION", 3)
+    with pytest.raises(LimitError, match="more than 3 statements"):
+        evaluated(cluster, "LOAD <file:a.ttl>")
+
+
 def test_a_failed_evaluation_whose_error_lives_on_retains_no_view(clusters, monkeypatch) -> None:
     cluster = clusters("shm")
     update(cluster, "INSERT DATA { <urn:s> <urn:p> 1, 2, 3 }")

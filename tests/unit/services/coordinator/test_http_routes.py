@@ -175,7 +175,7 @@ def test_what_users_store_is_there_for_everybody(cluster):
     turtle = "<http://x/c> <http://x/p> 'd', 'e' ."
     stored = http.post("/data", params={"graph": "http://x/g"}, content=turtle, headers={"content-type": "text/turtle"})
     assert stored.json() == {"triples": 2, "terms": 3}
-    assert http.post("/update", content="LOAD <http://x/file>").status_code == 400
+    assert http.post("/update", content="LOAD <http://x/file").status_code == 400
     assert http.post("/data", content="no", headers={"content-type": "text/turtle"}).status_code == 400
     cluster.run()
     asked = {"query": "ASK { <http://x/a> <http://x/p> 'b' . GRAPH <http://x/g> { <http://x/c> <http://x/p> 'e' } }"}
