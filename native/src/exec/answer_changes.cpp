@@ -8,14 +8,10 @@
 
 namespace penstock::exec {
 
-namespace {
-
-std::uint64_t next_id() {
+std::uint64_t AnswerChanges::next_id() {
     static std::atomic<std::uint64_t> last{0};
     return last.fetch_add(1, std::memory_order_relaxed) + 1;  // unique only; orders nothing
 }
-
-}  // namespace
 
 AnswerChanges::AnswerChanges(const Spec& root, Operator& op, Compiler& compiler)
     : root_(op),

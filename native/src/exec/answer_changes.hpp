@@ -21,6 +21,8 @@ public:
     /// Runs the plan. Pushes the added rows, then the removed ones, if the caller holds the answer of the last run and
     /// its change is known; else pushes the answer.
     void run(Run& run, AnswerChange& change, Sink& out);
+    /// An id that no other answer has.
+    static std::uint64_t next_id();
     /// The next run pushes an answer.
     void forget() {
         id_ = 0;

@@ -78,7 +78,7 @@ Answer Program::run(const RunInput& input) {
                 input.profile->reused = true;
                 input.profile->maintained.clear();
             }
-            return lookup_memo_.answer();
+            return unchanged(input);
         }
         record = lookup_memo_.begin();
     }
@@ -114,8 +114,28 @@ Answer Program::run(const RunInput& input) {
         input.profile->timed = false;
     }
     auto answer = std::make_shared<Table>(answer_.take());
-    if (record) lookup_memo_.end(answer, input.labels->identity());
+    if (record) {
+        lookup_memo_.end(answer, input.labels->identity());
+        memoized_id_ = 0;
+        if (changes_ && input.change != nullptr && !input.change->known) {
+            if (input.change->id == 0) input.change->id = AnswerChanges::next_id();
+            memoized_id_ = input.change->id;
+        }
+    }
     return answer;
+}
+
+/// The memoized answer. If the caller has this answer and asks for its change, this is no rows.
+Answer Program::unchanged(const RunInput& input) {
+    if (memoized_id_ == 0 || input.change == nullptr) return lookup_memo_.answer();
+    input.change->id = memoized_id_;
+    if (input.change->from != memoized_id_) return lookup_memo_.answer();
+    input.change->known = true;
+    if (no_rows_ == nullptr) {
+        no_rows_ = std::make_shared<Table>();
+        root_->schema().shape(*no_rows_);
+    }
+    return no_rows_;
 }
 
 void Program::exists(Run& run, std::size_t number, const Table& rows, std::vector<std::uint8_t>& found) {

@@ -19,6 +19,7 @@ public:
 
 private:
     void run_root(Run& run, const RunInput& input);
+    Answer unchanged(const RunInput& input);
     void exists(Run& run, std::size_t number, const Table& rows, std::vector<std::uint8_t>& found);
     SubPlan& sub_plan(std::size_t number, const Table& rows);
     void fill(std::vector<Profile::Figure>& out, const std::vector<std::uint64_t>& values) const;
@@ -29,6 +30,8 @@ private:
     std::vector<std::unique_ptr<SubPlan>> sub_plans_;
     Collected answer_;
     LookupMemo lookup_memo_;
+    std::uint64_t memoized_id_ = 0;  // of the memoized answer, for plans with `changes`; 0: it has none
+    Answer no_rows_;                 // the change of an unchanged answer
     MaintenanceReport report_;
     std::vector<std::uint64_t> produced_;    // rows by profile index, of the last run that may be memoized
     std::vector<std::uint64_t> unmemoized_;  // the same of the last run that may not be memoized

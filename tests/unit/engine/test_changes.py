@@ -426,6 +426,26 @@ def test_explain_shows_how_the_changes_were_found(bench):
     assert "changes from complete answers: the input is small" in bench.engine.explain(query)
 
 
+@pytest.mark.parametrize("select", ["SELECT ?o", "SELECT DISTINCT ?o"])
+def test_if_no_lookup_has_changed_an_answer_has_no_changes_and_is_not_compared(bench, select):
+    bench.declare("s", timing="all")
+    query = register(bench, ":a :p ?o", "s RANGE 2s STEP 100ms", select=select)
+    bench.advance("s", 0)
+    bench.push("s", 50, "a p x", "a p y")
+    for step in range(1, 30):
+        bench.push("s", 100 * step + 50, f"b p y{step}", *(["a p z"] if step == 15 else []))
+    bench.advance("s", 3000)
+    cohort = query._member.cohort
+    assert cohort.last_run.reused
+    assert cohort.predecessor.answer_id != 0
+    found = query.poll()
+    changes = {e.time: (len(e.added), len(e.removed)) for e in found if e.added or e.removed}
+    assert changes == {100: (2, 0), 1600: (1, 0), 2100: (0, 2)}
+    assert [len(e.answer) for e in found] == [2] * 15 + [3] * 5 + [1] * 10
+    rows = [e._block.changes.now.parts[0].columns[-1] for e in found[5:14]]
+    assert all(column is rows[0] for column in rows), "unchanged versions share their rows"
+
+
 @pytest.mark.parametrize(
     "settings",
     [
