@@ -41,8 +41,8 @@ class AdaptorSettings(ClientSettings, GroupSettings):
     )
 
     def registry_access(self) -> RegistryAccess | None:
-        """Return how this process reaches the schema registry; None if there is none. SettingsError if the settings
-        cannot be used.
+        """Return the access of this process to the schema registry. None if there is no schema registry. SettingsError
+        if the settings cannot be used.
         """
         try:
             access = registry_access(self.schema_registry, self.schema_registry_credentials, self.schema_registry_ca)

@@ -103,9 +103,10 @@ class Active:
         return True
 
     def explained(self, engines: Mapping[str, Heartbeat]) -> dict[str, Any]:
-        """Return the placement as JSON. `buckets`: the engine and the measured load of each bucket, in µs of work per
-        second (null: not measured). `engines`: the sum of the loads, and whether the engine accepts buckets. `shards`:
-        the store of each shard. `last_move`: the last change of the buckets' engines by this coordinator.
+        """Return the placement as JSON. The key `buckets` has the engine and the measured load of each bucket, in µs of
+        work per second (null if not measured). The key `engines` has the sum of the loads of each engine, and whether
+        the engine accepts buckets. The key `shards` has the store of each shard. The key `last_move` has the last
+        change of the buckets' engines by this coordinator.
 
         `engines`: the latest heartbeats, by instance.
         """

@@ -133,7 +133,7 @@ class Coordinator:
         except FencedError:
             self._step_back()
         except TransientError:
-            self._step_back()  # memory may be ahead of the log; the next step restores it from the log
+            self._step_back()  # memory is possibly ahead of the log; the next step restores it from the log
         return False
 
     def _ask(self, active: Active) -> bool:
@@ -246,7 +246,7 @@ class Coordinator:
 
     def stored(self, request: str | None) -> tuple[int | None, int]:
         """Return the number of triples that the request with name `request` has stored, and the number of the last
-        insertion. The former is None if no request with this name is known.
+        insertion. The number of triples is None if no request with this name is known.
         """
         return self._do(lambda active: (active.insertions.completed.triples(request), active.insertions.last))
 

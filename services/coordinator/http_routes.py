@@ -241,9 +241,9 @@ class _Handler:
         """Let a query engine evaluate an update, and store the update's effect. If another change was stored meanwhile,
         repeat the evaluation. ConflictError after `EVALUATIONS` evaluations.
 
-        Returns the number of triples in the effect, and the number of triples that the effect removes. The latter is
-        None if an earlier request with the same name has already stored its effect. If an engine refuses the update,
-        returns the engine's response.
+        Returns the number of triples in the effect, and the number of triples that the effect removes. The second
+        number is None if an earlier request with the same name has already stored its effect. If an engine refuses the
+        update, returns the engine's response.
         """
         async with self._evaluating:  # concurrent evaluations would be conflicts
             for attempt in range(EVALUATIONS):
@@ -279,7 +279,7 @@ class _Handler:
         await self._do(lambda c: c.insert(insertion, name))
 
     async def change_graph(self, text: str, request: Request) -> int | Response | None:
-        """Replace or remove a graph. Returns how many triples were removed."""
+        """Replace or remove a graph. Returns the number of removed triples."""
         stored = await self._evaluated(ProtocolOperation("update", text), _request_name(request), request)
         return stored if isinstance(stored, Response) else stored[1]
 
@@ -325,8 +325,9 @@ def _stream_document(record: StreamDeclaration) -> dict[str, Any]:
 
 
 def _query_document(record: QueryRegistration, standing: Standing | None) -> dict[str, Any]:
-    """Return a registration as JSON. `point`: P in ms, null until known; `gaps`: instants that leaps of event time
-    skip; `error`: why the results topic rejects answers.
+    """Return a registration as JSON. The key `point` has the registration point in ms, null until it is known. The key
+    `gaps` has the instants that leaps of event time skip. The key `error` has the reason why the results topic rejects
+    answers.
     """
     gaps = [] if standing is None else [asdict(gap) for gap in standing.gaps]
     point, error = (None, None) if standing is None else (standing.point_ms, standing.error)

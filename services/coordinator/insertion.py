@@ -1,5 +1,5 @@
-"""Quads to store or remove, from a document or an update. The coordinator parses them without its lock, so that other
-requests need not wait.
+"""Quads to store or remove, from a document or an update. The coordinator parses the quads without its lock, so that
+other requests need not wait.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ class Insertion:
 
     @classmethod
     def of_operation(cls, service: TermService, operation: ProtocolOperation, texts: Texts) -> Insertion | None:
-        """Read an update, and encode its terms if it has only INSERT DATA and DELETE DATA. None for any other update,
-        which a query engine must evaluate. QueryError if the text is invalid. LimitError and TransientError as for
-        `of_document`. `texts`: the texts of earlier updates.
+        """Read an update. If the update has only INSERT DATA and DELETE DATA, encode its terms. Otherwise, return None;
+        a query engine must then evaluate the update. QueryError if the text is invalid. LimitError and TransientError
+        as for `of_document`. `texts`: the texts of earlier updates.
         """
         text, base = operation.text, operation.base
         dataset = dataset_of(operation.default_graphs, operation.named_graphs)

@@ -1,5 +1,5 @@
 """Writes insertions and bulk loads to the shards topic, each as one snapshot. If a client repeats an insertion with the
-same request name, it is written only once.
+same request name, the insertion is written only once.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class InsertionWriter:
         """Remove and store quads, and return their number.
 
         `request`: a name chosen by the client. If one of the latest RETAINED_DONE requests had the same name, nothing
-        changes, and the call returns the number of quads of that request.
+        changes. The call then returns the number of quads of the earlier request.
 
         ConflictError if the quads were computed on a snapshot that is no longer the latest one.
         """

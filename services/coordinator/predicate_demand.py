@@ -1,6 +1,6 @@
 """Predicate demand: the predicates that adaptors must pass on, and the time since which all adaptors do so (ADR 45).
 
-Only queries read the timing tuples of a stream. Adaptors may therefore discard the tuples of timing predicates that no
+Only queries read the timing tuples of a stream. Adaptors can therefore discard the tuples of timing predicates that no
 query reads. If a query needs further predicates, the coordinator first extends the filter. The dispatcher confirms when
 adaptors apply the extended filter to all further tuples. Only then does the coordinator register the query. The
 registration point is after the batches that are open at this time.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.wire import DispatcherState, StreamDeclaration
 
 PredicatesRead = dict[str, frozenset[str] | None]
-"""Predicates by stream. None: all predicates."""
+"""Predicates by stream. None means all predicates."""
 
 
 _NEVER_MS = 1 << 62
@@ -106,8 +106,9 @@ def _listed(stream: str, version: int, since: Mapping[str, int]) -> StreamPredic
 
 
 class KnownVersions:
-    """The filter versions that the dispatcher reports for each stream. The dispatcher reports the oldest version that
-    an adaptor possibly applied to unread tuples, and the versions that were applied to the tuples of open batches.
+    """The filter versions that the dispatcher reports for each stream. The dispatcher reports two things about a
+    stream. The first is the oldest version that an adaptor possibly applied to tuples that the dispatcher has not read
+    yet. The second is the versions that were applied to the tuples of open batches.
     """
 
     def __init__(self, log: Log, names: TopicNames) -> None:

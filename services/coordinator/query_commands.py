@@ -52,8 +52,8 @@ class QueryCommands:
         replace: bool = False,
         **options: Unpack[ResultOptions],
     ) -> QueryRegistration:
-        """Register a query, or a query set if the text declares parameters. `replace`: whether it replaces a registered
-        query of the same name.
+        """Register a query, or a query set if the text declares parameters. `replace`: whether the query replaces a
+        registered query of the same name.
 
         Other parameters and errors: see `Coordinator.register`. DataError if `max_catch_up`, the topic or
         `result_format` is invalid. LimitError if a text is too long.

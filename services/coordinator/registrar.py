@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 Command: TypeAlias = StreamDeclaration | StreamDrop | QueryRegistration | QueryStop
 StreamRequest: TypeAlias = tuple[str, str | None, "dict[str, Any]"]
-"""A stream's IRI, name (None: the IRI), and settings."""
+"""The IRI, name and settings of a stream. If the name is None, the IRI is also the name."""
 Compacted: TypeAlias = StreamDeclaration | QueryRegistration | None
 MAX_REQUEST_BYTES = 1 << 20
 """Maximum size of a declaration or of a query's text."""
@@ -125,7 +125,7 @@ class Registrar:
     # ---- streams
     def declare(self, iri: str, name: str | None = None, begin: Beginning | None = None, **settings: Any) -> Change:
         """Declare a stream. The change is empty if the stream is already declared identically. DataError if the
-        declaration is invalid or differs from the existing one, or if another stream has the name.
+        declaration is invalid, if the stream is declared differently, or if another stream has the name.
 
         `name` determines the names of the stream's topics. If it is None, the IRI determines them. `begin`: where the
         stream's data begins in these topics.
@@ -175,7 +175,7 @@ class Registrar:
 
     # ---- queries
     def parse(self, text: str, base: str | None = None) -> Parsed:
-        """Parse a query's text. QueryError if it is invalid."""
+        """Parse a query's text. QueryError if the text is invalid."""
         limits = self._runtime.core.limits
         with planning(limits, text) as budget:
             return Parsed(parse(text, base, limits=limits), budget)
@@ -193,8 +193,8 @@ class Registrar:
         earlier: QueryRegistration | None = None,
         **options: Unpack[ResultOptions],
     ) -> Change:
-        """Register a query. The change is empty if the query is already registered identically. QueryError if it is
-        invalid.
+        """Register a query. The change is empty if the query is already registered identically. QueryError if the query
+        is invalid.
 
         `parsed`: the result of `parse` for this text, if available. `not_before_ms`: a lower bound of the registration
         point. `earlier`: the query that this query replaces; it is already stopped.

@@ -130,5 +130,5 @@ class StateWriter:
 
 
 def _graph_key(iri: str) -> bytes:
-    """Return the control topic's key of a named graph. Its size is fixed because the IRI may be large."""
+    """Return the control topic's key of a named graph. The key has a fixed size, because the IRI can be large."""
     return b"graph:" + blake2b(iri.encode(), digest_size=32).digest()

@@ -91,11 +91,13 @@ class StreamCommands:
         made = []
         for stream in streams:
             events = names.events(stream.name)
-            partitions = known.get(events, 1)  # a producer may have created the topic, with any number of partitions
+            partitions = known.get(
+                events, 1
+            )  # a producer has possibly created the topic, with any number of partitions
             made += [
                 Topic(
                     events, partitions, compression="uncompressed"
-                ),  # users write it: no small batch is large in memory
+                ),  # users write it: without compression, no small batch becomes large in memory
                 Topic(names.tuples(stream.name), partitions),
             ]
         return made

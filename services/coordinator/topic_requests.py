@@ -11,8 +11,8 @@ that stops the old query. Compaction could remove such a record.
 
 The coordinator processes each record exactly once. For this, one transaction contains the effect of the record and the
 next offset, which is stored in the control topic. The coordinator does not use a consumer group, because brokers delete
-the offsets of a group that has had no members for some days. A refused record has no effect; the status topic contains
-the reason.
+a group's offsets when the group has had no members for some days. A refused record has no effect; the status topic
+contains the reason.
 """
 
 from __future__ import annotations

@@ -189,7 +189,9 @@ def _check_number(terms: Sequence[TermTuple] | Ids) -> None:
 
 
 def _check_terms(terms: Sequence[TermTuple]) -> None:
-    """Check new terms. DataError if a term is invalid or too large, LimitError if their total size is too large."""
+    """Check new terms. DataError if a term is invalid or too large. LimitError if the total size of the terms is too
+    large.
+    """
     size = 0
     for term in terms:
         check_term_size(term)

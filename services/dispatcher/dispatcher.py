@@ -52,8 +52,8 @@ class Dispatcher:
     """The active instance. Its construction fences the previous instance. The next transaction of the previous instance
     raises FencedError.
 
-    `adaptor_group`: the adaptors' consumer group. Its offsets show whether adaptors still have to process events of a
-    partition.
+    `adaptor_group`: the adaptors' consumer group. The group's offsets show whether adaptors still have to process
+    events of a partition.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Dispatcher:
         while self._unread and self._refused_bytes < TRANSACTION_BYTES:
             self._take(self._unread[0], wall_ms)
             self._unread.popleft()
-        if not self._unread:  # otherwise a partition that seems idle may have unprocessed records
+        if not self._unread:  # otherwise a partition that seems idle possibly has unprocessed records
             for stream in self._idle_partitions.look(self._streams, self._reader, wall_ms):
                 self._record_state(stream)
         for stream in self._idle_partitions.heartbeats(self._highest_ms, wall_ms):
@@ -237,7 +237,7 @@ class Dispatcher:
                 with suppress(UnknownTopicError):
                     self._log.spans([Partition(topic)])  # DeniedError if ACLs hide the topic
             state = self._state_of(declaration)
-            taken = 1 if state is None else len(state.positions)  # brokers may briefly report fewer partitions
+            taken = 1 if state is None else len(state.positions)  # brokers can briefly report fewer partitions
             if partitions >= taken:
                 self._add(declaration, partitions)
         self._read_on()

@@ -43,7 +43,7 @@ class Rows:
         return Rows(self.times[chosen], *columns, self.removed[chosen])
 
     def after(self, first: int) -> Rows:
-        """Return the rows without the first `first` ones."""
+        """Return the rows from position `first` on."""
         columns = self.subjects[first:], self.predicates[first:], self.objects[first:]
         return Rows(self.times[first:], *columns, self.removed[first:])
 

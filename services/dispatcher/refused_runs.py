@@ -67,7 +67,7 @@ def places(offsets: Numbers) -> Numbers:
 class _Run:
     """A run from place `first` to `last`. `position`: offset in the tuples topic of the last record that contains an
     event of the run. `time_ms`: latest time of the refused events. `before_ms`: latest time of the accepted events
-    between the previous run and this one.
+    between the previous run and this run.
     """
 
     first: int

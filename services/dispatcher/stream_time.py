@@ -1,6 +1,6 @@
 """Event time of one stream: late events, the watermark, and closed batches (docs/semantics.md §2).
 
-The rules are those of the embedded engine: the native core decides about events (`Stream.decide_partition`), and
+The rules are the same as in the embedded engine. The native core decides about events (`Stream.decide_partition`), and
 `event_time.grid` divides time into batches. This module adds multiple source partitions and restarts.
 """
 
@@ -334,7 +334,7 @@ class StreamTime:
             part.position = min((int(state.positions[i]), *declared.tuples_before[i : i + 1]))
 
     def replayed(self, state: DispatcherState) -> None:
-        """Finish the replay: set the filter versions of the partitions to those of `state`."""
+        """Finish the replay. Sets the filter versions of the partitions to the versions in `state`."""
         for part, filter_version in zip(self.partitions, state.filter_versions.tolist(), strict=False):
             part.filter_version = filter_version
         for part in self.partitions:

@@ -1,4 +1,4 @@
-"""Follows the placement: opens the buckets that an engine gains, and releases those that it loses."""
+"""Follows the placement: opens the buckets that an engine gains, and releases the buckets that it loses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.services.query_engine.retained_state import RetainedState
 
 FENCED_MS = 50
-"""Interval in ms at which an engine checks whether the next engine of a bucket has opened it."""
+"""Interval in ms at which an engine checks whether the next engine of a bucket has opened the bucket."""
 _POLL = 256  # records of a progress topic read at once
 
 
@@ -48,7 +48,7 @@ class Opening:
     end: int | None = None
 
     def read(self) -> bool:
-        """Read further records of the progress. Returns False if there were none."""
+        """Read further records of the progress. Returns False if there were no records."""
         messages = self.reader.poll(_POLL)
         for message in messages:
             self.view.feed(message)

@@ -134,7 +134,7 @@ class Bucket:
         record, point, after = registration.record, registration.point, registration.after
         ir = texts.parse(record.text, record.base, accepted=True)
         assert isinstance(ir, ContinuousQuery), record.name  # the coordinator has checked it
-        name = str(record.number)  # a name may be used again for another query
+        name = str(record.number)  # a name can be used again for another query
         if record.report is not None:
             return self._join_set(registration, ir, runtime), None
         query, apart = replace(ir, changes=record.changes), -(record.number << 32) - self.incarnation
@@ -156,11 +156,11 @@ class Bucket:
         last = None if begin is None else max(begin, self.last_ms.get(record.group, begin))
         cohort = runtime.registry.restore_cohort([member], point, last, after=after)
         if last is not None and group.publishes is not None and any(gap.until > last for gap in registration.gaps):
-            runtime.firing.counted(cohort)  # the previous engine may have failed before it advanced the stream
+            runtime.firing.counted(cohort)  # the previous engine has possibly failed before it advanced the stream
         return member, None if point is None else cohort
 
     def _join_set(self, registration: Registration, ir: ContinuousQuery, runtime: Runtime) -> Member:
-        """Add a query set. It gets its members from its feed."""
+        """Add a query set. The set gets its members from its feed."""
         record, report, most = registration.record, registration.record.report, registration.record.max_catch_up
         assert report is not None
         restore = runtime.registry.restore_set
@@ -266,7 +266,7 @@ class Bucket:
         results topic or stream refuses its answers.
 
         The first call adds the status of all queries with a topic or stream of their own, because the previous engine
-        may have reported errors.
+        has possibly reported errors.
         """
         derived = {number: sink.last_error for number, sink in self.derived_sinks.items() if sink.last_error}
         now = sinks.changes, len(self.members), derived

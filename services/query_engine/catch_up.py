@@ -47,7 +47,7 @@ class CatchUp:
 
     @property
     def settled(self) -> bool:
-        """Whether in each group all cohorts have been evaluated up to the same instant. A commit of progress requires
+        """Whether all cohorts of each group have been evaluated up to the same instant. A commit of progress requires
         this.
         """
         return self._backlog.settled and not self._runtime.schedule.unfinished
@@ -80,8 +80,8 @@ class CatchUp:
         return self._until(FINISH_MS)
 
     def full(self) -> bool:
-        """Return whether there is a backlog and the slices are larger than BACKLOG_BYTES, so that no further records
-        should be read. The size is measured at most once per second.
+        """Return whether there is a backlog and the slices are larger than BACKLOG_BYTES. The engine then reads no
+        further records. The size is measured at most once per second.
         """
         if not self._backlog:
             return False

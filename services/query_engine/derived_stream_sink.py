@@ -150,8 +150,8 @@ class DerivedStreamSink:
 def _encoded(
     fresh: Sequence[tuple[int, Block]], dictionary: native.Dictionary, terms: TermService
 ) -> list[tuple[int, _Tuples]]:
-    """Return the tuples of evaluations in global ids. DataError if the dictionary service rejects a term,
-    TransientError if it is unavailable.
+    """Return the tuples of evaluations in global ids. DataError if the dictionary service rejects a term.
+    TransientError if the service is unavailable.
     """
     columns = [column for _, block in fresh for column in block.columns]
     if not columns:

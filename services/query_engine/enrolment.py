@@ -55,8 +55,8 @@ class Enrolment:
             self.enrol_queries_of(bucket)
 
     def enrol_queries_of(self, bucket: Bucket) -> None:
-        """Enrol the queries of a bucket. Does nothing if they are enrolled already, or if the replica has not reached
-        the step of the bucket's committed progress.
+        """Enrol the queries of a bucket. Does nothing if the queries are already enrolled, or if the replica has not
+        reached the step of the bucket's committed progress.
         """
         if not bucket.enrolled and self._replica.history.step >= bucket.waits_for:
             registrations = self._replica.registrations.values()

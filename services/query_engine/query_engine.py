@@ -124,8 +124,8 @@ class QueryEngine:
         retained.apply_floor()
 
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Perform one service step. Waits up to `timeout_s` seconds for records. Returns False if there was nothing to
-        do. After a TransientError, call again later.
+        """Perform one service step. Waits at most `timeout_s` seconds for records. Returns False if there was nothing
+        to do. After a TransientError, call again later.
 
         If an evaluation or command cannot reach another process, the step ends and `last_error` has the reason. The
         next step continues the evaluation or command. The engine still sends heartbeats, so that its buckets are not
@@ -182,7 +182,7 @@ class QueryEngine:
         self._heartbeat_sender.url = url
 
     def status(self, name: str) -> QueryStatus | None:
-        """Return the status of a query, or None if this engine does not evaluate it. May be called from any thread."""
+        """Return the status of a query, or None if this engine does not evaluate it. Any thread can call it."""
         for bucket in list(self.buckets.values()):
             for member, registration in list(bucket.members.values()):
                 if registration.record.name == name:

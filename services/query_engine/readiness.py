@@ -1,4 +1,4 @@
-"""Whether an engine is ready for buckets, and preparation of a bucket before the engine opens it (ADR 58).
+"""The readiness of an engine for buckets, and the preparation of a bucket before the engine opens it (ADR 58).
 
 When an engine opens a bucket, the previous engine can no longer evaluate the bucket. The new engine therefore does as
 much work as possible before it opens the bucket.
@@ -86,6 +86,6 @@ class Preparation:
         self._next.pop(bucket, None)
 
     def keep(self, buckets: Iterable[int]) -> None:
-        """Discard the preparation of all buckets except those in `buckets`."""
+        """Discard the preparation of all buckets except the buckets in `buckets`."""
         for bucket in self._left.keys() - set(buckets):
             self.forget(bucket)

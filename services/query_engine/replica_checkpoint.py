@@ -46,9 +46,9 @@ PATIENCE_S = 0.2
 
 
 class ReplicaFactory:
-    """Creates replicas, either empty or from the current checkpoint. `directory` None: there are no checkpoints.
+    """Creates replicas, either empty or from the current checkpoint. If `directory` is None, there are no checkpoints.
 
-    `links`: links to the stores that hold the stored graph; None: the stored graph is in this process.
+    `links`: links to the stores that hold the stored graph. If `links` is None, the stored graph is in this process.
     """
 
     def __init__(

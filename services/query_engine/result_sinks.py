@@ -57,8 +57,8 @@ _TIME_BYTES = 21  # upper bound for the part of a key that follows the name
 
 @dataclass(slots=True)
 class _Refusal:
-    """What a topic rejects: records of more than `limit` bytes, or all records if `limit` is None. `until_ms`: when to
-    retry the topic. `absent`: whether the topic was deleted. `met`: whether a record was replaced for this reason.
+    """The records that a topic rejects: records of more than `limit` bytes, or all if `limit` is None. `until_ms`: when
+    to retry. `absent`: whether the topic was deleted. `met`: whether a record was replaced for this reason.
     """
 
     reason: str
@@ -90,9 +90,9 @@ class ResultSinks:
         """Return the records of the evaluations in a block: their answers, or errors if the topics are known to reject
         the answers. `queries`: the bucket's queries, by member name.
 
-        `complete`: numbers of queries with `changes`. Their results topics have every change since the last complete
-        answer. Another query with `changes` gets the complete answer in place of added and removed rows, and is added
-        to `complete`. The method removes a query from `complete` if an error replaces the query's answer.
+        `complete`: numbers of queries with `changes`. The results topic of each has every change since the query's last
+        complete answer. Another query with `changes` gets the complete answer in place of added and removed rows, and
+        is added to `complete`. The method removes a query from `complete` if an error replaces the query's answer.
         """
         routes = self._routes.get(block.members)
         if routes is None:
@@ -112,7 +112,7 @@ class ResultSinks:
         return Evaluated(records, evaluations)
 
     def _answers(self, target: _Target, members: Ids) -> Sequence[Record]:
-        """Return the records of the answers of members."""
+        """Return the records of members' answers."""
         refusal = self._in_force(target.place.topic)
         limit = None if refusal is None else refusal.limit
         if refusal is not None and limit is None:
@@ -299,7 +299,7 @@ class ResultSinks:
                 self.changes += 1
 
     def error_of(self, query: QueryRegistration) -> str | None:
-        """Return why answers are missing in a query's results topic, or None if none are missing."""
+        """Return why answers are missing in a query's results topic, or None if no answers are missing."""
         refusal = self._refusals.get(query.topic or self._topics.names.results)
         return refusal.reason if refusal is not None and refusal.met else None
 
@@ -327,7 +327,7 @@ def _exceeds(record: Record, limit: int | None) -> bool:
 
 
 class _Place(NamedTuple):
-    """Where records of evaluations go, and their format."""
+    """The topic and partition of records of evaluations, and the format of these records."""
 
     topic: str
     partition: int
@@ -395,6 +395,6 @@ class _Target(NamedTuple):
         return Record(self.place.topic, value, key, self.place.partition)
 
     def line(self, member: int, error: str | None) -> bytes:
-        """Return the line of an evaluation with an error. If `error` is None, the evaluation has it."""
+        """Return the line of an evaluation with an error. If `error` is None, the evaluation contains the error."""
         name = self.routes.queries[member].name
         return json_line(Evaluation(name, self.block, member), name, error)

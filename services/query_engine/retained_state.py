@@ -1,7 +1,7 @@
 """The state that an engine's replica retains: slices, append logs and history that a query of the cluster can still
 read.
 
-The retention floor can move whenever this engine or another one commits a bucket's progress (ADR 28).
+The retention floor can move whenever an engine of the cluster commits a bucket's progress (ADR 28).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RetainedState:
         self._commitments.close()
 
     def ready(self, step: Step) -> bool:
-        """Return whether a step may be applied (`Commitments.ready`)."""
+        """Return whether a step can be applied (`Commitments.ready`)."""
         return self._commitments.ready(self._replica, step)
 
     def learn(self, own: Iterable[int]) -> bool:

@@ -1,5 +1,5 @@
-"""The query engine's process: evaluates its buckets, writes checkpoints, and serves one-shot queries at /sparql, graphs
-at /rdf-graphs and the status of its queries at /queries/NAME/status.
+"""The query engine's process: evaluates its buckets and writes checkpoints. It serves one-shot queries at /sparql,
+graphs at /rdf-graphs, and the status of its queries at /queries/NAME/status.
 """
 
 from __future__ import annotations
@@ -138,7 +138,9 @@ class AtEnd:
             self._last = self._now()
 
     def behind(self) -> str | None:
-        """Return why the engine is not ready, or None if it was at the end of the log in the last `BEHIND_S`."""
+        """Return the reason why the engine is not ready, or None if it was at the end of the log in the last
+        `BEHIND_S`.
+        """
         if self._last is None:
             return "behind the end of the log"
         late_s = self._now() - self._last

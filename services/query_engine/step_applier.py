@@ -1,5 +1,5 @@
-"""Reads the shards topic, applies the steps of the total order to the replica, collects their results, and evaluates
-the backlog.
+"""Reads the shards topic, applies the steps of the total order to the replica, collects the results of evaluations, and
+evaluates the backlog.
 """
 
 from __future__ import annotations
@@ -102,7 +102,9 @@ class StepApplier:
         self._enrolment.enrol_waiting()
 
     def catch_up(self) -> bool:
-        """Evaluate due instants of queries that catch up, for a limited time. Returns False if there are none."""
+        """Evaluate due instants of queries that catch up, for a limited time. Returns False if there are no such
+        instants.
+        """
         found = self._catch_up.slice()
         if found:
             self._collector.collect(self._buckets)

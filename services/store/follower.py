@@ -118,7 +118,9 @@ class Follower:
         return not self._unread and not self._cut and self.replica.held is None
 
     def _next(self, until: int | None) -> Step | None:
-        """Return the next step. None if the polled records contain no further step, or if it is after step `until`."""
+        """Return the next step. None if the polled records contain no further step, or if the next step is after step
+        `until`.
+        """
         if self._applying is None and until is not None and self.step >= until:
             return None
         found = self.replica.held or self.replica.sequencer.next()

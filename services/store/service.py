@@ -167,7 +167,7 @@ class ServedStore:
     @property
     def left(self) -> bool:
         """Whether the store can stop. It can stop if it has no shards any more. It can also stop if, `_ALONE_S` after
-        `leave`, no other store prepares at least one of its shards (`Store.alone`).
+        `leave`, at least one of its shards is not prepared by another store (`Store.alone`).
         """
         return self.store.left or (time.monotonic() > self._asked + _ALONE_S and self.store.alone)
 

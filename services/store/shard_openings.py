@@ -58,7 +58,7 @@ class ShardOpenings:
         self._loading[number] = self._executor.submit(self._open_shard, number)
 
     def keep(self, numbers: Collection[int]) -> None:
-        """Discard the shards that are being opened, except those in `numbers`."""
+        """Discard the shards that are being opened, except the shards in `numbers`."""
         for number in self._loading.keys() - set(numbers):
             self._unwanted.append(self._loading.pop(number))
         self._unwanted = [future for future in self._unwanted if not _discarded(future)]

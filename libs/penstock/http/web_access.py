@@ -4,7 +4,7 @@ A page of another site can make a browser send requests to a service on this mac
 this:
 
 - `Host` must name this service. This stops DNS rebinding, where another site's DNS name resolves to this machine.
-- `Origin`, which browsers add to requests of pages, must be this service's own or explicitly allowed.
+- `Origin`, which browsers add to requests of pages, must be this service's own origin, or explicitly allowed.
 
 Other clients send no `Origin`. These checks do not authenticate users; they only exclude pages of other sites.
 """

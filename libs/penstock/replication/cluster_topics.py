@@ -1,4 +1,4 @@
-"""The internal topics of the cluster, in addition to those of `penstock.log`."""
+"""The internal topics of the cluster, in addition to the topics in `penstock.log`."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 | key | value |
 | --- | --- |
-| `group NUMBER` | `GroupProgress`: the group's last instant, and by stream the time after which it needs tuples |
+| `group NUMBER` | `GroupProgress`: the group's last instant, and for each stream the time after which it needs tuples |
 | `state NUMBER PART` | `ProgressPart`: a part of the group's state, at most `PART_BYTES` |
 | `bucket` | `BucketProgress`: epoch and step. It is the last record of each transaction |
 

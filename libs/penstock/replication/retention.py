@@ -1,8 +1,8 @@
 """Retention floors: the bounds of the data that the cluster's queries can still read. The floors follow from the
 committed progress of the buckets and from the registrations.
 
-Every process retains its slices and append logs for all queries of the cluster, as of their last commits. An engine
-that takes over a query therefore finds the data in its own memory or in the stores (ADR 28).
+For each query of the cluster, every process retains the slices and append logs that the query needs after its last
+commit. An engine that takes over a query therefore finds these data in its own memory or in the stores (ADR 28).
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ _MAX_LATENCIES = 10_000
 
 
 class CommitMetrics:
-    """Totals and latencies of commits. The engine's thread records them. Other threads can read the totals and call
-    `take`.
+    """Totals and latencies of commits. The engine's thread records these values. Other threads can read the totals and
+    call `take`.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -1,1 +1,1 @@
-"""Query sets of a cluster: their members from topics, the progress of their groups (ADR 92)."""
+"""Query sets of a cluster: the reading of their members from topics, and the progress of their groups (ADR 92)."""

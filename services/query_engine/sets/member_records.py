@@ -64,7 +64,7 @@ class ReadRecords:
         return as_table([row for _, row in self.rows], columns)
 
     def refuse(self, reasons: dict[int, str]) -> None:
-        """Move rows to the faults. `reasons`: the reasons, by row number."""
+        """Move rows to the faults. `reasons`: the reason for each of these rows, by row number."""
         for number, reason in sorted(reasons.items()):
             message, row = self.rows[number]
             self.faults.append((message, reason))
@@ -89,7 +89,7 @@ def _row(value: bytes, key: str, columns: Sequence[str]) -> tuple[Any, ...]:
 
 
 def parameter_terms(rows: MemberRows, member: SetMember) -> Iterator[TermTuple]:
-    """Yield the values of the parameters in the good rows."""
+    """Yield the values of the parameters in all valid rows, as terms."""
     for name in member.set_template.names:
         cells = rows.cells[name]
         texts = (column.to_pylist() for column in cells.texts)

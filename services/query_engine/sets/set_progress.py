@@ -39,7 +39,7 @@ def set_progress_of(number: int, member: SetMember, last_ms: int | None, taken: 
 
 
 def keys_of(member: SetMember, ids: native.Ids) -> list[str]:
-    """Return keys of members from their ids."""
+    """Return the keys of members. `ids`: the term ids of the keys."""
     return [term[1] for term in member.terms.decode(ids) if term is not None]
 
 

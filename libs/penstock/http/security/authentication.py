@@ -86,7 +86,7 @@ class AuthenticationMiddleware:
         self._rates = RequestRates()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check a request, and pass it on if it is allowed."""
+        """Check a request, and pass the request on if it is allowed."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

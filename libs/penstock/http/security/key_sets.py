@@ -1,7 +1,7 @@
 """Key sets of issuers (JWKS, RFC 7517), read from a file or over HTTPS.
 
 Only public keys of asymmetric signatures are used. Each key fixes the algorithms that it verifies, so a token cannot
-select another one.
+select another algorithm.
 """
 
 from __future__ import annotations
