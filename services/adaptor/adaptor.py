@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 POLL_RECORDS = 2_000
 """Maximum number of events per step."""
 STEP_S = 5.0
-"""Time in s after which a step starts no further portion of its events. The reason is that a parser can need seconds
-per portion (ADR 52), and a service whose steps take too long is not live (`Health`).
+"""Time in s after which a step starts no further portion of its events. A parser can need seconds per portion (ADR 52),
+and a service whose steps take too long is not live (`Health`).
 """
 PORTION_CPU_S = 20.0
 """Maximum CPU time of the parsers of one portion, in s."""
@@ -184,8 +184,8 @@ class Adaptor:
 
 
 def _portion(work: Sequence[Message]) -> Sequence[Message]:
-    """Return the first messages, at least one. The CPU limits of their parsers are at most PORTION_CPU_S in total,
-    unless a single message exceeds it. Small messages count as 0 s, because this process parses them without a limit.
+    """Return the first messages, so that the sum of their parsers' CPU limits is at most PORTION_CPU_S. The first
+    message is always included. Small messages count as 0 s, because this process parses small messages itself.
     """
     cpu_s = 0.0
     for i, message in enumerate(work):

@@ -19,8 +19,8 @@ _MODULES = {
 
 
 def java_properties(librdkafka: Mapping[str, str]) -> dict[str, str]:
-    """Return properties for authentication and TLS. `librdkafka`: the same properties for librdkafka, among others. All
-    other properties are omitted.
+    """Return the Java clients' properties for authentication and TLS. `librdkafka`: the properties of librdkafka to
+    convert. Properties for other purposes are omitted.
 
     Certificates and keys become text in the properties, so that Spark's executors need no files. SettingsError if a
     file cannot be read.

@@ -91,9 +91,7 @@ class StreamCommands:
         made = []
         for stream in streams:
             events = names.events(stream.name)
-            partitions = known.get(
-                events, 1
-            )  # a producer has possibly created the topic, with any number of partitions
+            partitions = known.get(events, 1)  # possibly, a producer has created the topic with more partitions
             made += [
                 Topic(
                     events, partitions, compression="uncompressed"

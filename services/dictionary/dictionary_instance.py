@@ -30,8 +30,8 @@ _log = logging.getLogger("penstock.dictionary")
 
 
 class DictionaryNode:
-    """One instance. `location`: the instance's address, `grpc://host:port`. If this port is 0, `port` returns the
-    chosen port.
+    """One instance. `location`: the instance's address, `grpc://host:port`. If the port in `location` is 0, `port`
+    returns the chosen port.
 
     `directory`: folder of snapshots. If it is None, every start reads the whole topic. `every_s`: seconds between
     snapshots; without new terms, no snapshot is written. `limits`: limits of clients' requests. `certificates`: see

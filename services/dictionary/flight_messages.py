@@ -11,15 +11,15 @@ from typing import Final
 from penstock.arrow_messages import check_metadata
 from penstock.errors import DataError
 
-_PREFIX_BYTES: Final = 5  # of a gRPC message: whether it is compressed, and its length
+_PREFIX_BYTES: Final = 5  # prefix of a gRPC message: whether the message is compressed, and its length
 _HEAD_BYTES: Final = 1 << 20
 _BYTES: Final = 2  # wire type of a protobuf field
 _METADATA, _BODY = 2, 1000  # fields of FlightData
 
 
 class MessageCheck:
-    """Checks the gRPC messages of one request. Retains at most the first MiB of a message. Within this first MiB, all
-    fields except the body must end.
+    """Checks the gRPC messages of one request. Retains at most the first MiB of a message. All fields except the body
+    must end before this limit.
     """
 
     __slots__ = ("_head", "_rest")

@@ -30,7 +30,7 @@ MAX_HELD_BYTES = 2 * MAX_REQUEST_BYTES
 error.
 """
 _FRAMING_BYTES = 4_096  # added per message of a request, so that empty messages are limited too
-_ROW_BYTES = 4 * 8  # added per row of a request, in addition to its text
+_ROW_BYTES = 4 * 8  # added per row of a request, in addition to the row's text
 
 
 class Requests:

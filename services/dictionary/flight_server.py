@@ -42,7 +42,7 @@ class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
     requests as unavailable. The server executes one request at a time, because the dictionary has one writer.
 
     `location`: `grpc://host:port`; port 0 means any free port. Clients connect to a gate, which limits their requests.
-    `certificates`: clients must connect by TLS, with a certificate of the CA in `certificates`. If it is None, any
+    `certificates`: if given, clients must connect by TLS, with a certificate of the CA in `certificates`. If None, any
     client can connect, without TLS. `broken`: the error after which the server rejects all requests, or None.
     """
 

@@ -64,8 +64,8 @@ class Tallies:
 
 @dataclass(slots=True)
 class SourcePartition:
-    """One partition of the stream's events. A record is outdated if a version of the predicate filter before
-    `filter_version` was applied to it (ADR 45).
+    """One partition of the stream's events. `filter_version`: a record is outdated if the version of the predicate
+    filter that was applied to the record is older than this version (ADR 45).
     """
 
     own_ms: int = NEVER  # the partition's watermark
@@ -104,8 +104,8 @@ class StreamTime:
         self._cut: dict[int, int] = {}  # by open batch: the minimum filter version of its events
 
     def grow(self, partitions: int, wall_ms: int) -> None:
-        """Add new partitions of the source. `partitions`: the new number of partitions. Adaptors apply filter version
-        `known` or a later version to the new partitions, so the value of `known` remains valid.
+        """Add new partitions of the source. `partitions`: the new number of partitions. The value of `known` remains
+        valid, because adaptors apply this filter version or a later version to the new partitions.
         """
         more = range(len(self.partitions), partitions)
         self.partitions += [SourcePartition(heard_ms=wall_ms, filter_version=self.known) for _ in more]
@@ -200,7 +200,7 @@ class StreamTime:
 
     # ---- filter versions
     def _learn(self) -> None:
-        """Update `known`, the minimum filter version of all tuples to come."""
+        """Update `known`, the minimum filter version of all future tuples."""
         known = min(part.filter_version for part in self.partitions)
         if known != self.known:
             self.known, self.changed = known, True

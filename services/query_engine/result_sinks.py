@@ -213,8 +213,8 @@ class ResultSinks:
     # ---- transactions
     def refuse(self, error: RecordRefusedError, pending: Sequence[Record]) -> bool:
         """Record that a topic has rejected a transaction. Errors then replace the answers that the topic rejects: all,
-        or those above its size limit. Returns False if the caller must handle the error: the topic is not a results
-        topic, or it is the cluster's results topic and also rejects errors.
+        or only answers above its size limit. Returns False if the caller must handle the error: the topic is not a
+        results topic, or it is the cluster's results topic and also rejects errors.
         """
         topic = error.topic
         if not self._topics.takes_results(topic):

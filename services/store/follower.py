@@ -52,7 +52,7 @@ class Follower:
         self._clock = clock
         self._reader = log.reader(dict(zip(partitions, positions, strict=True)))
         self._polled: Sequence[Message] = ()  # the records of the last poll
-        self._unread: deque[Message] = deque()  # those records that the sequencer has not received yet
+        self._unread: deque[Message] = deque()  # the records that the sequencer has not received yet
         self._cut = False  # the last `read` reached its time limit; complete steps possibly remain
         self._end = LogEnd(self._reader, clock)
 
@@ -132,8 +132,8 @@ class Follower:
 
     @staticmethod
     def _apply(step: Step, applying: Iterator[UnavailableError | None]) -> bool:
-        """Apply a step. Of a bulk load, one call applies only one file, so that the service's loop reports progress
-        between files. Returns whether the step is complete.
+        """Apply a step. If the step is a bulk load, one call applies only one file, so that the service's loop reports
+        progress between files. Returns whether the step is complete.
         """
         for error in applying:
             if error is not None:

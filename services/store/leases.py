@@ -58,7 +58,7 @@ class Leases:
                 lease.held[shard.number] = shard.lease(NEWEST)
 
     def remove(self, shard: ShardStore) -> None:
-        """Remove a shard, also from all leases."""
+        """Remove a shard from the store's shards and from all leases."""
         with self._lock:
             del self._shards[shard.number]
             for lease in self._leases.values():

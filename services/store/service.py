@@ -140,7 +140,7 @@ class ServedStore:
             self._logged_error = self.store.last_error
             self._logger.warning("waiting", reason=self._logged_error or "over")
         if not worked and (self._logged_error is not None or not self.store.followers()):
-            self._stopping.wait(timeout_s)  # the step has not waited for input
+            self._stopping.wait(timeout_s)  # the step itself has not waited for input
         if self._saving is not None:
             self._save(self._saving)
         return worked

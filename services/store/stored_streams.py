@@ -1,4 +1,4 @@
-"""The streams of a store. They have no windows and no slices: their batches only change the stored graph."""
+"""The streams of a store. They have no windows and no slices, because their batches only change the stored graph."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class StoredStreams:
         return iter(self._by_iri.values())
 
     def get(self, iri: str) -> StoredStream:
-        """Return the stream. UnknownStreamError if it was not declared or was dropped."""
+        """Return the stream. UnknownStreamError if the stream was not declared or was dropped."""
         if iri not in self._by_iri:
             raise UnknownStreamError(f"unknown stream <{iri}>: declare it first")
         return self._by_iri[iri]

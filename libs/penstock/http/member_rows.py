@@ -78,8 +78,8 @@ def _csv_table(body: bytes, names: Sequence[str]) -> pa.Table:
 
 def _arrow_table(body: bytes, names: Sequence[str]) -> pa.Table:
     """Return the columns `names` of an Arrow stream. DataError if a batch is compressed. DataError also if one of these
-    columns has a type that allows values without bytes of their own in the body. In both cases, a small body could
-    expand to any size.
+    columns has a type with which the number of values is not bounded by the size of the body. In both cases, a small
+    body could expand to any size.
     """
     reader = pa.ipc.MessageReader.open_stream(body)
     while True:

@@ -60,8 +60,7 @@ async def operation_of(request: Request) -> ProtocolOperation:
 
 async def update_of(request: Request) -> ProtocolOperation:
     """Return the update of a POST to `/update`. The body is the text of the update, unless the body is a form with the
-    field `update`. Any other form is also
-    read as the text of an update, because `curl -d` labels every body as a form.
+    field `update`. Any other form is also read as the text of an update, because `curl -d` labels every body as a form.
     """
     in_url = _url_parameters(request)
     body = _text(await body_of(request), request)

@@ -47,7 +47,7 @@ class Access:
 
     @classmethod
     def listening_on(cls, host: str, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> Access:
-        """Return the hosts and origins that a service accepts. The service listens on the address `host`. It accepts
+        """Return the hosts and origins that a service accepts. The service listens on the address `host`. Accepted are
         the local names, the address, `hosts` and `origins`.
         """
         everywhere = host in _EVERYWHERE

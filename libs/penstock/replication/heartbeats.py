@@ -2,8 +2,8 @@
 The coordinator reads them.
 
 A thread sends the heartbeats, so their rate does not depend on the load. The thread sends no heartbeats while the
-service's loop makes no progress. A process that shuts down gracefully announces the shutdown, and the coordinator
-reassigns its shards and buckets at once.
+service's loop makes no progress. A process that shuts down gracefully announces the shutdown. The coordinator then
+reassigns the shards and buckets of this process at once.
 """
 
 from __future__ import annotations

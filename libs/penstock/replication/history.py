@@ -20,8 +20,8 @@ NOTHING = -(1 << 62)
 FOR_EVER = 1 << 62
 """A time after all others. It is the progress of an ended derived stream, so that no query waits for the stream."""
 INSERTIONS = (1 << 20) - 1
-"""The stream number of insertions in the store. A view excludes later insertions in the same way as later batches of a
-stream.
+"""The stream number of insertions in the store. A view excludes later insertions in the same way as it excludes later
+batches of a stream.
 """
 
 

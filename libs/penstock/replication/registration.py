@@ -62,9 +62,9 @@ def group_of(
     """Return the number of a query's group, and whether the query is alone in the group. `number`: the query's number.
 
     `known`: the number of the existing group with the query's template, or None. `streams`: the query's streams.
-    `earlier`: the query that this query replaces, or None. The two queries are in the same bucket, so that their
-    answers are committed in order. If the two queries read different streams, the new query can have due instants that
-    the existing group has already answered. The new query is then alone.
+    `earlier`: the query that this query replaces, or None. A query and its replacement are in the same bucket, so that
+    their answers are committed in order. If they read different streams, the new query can have due instants that the
+    existing group has already answered. The new query is then alone in its group.
     """
     if earlier is None:
         return (number if known is None else known), False
@@ -132,7 +132,7 @@ def grid_of(record: QueryRegistration) -> Grid | None:
 
 
 def stable(streams: Iterable[str], closed: Mapping[str, int | None], ended: Mapping[str, int | None]) -> int | None:
-    """Return the time in ms up to which all streams are closed (Wukong+S: Stable_VTS), or None if a stream has no
+    """Return the time in ms up to which all streams are closed (Stable_VTS in Wukong+S). None if a stream has no
     progress. `closed`: the end of each stream's last closed batch, in ms.
 
     Ended streams do not count, unless all streams have ended. `ended`: the end of the last closed batch of each ended

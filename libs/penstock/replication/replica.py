@@ -59,7 +59,7 @@ class StepObserver(Protocol):
         """Retain the data that new registration points need. The replica calls this before it releases data."""
 
     def omit(self, registration: Registration, gap: Gap) -> None:
-        """Do not evaluate the instants of a new gap."""
+        """Skip the instants of a query's new gap."""
 
 
 class Replica(Generic[W]):

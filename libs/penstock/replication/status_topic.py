@@ -94,7 +94,7 @@ def accepted_record(names: TopicNames, kind: str, name: str) -> Record:
 
 
 def refused_key(kind: str, name: str) -> bytes:
-    """Return the key of a refusal in the topic. `kind`: what was requested, "stream" or "query"."""
+    """Return the key of a refusal in the topic. `kind`: the kind of the requested object, "stream" or "query"."""
     return f"refused {kind} {name}".encode()
 
 

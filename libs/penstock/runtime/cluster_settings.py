@@ -121,7 +121,7 @@ def peer_tls(certificates: PeerCertificates | None) -> PeerTls | None:
 
 def topics_of(context: Context[S], principal: Principal) -> ClusterTopics:
     """Return the cluster's topics. If topics that the service uses are missing, creates them, or waits until a service
-    with the permission has created them.
+    with the permission to create topics has created them.
 
     DeniedError if the service needs an operation on these topics that it is not permitted to perform. SettingsError if
     PENSTOCK_SHARDS or PENSTOCK_BUCKETS differs from the number of partitions of the existing topic.

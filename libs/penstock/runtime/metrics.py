@@ -11,7 +11,7 @@ class CountedHistogram(Histogram):
     """A histogram that counts many equal values at once."""
 
     def observe_many(self, amount: float, count: int) -> None:
-        """Observe the value `amount`, as often as `count` says. The time of the call does not depend on `count`."""
+        """Observe the value `amount` repeatedly (`count` times). The time of the call does not depend on `count`."""
         self._sum.inc(amount * count)
         for bucket, bound in zip(self._buckets, self._upper_bounds, strict=True):
             if amount <= bound:

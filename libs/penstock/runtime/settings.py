@@ -171,7 +171,7 @@ class ServiceSettings(BaseSettings):
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     def access(self) -> Access:
-        """Return which browser requests are allowed."""
+        """Return the hosts and origins that browser requests are allowed to have."""
         return Access.inside(_by_comma(self.http_allow_hosts), _by_comma(self.http_allow_origins))
 
     def tokens(self) -> TokenFile | None:
