@@ -4,4 +4,4 @@ FINE = 0
 FAILED = 1
 """The command failed."""
 USAGE = 2
-"""Wrong usage, or a query error."""
+"""The usage is wrong, or a query has an error."""

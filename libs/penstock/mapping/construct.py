@@ -49,9 +49,9 @@ Formulation = Literal["json", "csv"]
 def compile_construct(
     text: str, base: str | None, formulation: Formulation, limits: MappingLimits = MAPPING_LIMITS
 ) -> Program:
-    """Return the program of a CONSTRUCT query over a message. `base`: the base IRI of the query, which is also
-    prepended to relative IRIs in the data. DataError, with line and column for errors of syntax, if the query is
-    invalid or has a feature that a mapping does not have.
+    """Return the program of a CONSTRUCT query over a message. `base`: the base IRI of the query. It is also prepended
+    to relative IRIs in the data. DataError if the query is invalid or has a feature that is not allowed in a mapping. A
+    syntax error has line and column.
     """
     if len(text) > limits.max_mapping_bytes:
         raise DataError(f"a mapping of {len(text)} characters exceeds max_mapping_bytes ({limits.max_mapping_bytes})")
@@ -74,7 +74,9 @@ def compile_construct(
 
 
 def _replaced(text: str, formulation: Formulation) -> tuple[str, dict[str, Reference]]:
-    """Return the query with a variable in place of each reference, at the same column, and the references by name."""
+    """Replace each reference in the query by a variable at the same column. Returns the new query, and the references
+    by variable name.
+    """
     taken = {found[1:] for found in re.findall(r"[?$]\w+", text)}
     names = (name for name in map("".join, chain(*(product(_NAMES, repeat=n) for n in (1, 2, 3)))) if name not in taken)
     known: dict[str, str] = {}
@@ -219,7 +221,7 @@ class _Compiler:
         return Term(kind, parts, is_encoded, base=self._base, place=place)
 
     def _parts(self, expr: tree.Expr, place: str) -> tuple[tuple[str | Reference, ...], bool]:
-        """Return the parts of a text, and whether the values of its references are percent-encoded."""
+        """Return the parts of a text expression, and whether the values of its references are percent-encoded."""
         found = list(self._pieces(expr, place, encoded=False))
         encoded = {is_encoded for part, is_encoded in found if not isinstance(part, str)}
         if len(encoded) > 1:

@@ -1,4 +1,6 @@
-"""Event times of mapped messages: from a value of the record, from a header, or from the message itself."""
+"""Event times of mapped messages. An event time comes from a value of the record, from a header, or from the message
+itself.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,10 @@ class EventTimes:
     """The rule for the event times of a stream's messages.
 
     `rule`: None, or an object with `path` (JSONPath, or a column of CSV) or `header`, and `unit`: "iso8601", "s", "ms"
-    or "us" since the epoch. An ISO 8601 time without an offset is UTC. Times are truncated to ms. `rule` None: the time
-    of an event is the time of its message.
+    or "us" since the epoch. An ISO 8601 time without an offset is UTC. Times are truncated to ms. If `rule` is None,
+    the time of an event is the time of its message.
 
-    reference: the reference and the unit of the times; None if they are the times of the messages.
+    reference: the reference and the unit of the times. None if the times of the messages are used.
     """
 
     def __init__(self, rule: dict[str, Any] | None, *, rows: bool) -> None:
@@ -54,7 +56,9 @@ class EventTimes:
         self.reference = _reference(name, header="header" in rule, rows=rows), self._unit
 
     def of(self, record: Any, message: SourceMessage) -> int:
-        """Return the time of an event in ms. DataError if there is none, or if it does not have the declared form."""
+        """Return the time of an event in ms. DataError if the event has no time, or if the time does not have the
+        declared form.
+        """
         if self._find is None:
             if message.timestamp_ms is None:
                 raise DataError("no timestamp: the call gives none, and the mapping has no `time`")

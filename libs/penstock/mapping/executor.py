@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from penstock.mapping.term_makers import Many, One
 
 Records: TypeAlias = "Mapping[Source, Any]"
-"""By source: its JSON value, or the list of its CSV rows."""
+"""The JSON value, or the list of CSV rows, of each source."""
 _Run: TypeAlias = "Callable[[Any, str, SourceMessage, _Output], None]"
 
 
 class _Output:
-    """The lines of a document so far, and the join indexes of its records."""
+    """The lines that have been made from a document so far, and the join indexes of the document's records."""
 
     __slots__ = ("_left", "joined", "lines", "matching", "number", "records")
 
@@ -55,9 +55,9 @@ class Executor:
         self._rules = [self._rule(rule) for rule in program.rules]
 
     def text(self, records: Records, message: SourceMessage, size: int) -> bytes:
-        """Return the triples of the records of a message, or of files, as N-Quads. `size`: bytes of the input; limits
-        the output. DataError if a path or term map fails (the error names it), if a limit is exceeded, or if a text is
-        not Unicode.
+        """Return the triples of records as N-Quads. The records are from a message or from files. `size`: the size of
+        the input in bytes, which determines the limit on the output. DataError if a path or term map fails, if a limit
+        is exceeded, or if a text is not Unicode. The error names the path or term map.
         """
         output = _Output(records, self._limits.expanded_bytes(size))
         try:
@@ -140,7 +140,9 @@ class Executor:
         return run
 
     def _fast(self, statement: Statement) -> _Run | None:
-        """Return the function for the usual statement: constant predicate, one object, no graph."""
+        """Return a fast function for the usual statement, which has a constant predicate, one object and no graph. None
+        for other statements.
+        """
         if len(statement.predicates) != 1 or len(statement.objects) != 1 or statement.graphs:
             return None
         name, value = statement.predicates[0].constant, statement.objects[0]

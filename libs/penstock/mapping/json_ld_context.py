@@ -1,4 +1,4 @@
-"""Mappings by a JSON-LD context that is declared once, for JSON messages without a context."""
+"""Mappings by a JSON-LD context. The context is declared once, and applies to JSON messages without a context."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_DEPTH = 64
 
 
 class ContextMapping:
-    """Maps JSON values by a context. DataError if the context is invalid or names a remote context: contexts are never
+    """Maps JSON values by a context. DataError if the context is invalid or names a remote context. Contexts are never
     fetched.
     """
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Path: TypeAlias = tuple[str | int | None, ...]
-"""Names of members, indexes of elements, and None for a wildcard."""
+"""The steps of a path. A step is the name of a member, the index of an element, or None for a wildcard."""
 
 MAX_STEPS = 128
 _NAME = re.compile(r"[^\W\d][\w-]*")
@@ -92,7 +92,9 @@ def is_single(path: Path) -> bool:
 
 
 def single_value(path: Path) -> Callable[[Any], Any]:
-    """Return a function from a JSON value to the value at a path without wildcards; None if there is none."""
+    """Return a function from a JSON value to the value at a path without wildcards. The function returns None if there
+    is no value.
+    """
     if len(path) == 1 and isinstance(path[0], str):
         name = path[0]
         return lambda value: value.get(name) if type(value) is dict else None
@@ -112,7 +114,9 @@ def single_value(path: Path) -> Callable[[Any], Any]:
 
 
 def all_values(path: Path, most: int) -> Callable[[Any], list[Any]]:
-    """Return a function from a JSON value to the values at a path. DataError if there are more than `most`."""
+    """Return a function from a JSON value to the values at a path. The function raises DataError for more than `most`
+    values.
+    """
 
     def find(value: Any) -> list[Any]:
         values = [value]

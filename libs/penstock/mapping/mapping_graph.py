@@ -1,4 +1,4 @@
-"""The RDF graph of a mapping, with errors that say where the mapping has a fault."""
+"""The RDF graph of a mapping. Its errors contain the place of the fault in the mapping."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _RENAMED = {
     f"{_OLD_QL}CSV": f"{RML}CSV",
     f"{_OLD_QL}JSONPath": f"{RML}JSONPath",
 }
-"""Terms of older vocabularies, with the terms of RML's new vocabulary that replace them. All other `rr:` and older
-`rml:` terms have the same local names in the new vocabulary.
+"""Terms of older vocabularies. The value of each term is its replacement in RML's new vocabulary. All other `rr:` and
+older `rml:` terms have the same local names in the new vocabulary.
 """
 
 
@@ -54,15 +54,17 @@ class MappingGraph:
         return self.properties.get(node, {}).get(RML + name, [])
 
     def one(self, node: TermTuple, name: str, place: str) -> TermTuple | None:
-        """Return the value of rml:`name`; None if there is none. DataError if there are several."""
+        """Return the value of rml:`name`, or None if the node has no value. DataError if the node has several
+        values.
+        """
         found = self.all(node, name)
         if len(found) > 1:
             raise self.fault(place, f"rml:{name} occurs {len(found)} times; one is allowed", found[-1])
         return found[0] if found else None
 
     def text(self, node: TermTuple, name: str, place: str) -> str | None:
-        """Return the literal or IRI of rml:`name` as a text; None if there is none. DataError if it is a blank node, or
-        if there are several.
+        """Return the literal or IRI of rml:`name` as a text. None if the node has no value. DataError if the value is a
+        blank node, or if the node has several values.
         """
         found = self.one(node, name, place)
         if found is not None and found[0] == BLANK:
@@ -70,8 +72,8 @@ class MappingGraph:
         return None if found is None else found[1]
 
     def fault(self, place: str, message: str, near: TermTuple | str | None = None) -> DataError:
-        """Return the error for a fault of the mapping. `near`: a term near the fault. If its text occurs only once in
-        the mapping, the error contains the line.
+        """Return the error for a fault of the mapping. `near`: a term near the fault. If the text of this term occurs
+        only once in the mapping, the error contains the line.
         """
         text = near if isinstance(near, str) or near is None else near[1]
         line = ""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 class SourceMessage(NamedTuple):
     """A message as its producer has sent it. `timestamp_ms`: the timestamp of the message, which is not part of its
-    value; None if it has no timestamp.
+    value. None if the message has no timestamp.
     """
 
     value: bytes
@@ -42,8 +42,8 @@ _DECODER = json.JSONDecoder(parse_float=RealNumber, parse_constant=_refuse)
 
 
 def json_value(data: bytes, limits: MappingLimits) -> Any:
-    """Return the value of a JSON text in UTF-8. DataError if it is not UTF-8 (with the byte), is not JSON (with line
-    and column), or is nested too deeply.
+    """Return the value of a JSON text in UTF-8. DataError if the text is not UTF-8 or not JSON, or if it is nested too
+    deeply. The error contains the position of the invalid byte, or the line and column.
     """
     if data.count(b"{") + data.count(b"[") > limits.max_json_depth:
         JsonDepth(limits.max_json_depth).feed(data)
@@ -58,8 +58,8 @@ def json_value(data: bytes, limits: MappingLimits) -> Any:
 
 
 def json_lines(data: bytes, limits: MappingLimits) -> list[Any]:
-    """Return the values of NDJSON: one JSON text a line. DataError if a line is invalid (with its number), or if there
-    are too many.
+    """Return the values of NDJSON, which has one JSON text per line. DataError if a line is invalid, or if there are
+    too many lines. The error contains the number of the invalid line.
     """
     values = []
     for number, line in enumerate(data.split(b"\n"), 1):
@@ -76,8 +76,8 @@ def json_lines(data: bytes, limits: MappingLimits) -> list[Any]:
 
 def csv_rows(data: bytes, nulls: tuple[str, ...], limits: MappingLimits, most: int | None = None) -> list[Any]:
     """Return the rows of a CSV text in UTF-8 whose first line names the columns (RFC 4180). Cells whose text is in
-    `nulls` have no value. `most`: maximum number of rows; None: `max_values`. DataError if the text is invalid, or if
-    there are too many rows.
+    `nulls` have no value. `most`: maximum number of rows. None: the limit `max_values`. DataError if the text is
+    invalid, or if it has too many rows.
     """
     most = limits.max_values if most is None else most
     try:

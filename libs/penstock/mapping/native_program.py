@@ -29,8 +29,8 @@ def native_program(
     nulls: tuple[str, ...],
     limits: MappingLimits,
 ) -> MappingProgram | None:
-    """Return the program for messages in a format; None if the native executor does not support it. `time`: the
-    reference and the unit of event times; None: the times of the messages.
+    """Return the native form of a program, for messages in a format. None if the native executor does not support the
+    program. `time`: the reference and the unit of event times. None: events have the times of their messages.
     """
     try:
         spec = {

@@ -1,5 +1,5 @@
-"""The compiled form of a mapping: rules of typed instructions. They contain only constants, paths and numbers, so any
-executor can run them.
+"""The compiled form of a mapping: rules of typed instructions. The instructions contain only constants, paths and
+numbers. Any executor can therefore run them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ TermKind: TypeAlias = Literal["iri", "uri", "unsafe", "blank", "literal"]
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A value of a record. `source`: "path" of a JSON value, "column" of a CSV row; "key", "header" or "timestamp" of
-    the message. `text`: the reference as it is in the mapping, for errors. `name`: the name of the column or header.
+    """A reference to a value. `source`: where the value is. "path" is a path in a JSON record, and "column" is a column
+    of a CSV row. "key", "header" and "timestamp" are parts of the message. `text`: the text of the reference in the
+    mapping, for errors. `name`: the name of the column or header.
     """
 
     source: Literal["path", "column", "key", "header", "timestamp"]
@@ -30,9 +31,9 @@ class Term:
     """An instruction that makes terms.
 
     `parts`: constant texts and references, whose values are concatenated. `template`: whether the values of references
-    in an IRI are percent-encoded. `constant`: the term in N-Triples, if it does not depend on the record; then there
-    are no parts. A blank node without parts and constant is a new one for each record. `place`: the position of the
-    instruction in the mapping, for errors.
+    in an IRI are percent-encoded. `constant`: the term in N-Triples, if the term does not depend on the record. There
+    are then no parts. A blank node without parts and without a constant is a new blank node for each record. `place`:
+    the position of the instruction in the mapping, for errors.
     """
 
     kind: TermKind
@@ -47,9 +48,10 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Objects that are subjects of another rule, whose number is `parent`. `conditions`: pairs (child, parent) of
-    instructions. The first is applied to the record, the second to a record of the rule `parent`. The objects are the
-    subjects of those parent records for which the two instructions of each pair have a value in common.
+    """Objects that are subjects of another rule. `parent`: the number of the other rule. `conditions`: pairs (child,
+    parent) of instructions. The child instruction is applied to the record, and the parent instruction to a record of
+    the other rule. A parent record matches if the two instructions of each pair have a value in common. The objects are
+    the subjects of the matching parent records.
     """
 
     parent: int
@@ -58,8 +60,8 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The triples of each predicate with each object, in each graph. For the default graph, the constant of the graph's
-    term is empty.
+    """The triples of each predicate with each object, in each graph. A graph term with an empty constant means the
+    default graph.
     """
 
     predicates: tuple[Term, ...]
@@ -69,8 +71,9 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The source of a rule's records. `location`: the file as the mapping names it; empty: the message. `nulls`: texts
-    that mean "no value" in a CSV cell. `encoding` and `compression` are those of the file.
+    """The source of a rule's records. `location`: the file name in the mapping. An empty string means that the message
+    itself is the source. `nulls`: texts that mean "no value" in a CSV cell. `encoding`, `compression`: the encoding and
+    the compression of the file.
     """
 
     formulation: Literal["json", "csv"]
@@ -82,7 +85,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The triples of the records at `iterator` in a source. `statements` are about the term `subject`."""
+    """The rule for the records at the path `iterator` in a source. `subject`: the subject of all triples of
+    `statements`.
+    """
 
     name: str
     source: Source

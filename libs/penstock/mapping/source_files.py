@@ -1,4 +1,4 @@
-"""The logical sources of a program as files."""
+"""Files as the logical sources of a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mapping that a stream's declaration contains: from a message to its events."""
+"""The mapping in a stream's declaration. It maps a message to events."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class MappedEvent(NamedTuple):
 
 
 class StreamMapping:
-    """A compiled mapping. `settings`: as in the declaration of a stream.
+    """A compiled mapping. `settings`: the settings in the declaration of a stream, which are the following.
 
-    rml: an RML mapping in Turtle; or construct: a CONSTRUCT query whose expressions refer to the message; or context: a
-    JSON-LD context for JSON messages without one. format: the format of
-    the messages, "json" (default), "ndjson", "csv" or "avro". schema: the schema of messages in Avro, as JSON or as its
-    text; without it, each message has the id of its schema in a registry. base: the IRI for relative IRIs. events:
-    JSONPath of the events of a message; by default, a JSON message is one event. Each line of NDJSON and each row of
+    One of the first three is required. rml: an RML mapping in Turtle. construct: a CONSTRUCT query whose expressions
+    refer to the message. context: a JSON-LD context for JSON messages without a context. format: the format of the
+    messages, "json" (default), "ndjson", "csv" or "avro". schema: the schema of messages in Avro, as a JSON value or as
+    text. Without it, each message has the id of its schema in a registry. base: the IRI for relative IRIs. events:
+    JSONPath of the events in a message. By default, a JSON message is one event. Each line of NDJSON and each row of
     CSV is an event. A message in Avro is read as JSON. time: the rule for event times, see `EventTimes`.
 
     DataError, with the name of the setting, if a setting is invalid.
@@ -97,18 +97,21 @@ class StreamMapping:
 
     @property
     def is_encoded(self) -> bool:
-        """Whether messages are in a binary format. `json_texts` decodes them; the other methods take its result."""
+        """Whether messages are in a binary format. `json_texts` decodes such messages. The other methods take the
+        decoded texts.
+        """
         return self._encoding is not None
 
     def json_texts(self, messages: Sequence[bytes], registry: SchemaRegistry | None) -> list[bytes | str]:
-        """Return for each message in a binary format its JSON text in UTF-8, or as `str` the reason why it cannot be
-        decoded. `registry`: where schemas are looked up; None: nowhere. UnavailableError if it is unavailable.
+        """Return the JSON text in UTF-8 of each message in a binary format. For a message that cannot be decoded,
+        return the reason as a `str`. `registry`: the registry of the schemas. None: there is no registry.
+        UnavailableError if the registry is unavailable.
         """
         assert self._encoding is not None, "only messages in a binary format are decoded"
         return self._encoding.json_texts(messages, registry)
 
     def decoded(self, message: SourceMessage, registry: SchemaRegistry | None) -> SourceMessage:
-        """Return a message as JSON if it is in a binary format, otherwise the message itself. DataError if it cannot be
+        """Return a message in a binary format as JSON, and any other message itself. DataError if the message cannot be
         decoded. UnavailableError if the registry is unavailable.
         """
         if self._encoding is None:
@@ -120,14 +123,14 @@ class StreamMapping:
 
     def batch(self, messages: Sequence[tuple[object, object]], max_bytes: int) -> MappedBatch | None:
         """Map messages by the native executor and return their events. Each message is given as (time, text). None if
-        the native executor does not support the mapping. Messages that it declines, and messages of more than
-        `max_bytes`, must be passed to `events`.
+        the native executor does not support the mapping. The caller must pass messages that the native executor
+        declines to `events`. The same holds for messages of more than `max_bytes`.
         """
         return None if self._native is None else self._native.map(messages, max_bytes)
 
     def events(self, message: SourceMessage) -> list[MappedEvent]:
-        """Return the events of a message. DataError, with the path, term map or limit, if an event cannot be made. The
-        message is then rejected as a whole.
+        """Return the events of a message. DataError if an event cannot be made. The error contains the path, the term
+        map or the limit, and the message is rejected as a whole.
         """
         made = self.batch([(message.timestamp_ms, message.value)], len(message.value))
         if made is None or made.declined:
@@ -135,7 +138,7 @@ class StreamMapping:
         return [MappedEvent(time, made.ntriples(i)) for i, time in enumerate(made.times.tolist())]
 
     def interpreted(self, message: SourceMessage) -> list[MappedEvent]:
-        """Do the same as `events`, but without the native executor."""
+        """Return the events of a message like `events`, but without the native executor."""
         records = self._records(message.value)
         if not records:
             raise DataError("the message has no event")
@@ -209,7 +212,7 @@ def _encoding(schema: Any, limits: MappingLimits) -> AvroMessages:
 
 
 def is_mapped_format(name: str) -> bool:
-    """Return whether a format or media type is one that mappings read: JSON, NDJSON, CSV or Avro."""
+    """Return whether mappings read a format or media type. They read JSON, NDJSON, CSV and Avro."""
     name = name.partition(";")[0].strip().lower()
     return name in FORMATS or name in MEDIA_TYPES
 
@@ -221,9 +224,9 @@ def mapped_media_type(name: str) -> str | None:
 
 
 def mapped_format(mapping: StreamMapping | None, format: str | None) -> str | None:  # noqa: A002 - as in the API
-    """Return the format in which a stream's mapping reads a message; None if the message is RDF, or if there is no
-    mapping. `format`: the format that the caller gives, or None. DataError if `format` is one that mappings read, but
-    not the one that this mapping reads.
+    """Return the format in which a stream's mapping reads a message. None if the message is RDF, or if the stream has
+    no mapping. `format`: the format that the caller gives, or None. DataError if other mappings read this format, but
+    this mapping does not.
     """
     if mapping is None or (format is not None and not is_mapped_format(format)):
         return None
@@ -241,7 +244,7 @@ def compiled_text(text: str) -> StreamMapping:
 
 
 def compiled(settings: dict[str, Any]) -> StreamMapping:
-    """Return the compiled mapping of a declaration, from a cache. DataError if it is invalid."""
+    """Return the compiled mapping of a declaration, from a cache. DataError if a setting is invalid."""
     try:
         return compiled_text(json.dumps(settings, sort_keys=True))
     except (TypeError, RecursionError) as error:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from penstock.mapping.program import Reference, Term
 
 One: TypeAlias = "Callable[[Any, SourceMessage], str | None]"
-"""From a record and its message to a term in N-Triples, or a text; None: there is no value."""
+"""A function from a record and its message to a term in N-Triples, or to a text. It returns None if there is no
+value.
+"""
 Many: TypeAlias = "Callable[[Any, SourceMessage], list[str]]"
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -45,7 +47,7 @@ class MakerFactory:
         self._limits = limits
 
     def one(self, term: Term) -> One | None:
-        """Return the function that makes the term of a record; None if the term may have several values."""
+        """Return the function that makes the term of a record. None if the term can have several values."""
         if term.constant is not None:
             constant = term.constant
             return lambda _, __: constant
@@ -110,7 +112,7 @@ class MakerFactory:
 
     # ---- values
     def _single(self, reference: Reference, term: Term) -> Callable[[Any, SourceMessage], Any] | None:
-        """Return the function for a reference with at most one value; None if it may have several."""
+        """Return the function for a reference with at most one value. None if the reference can have several values."""
         match reference.source:
             case "path":
                 if not is_single(reference.path):
@@ -221,7 +223,9 @@ def natural(value: Any, text: Callable[[Any], str]) -> str:
 
 
 def canonical_double(number: str) -> str:
-    """Return the canonical form of an xsd:double: one digit before the point, at least one after it, exponent."""
+    """Return the canonical form of an xsd:double. It has one digit before the point, at least one digit after the
+    point, and an exponent.
+    """
     value = float(number)
     if value in (float("inf"), float("-inf")):
         return "INF" if value > 0 else "-INF"

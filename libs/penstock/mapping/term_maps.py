@@ -50,7 +50,7 @@ class TermMaps:
         self._number = 0
 
     def term(self, node: TermTuple, position: Position, source: Source, base: str | None, place: str) -> Term:
-        """Return the instruction of a term map in a position of a triple."""
+        """Return the instruction of a term map. `position`: the position of the term in a triple."""
         graph = self._graph
         given = {name: graph.one(node, name, place) for name in ("constant", "reference", "template")}
         kind = self._kind(node, position, given, place)
@@ -158,7 +158,9 @@ class TermMaps:
         return self._counted(Term("literal", (self.reference(text, source, place),), datatype=_STRING, place=place))
 
     def reference(self, text: str, source: Source, place: str) -> Reference:
-        """Return a reference: to the message (`@key`, `@headers.NAME`, `@timestamp`), a JSON path, or a CSV column."""
+        """Return a reference to a part of the message (`@key`, `@headers.NAME`, `@timestamp`), to a JSON path, or to a
+        CSV column.
+        """
         if text in ("@key", "@timestamp"):
             return Reference("key" if text == "@key" else "timestamp", text)
         if text.startswith(_HEADERS) and len(text) > len(_HEADERS):

@@ -47,7 +47,7 @@ def certificates(
 
 
 def _authority(directory: Path) -> tuple[Certificate, EllipticCurvePrivateKey]:
-    """Return the CA in a directory; creates one if there is none. DataError if it cannot be read."""
+    """Return the CA in a directory. If the directory has no CA, create one. DataError if the CA cannot be read."""
     from cryptography import x509  # noqa: PLC0415 - the cluster extra
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
     from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
@@ -155,7 +155,7 @@ def _pem_of_key(key: EllipticCurvePrivateKey) -> bytes:
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
-    """Replace a file. The new file has the mode `mode` from the beginning, before it has any content."""
+    """Replace a file. The new file gets its permissions (`mode`) before it gets its content."""
     temporary = path.with_name(f".{path.name}.new")
     temporary.unlink(missing_ok=True)
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:

@@ -1,6 +1,7 @@
-"""`penstock demo-cluster`: replays a recorded day of Aarhus through Kafka and a cluster whose processes are killed.
+"""`penstock demo-cluster`: replays a recorded day of Aarhus through Kafka and a cluster. Meanwhile it kills processes
+of the cluster.
 
-At the end it compares every record of the results topic with the embedded engine's answer: each (query, t) must occur
+At the end it compares every record of the results topic with the embedded engine's answer. Each (query, t) must occur
 once, with the same answer.
 """
 
@@ -46,7 +47,7 @@ Event = tuple[int, str, bytes]
 
 @dataclass(slots=True)
 class Verdict:
-    """The comparison of the results with the expected ones."""
+    """The comparison of the actual results with the expected results."""
 
     expected: dict[Key, str]
     counts: Counter[Key] = field(default_factory=Counter)
@@ -84,8 +85,8 @@ class Verdict:
 
 
 def content(line: dict[str, Any]) -> str:
-    """Return the parts of a result line that are compared: all except snapshot, attempt, row order and blank node
-    labels.
+    """Return the compared parts of a result line. Snapshot, attempt, row order and blank node labels are not
+    compared.
     """
     found = {name: value for name, value in line.items() if name not in ("snapshot", "attempt")}
     if "results" in found:
@@ -105,12 +106,12 @@ def events(until_ms: int) -> Iterator[Event]:
 
 
 def texts() -> dict[str, str]:
-    """Return the example queries by name. One publishes a stream that another one reads."""
+    """Return the example queries by name. One query publishes a stream, and another query reads this stream."""
     return {path.stem: path.read_text(encoding="utf-8") for path in sorted((examples() / "queries").glob("*.rq"))}
 
 
 def embedded(until_ms: int) -> dict[Key, str]:
-    """Return the content of each evaluation that the embedded engine makes over the same events."""
+    """Return the content of each evaluation of the embedded engine over the same events."""
     found: dict[Key, str] = {}
     with Engine() as engine:
         engine.load(examples() / "city.ttl")
@@ -138,8 +139,8 @@ def demo_cluster(
 ) -> Verdict:
     """Replay `hours` of the day while killing `kills` processes. Returns the verdict.
 
-    `seed` determines which of the `victims` are killed, and when. It does not determine what a process is doing when it
-    is killed. `seed` None: a random seed. `victims` None: all processes.
+    `seed` determines which of the `victims` are killed, and when. The seed does not determine what a process is doing
+    at that time. `seed` None: a random seed. `victims` None: all processes.
     """
     console = Console(highlight=False)
     until_ms = MORNING + int(hours * 3_600_000)
@@ -199,7 +200,7 @@ def _replay(
 
 
 def _collect(client: Client, cluster: LocalCluster, verdict: Verdict) -> None:
-    """Read the results until all have arrived, and then for `_QUIET_S` longer, to detect duplicates."""
+    """Read the results until all have arrived. Then read for another `_QUIET_S` seconds, to detect duplicates."""
     last = time.monotonic()
     for answered in client.watch():
         if answered is not None:

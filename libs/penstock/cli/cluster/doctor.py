@@ -46,7 +46,7 @@ def doctor(
 
 
 def findings(service: str) -> Iterator[Finding]:
-    """Yield the findings of all checks. Omits a check that cannot run because an earlier one failed."""
+    """Yield the findings of all checks. Omits each check that cannot run because an earlier check failed."""
     from penstock.doctor import files, machine  # noqa: PLC0415
     from penstock.doctor.findings import failure  # noqa: PLC0415
     from penstock.runtime.settings import SettingsError, load  # noqa: PLC0415
@@ -101,8 +101,9 @@ def _settings_of_services() -> dict[str, type[ServiceSettings]]:
 
 
 def _peer_certificates(settings: ServiceSettings) -> PeerCertificates | None:
-    """Return the certificates that a service uses in connections with a dictionary; None if it uses none.
-    SettingsError if these certificates, or those for connections between stores and query engines, cannot be used.
+    """Return the certificates that a service uses in connections with a dictionary. None if it uses no certificates.
+    SettingsError if these certificates cannot be used. SettingsError also if the certificates for connections between
+    stores and query engines cannot be used.
     """
     from penstock.runtime.cluster_settings import ClientSettings  # noqa: PLC0415
     from penstock.services.dictionary.service import DictionarySettings  # noqa: PLC0415
@@ -146,7 +147,7 @@ def _storage(settings: ServiceSettings) -> Iterator[Finding]:
 
 
 def _cluster(service: str, settings: ServiceSettings) -> Iterator[Finding]:
-    """Check what `service` uses: its topics and permissions on the brokers, and the services that it contacts."""
+    """Check the topics and permissions that `service` has on the brokers, and the services that `service` contacts."""
     from penstock.acls import Cluster, Principal, used_topics  # noqa: PLC0415
     from penstock.doctor import Level, brokers, running_cluster  # noqa: PLC0415
     from penstock.doctor.findings import failure, skipped  # noqa: PLC0415
@@ -185,7 +186,7 @@ def _cluster(service: str, settings: ServiceSettings) -> Iterator[Finding]:
 
 
 def _oldest_s(folder: Path | None) -> float | None:
-    """Return the age of the oldest checkpoint below a data directory; None if there is none."""
+    """Return the age in s of the oldest checkpoint below a data directory. None if the directory has no checkpoint."""
     if folder is None or not folder.is_dir():
         return None
     times = [manifest.stat().st_mtime for manifest in folder.rglob("CURRENT")]

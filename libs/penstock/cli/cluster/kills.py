@@ -1,4 +1,4 @@
-"""The kill schedule of `demo_cluster`: which process is killed when. A seed makes it reproducible."""
+"""The kill schedule of `demo_cluster`: which process is killed when. A seed makes the schedule reproducible."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Kill(NamedTuple):
 def schedule(seed: int, instances: Iterable[str], events: int, kills: int) -> list[Kill]:
     """Return kills in order, at random points among the events. Instances are named like `engine-0`.
 
-    The name before the number is the service. The numbers of kills of two services differ by at most one. So do those
-    of two instances of the same service.
+    The name before the number is the service. The numbers of kills of two services differ by at most one. The numbers
+    of kills of two instances of the same service also differ by at most one.
     """
     rng = random.Random(seed)  # noqa: S311 - nothing is secret here
     services: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""A small cluster on this machine: all services as processes, with a given broker."""
+"""A small cluster on this machine. All services run as processes, and use a given broker."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ class LocalCluster:
         return self.directory / "secret"
 
     def _of_graph(self) -> dict[str, str]:
-        """Return the settings of the query engines. They read the stored graph from stores if the cluster has any;
-        otherwise each holds the whole graph.
+        """Return the settings of the query engines. If the cluster has stores, the query engines read the stored graph
+        from the stores. Otherwise each query engine holds the whole graph.
         """
         if not self.stores:
             return {"PENSTOCK_GRAPH": "engine"}

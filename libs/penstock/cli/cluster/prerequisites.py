@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import IO
 
 EXTRAS = {"cluster": ("confluent_kafka", "cryptography", "pydantic_settings", "structlog"), "spark": ("pyspark",)}
-"""Modules of each extra."""
+"""The Python modules that each extra installs."""
 
 
 class PrerequisiteError(PenstockError):
@@ -80,8 +80,8 @@ def check_ports(ports: Iterable[Port]) -> None:
 
 
 def lock_directory(directory: Path) -> IO[str]:
-    """Lock a cluster's directory; returns the lock, which is held until closed. PrerequisiteError if another process
-    has it.
+    """Lock a cluster's directory. Returns the lock file; the lock is held until the file is closed. PrerequisiteError
+    if another process holds the lock.
     """
     make_directory(directory)
     lock = (directory / "up.lock").open("a+")

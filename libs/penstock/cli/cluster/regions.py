@@ -1,5 +1,5 @@
-"""Shared-memory folders for the regions of stores. A cluster removes its folder when it ends. If it is killed, the next
-cluster removes the folder.
+"""Shared-memory folders for the regions of stores. A cluster removes its folder when it ends. If a cluster is killed,
+the next cluster removes the folder.
 """
 
 from __future__ import annotations

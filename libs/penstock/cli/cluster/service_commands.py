@@ -1,7 +1,8 @@
 """`penstock adaptor|dispatcher|dictionary|coordinator|store|query-engine`: runs one service process. Containers run the
 same commands.
 
-All settings except the kind of adaptor are PENSTOCK_* variables. The services need the extra `cluster`.
+The kind of adaptor is an option of the command. All other settings are PENSTOCK_* variables. The services need the
+extra `cluster`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""A supervisor of service processes: starts them, restarts those that end, and reports repeated failures.
+"""A supervisor of service processes. It starts processes, restarts processes that have ended, and reports repeated
+failures.
 
-A service restarts at once after its first failure. After each further consecutive failure it restarts after a pause,
-which doubles up to RESTART_MAX_S. From the third consecutive failure on, the supervisor reports why the service ended.
-The reason comes from the last log record with the event `failed`. If there is none, it is the last line of the log. It
-reports an unchanged line again only when the number of failures is a power of two (4, 8, 16 …).
+A service restarts at once after its first failure. After each further consecutive failure, it restarts after a pause.
+The pause doubles each time, up to RESTART_MAX_S (inclusive). From the third consecutive failure on, the supervisor
+reports why the service ended. The reason comes from the last log record with the event `failed`. If the log has no such
+record, the reason is the last line of the log. The supervisor reports an unchanged line again only when the number of
+failures is a power of two (4, 8, 16 …).
 """
 
 from __future__ import annotations
@@ -28,9 +30,9 @@ if TYPE_CHECKING:
 RESTART_FIRST_S, RESTART_MAX_S = 0.5, 30.0
 """Pause in seconds before the second consecutive restart, and the maximum pause."""
 RESTART_RESET_S = 60.0
-"""A service that runs this long has recovered: its failure count is reset."""
+"""After this time in s without a failure, a service has recovered, and its failure count is reset."""
 REPORTED_FAILURES = 3
-"""From this number of consecutive failures on, the supervisor reports them."""
+"""Number of consecutive failures from which on the supervisor reports failures."""
 _STOP_S = 10.0
 _TAIL_BYTES = 1 << 18
 
@@ -59,7 +61,7 @@ class Supervised:
 
 @dataclass(slots=True)
 class Supervisor:
-    """Service processes that log to files in `directory`. `report` is called with messages for the user."""
+    """Service processes. They write their logs to files in `directory`. `report`: called with messages for the user."""
 
     directory: Path
     report: Callable[[str], None] | None = None
@@ -73,7 +75,7 @@ class Supervisor:
         return self.directory / f"{service.name}.log"
 
     def watch(self) -> None:
-        """Start the services that were not started yet, and restart ended ones whose pause is over."""
+        """Start services that were not started yet. Restart services that have ended and whose pause is over."""
         for service in list(self.services.values()):
             if service.process is None:
                 self._start(service)
@@ -137,7 +139,7 @@ class Supervisor:
         service.killed = True
 
     def stop(self) -> None:
-        """Stop all services with SIGTERM. Kill those that take longer than `_STOP_S` seconds."""
+        """Stop all services with SIGTERM. Kill services that take longer than `_STOP_S` seconds."""
         self._starter.submit(lambda: None).result()  # wait for an interrupted start to finish
         running = [service.process for service in self.services.values() if service.process is not None]
         for process in running:
@@ -153,8 +155,8 @@ class Supervisor:
 
     # ---- logs
     def records(self, service: Supervised) -> Iterator[dict[str, Any]]:
-        """Yield the records that a service has logged since its last start, newest first, from the last `_TAIL_BYTES`
-        of its log. A line that is not a JSON object becomes a record with this line as its member `event`.
+        """Yield the log records of a service since its last start, the newest first. Reads only the last `_TAIL_BYTES`
+        of the log. A line that is not a JSON object becomes a record with the line as its member `event`.
         """
         with self.log_path(service).open("rb") as log:
             end = log.seek(0, os.SEEK_END)
@@ -165,8 +167,8 @@ class Supervisor:
                 yield _record(line)
 
     def last_line(self, service: Supervised) -> str:
-        """Return why a service ended: the reason in its last log record with the event `failed`, or its last log line
-        if there is no such record.
+        """Return the reason why a service ended, from its last log record with the event `failed`. If the log has no
+        such record, return the last log line.
         """
         last = ""
         for record in self.records(service):

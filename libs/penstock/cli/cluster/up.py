@@ -1,4 +1,6 @@
-"""`penstock up`: starts a cluster on this machine, displays it, and stops it: services first, the broker last."""
+"""`penstock up`: starts a cluster on this machine, displays its state, and stops it. The services stop first, the
+broker last.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ BROKER_PORT, COORDINATOR_PORT, ENGINE_PORT = 9092, 8081, 8091
 @dataclass(frozen=True, slots=True)
 class UpOptions:
     """Options of `penstock up`. A port of 0 means any free port. If a service has several processes, the port is for
-    its first process; the others use the following ports.
+    its first process. The other processes use the following ports.
     """
 
     directory: Path
@@ -160,7 +162,7 @@ Topics, for any Kafka client: docs/kafka.md. Ctrl-C stops the cluster.""",
 
 
 def _states(cluster: LocalCluster) -> dict[str, str]:
-    """Return the health of each service, once all are ready or after `_ALL_READY_S` seconds."""
+    """Return the health of each service. Waits until all services are ready, but at most `_ALL_READY_S` seconds."""
     deadline = time.monotonic() + _ALL_READY_S
     while True:
         found = {name: _state(cluster, service) for name, service in cluster.services.items()}

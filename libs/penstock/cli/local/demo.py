@@ -40,8 +40,8 @@ class Dataset(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """A demonstration: its title, the file with its stored data, its streams with their timing predicates, and where
-    the replay begins (ms; None: with the first event).
+    """A demonstration. It has a title, a file with stored data, streams with timing predicates, and the time in ms at
+    which the replay begins. None: the replay begins with the first event.
     """
 
     title: str
@@ -126,7 +126,7 @@ def _purpose(text: str) -> str:
 
 
 class PlainScreen:
-    """Evaluations as lines of text."""
+    """Prints evaluations as lines of text."""
 
     def __init__(self, texts: dict[str, str], console: Console) -> None:
         """`texts`: the queries by file name."""
@@ -175,7 +175,7 @@ class LiveScreen:
         self._live.__exit__(None, None, None)
 
     def show(self, stem: str, evaluation: Evaluation) -> None:
-        """Update an answer; it is drawn at the next tick."""
+        """Update an answer. The answer is drawn at the next tick."""
         self.evaluations += 1
         self._changed = True
         self._latest[stem] = evaluation
@@ -187,8 +187,8 @@ class LiveScreen:
             self._live.update(Group(_line(f"{clock(t)}  Ctrl-C to stop", "bold"), *self._sections()))
 
     def _sections(self) -> list[RenderableType]:
-        """Return the sections of the screen, with an equal number of lines for each query: its purpose and its latest
-        answer.
+        """Return the sections of the screen. Each query has a section with its purpose and its latest answer. All
+        sections have the same number of lines.
         """
         lines = (self._console.height - 2) // max(1, len(self._purposes))
         sections: list[RenderableType] = []

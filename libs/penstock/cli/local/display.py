@@ -21,7 +21,7 @@ _PREFIXES = {
 
 
 def clock(milliseconds: int) -> str:
-    """Format event time: as date and time of day if it is in the years 2000 to 2099, else as milliseconds."""
+    """Format an event time. In the years 2000 to 2099, the text is a date and time of day, otherwise milliseconds."""
     if not 946_684_800_000 <= milliseconds < 4_102_444_800_000:
         return f"{milliseconds} ms"
     moment = datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
@@ -71,7 +71,7 @@ def answer_table(evaluation: Evaluation, *, rows: int = 20) -> Table:
 
 
 def size(evaluation: Evaluation) -> str:
-    """Describe an answer's size."""
+    """Return the size of an answer as text."""
     answer = evaluation.answer
     if isinstance(answer, bool):
         return "yes" if answer else "no"

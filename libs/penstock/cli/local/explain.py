@@ -16,7 +16,7 @@ _FILLER = "urn:x-penstock:explain/"
 
 
 def query_text(argument: str) -> str:
-    """Return the query given as text or as @file."""
+    """Return the text of a query. `argument`: the text itself, or @file."""
     if argument.startswith("@"):
         return Path(argument[1:]).read_text(encoding="utf-8")
     return argument
@@ -37,8 +37,8 @@ def explain(
 
 
 def _supply(engine: Engine, query: ContinuousQuery) -> None:
-    """Declare the streams of a standing query. For each graph of the query, declare a stream that absorbs into it,
-    because the planner refuses a graph that does not exist.
+    """Declare the streams of a standing query. For each graph of the query, declare a stream that absorbs into this
+    graph, because the planner refuses a graph that does not exist.
     """
     for clause in query.windows:
         if clause.stream not in engine.streams:

@@ -1,4 +1,4 @@
-"""The end of a recording: each query reports up to the first instant at or after the last event, and no later one."""
+"""The end of a recording. The last report of each query is at the first instant at or after the last event."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from penstock.engine import Engine, Evaluation, Query, QuerySet, Step
 
 MAX_STEPS = 100_000
-"""Maximum number of advances after the last event. A query that reads a derived stream may need one advance for each
+"""Maximum number of advances after the last event. A query that reads a derived stream can need one advance for each
 instant of the query that publishes the stream.
 """
 
@@ -20,7 +20,7 @@ instant of the query that publishes the stream.
 def finish(engine: Engine, queries: Iterable[Query | QuerySet], show: Callable[[Evaluation | Step], None]) -> None:
     """Advance all streams until each query has reported the window that contains the last event.
 
-    A query with time windows is then stopped, so that it does not report later instants that only other queries need.
+    Then stop each query with time windows. Such a query does not report later instants that only other queries need.
     Queries with count windows and queries that publish a stream continue.
     """
     last = _last_event(engine)
@@ -46,7 +46,7 @@ def finish(engine: Engine, queries: Iterable[Query | QuerySet], show: Callable[[
 
 
 def _last_event(engine: Engine) -> int | None:
-    """Return the greatest watermark of the input streams; None if none has a watermark."""
+    """Return the greatest watermark of the input streams. None if no stream has a watermark."""
     streams = engine.stats()["streams"].values()
     return max((s["watermark"] for s in streams if s["publisher"] is None and s["watermark"] is not None), default=None)
 
@@ -61,7 +61,7 @@ def _show(query: Query | QuerySet, ends: dict[str, int], last: int, show: Callab
 
 def _still_needed(engine: Engine, live: list[Query | QuerySet], last: int) -> list[Query | QuerySet]:
     """Stop time-window queries that have reported the window with the last event, unless they publish a stream. Returns
-    the queries that continue; [] once no query waits for a later instant.
+    the queries that continue. The list is empty as soon as no query waits for a later instant.
     """
     stats = engine.stats()
     waiting = [query for query in live if _waits(stats["queries"][query.name], last)]
@@ -76,5 +76,7 @@ def _still_needed(engine: Engine, live: list[Query | QuerySet], last: int) -> li
 
 
 def _waits(state: dict[str, Any], last: int) -> bool:
-    """Return whether a query waits for another instant, and has not evaluated one at or after the last event."""
+    """Return whether a query waits for another instant. False if it has already evaluated an instant at or after the
+    last event.
+    """
     return state["next"] is not None and state["last"] < last

@@ -1,4 +1,4 @@
-"""`penstock map`: shows the triples that a mapping makes of a sample message."""
+"""`penstock map`: shows the triples that a mapping makes from a sample message."""
 
 from __future__ import annotations
 

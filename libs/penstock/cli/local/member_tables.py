@@ -40,8 +40,8 @@ class MemberTables:
         self._registered: set[str] = set()
 
     def register(self, engine: Engine, text: str, base: str | None) -> QuerySet:
-        """Register a query set with the members of its file. DataError if it has no file, or if no row of the file is
-        a member.
+        """Register a query set with the members of its file. DataError if the query set has no file, or if no row of
+        the file is a member.
         """
         statement = parse(text, base, limits=engine.limits)
         name = getattr(statement, "name", None) or ""
@@ -62,7 +62,7 @@ class MemberTables:
         return made
 
     def check_used(self) -> None:
-        """Raise BadParameter if an option names no query set."""
+        """Raise BadParameter if the name in an option is not the name of a query set."""
         for option, named in (("--parameters", self._files), ("--key", self._keys)):
             for name in named:
                 if name not in self._registered:
@@ -70,9 +70,9 @@ class MemberTables:
 
 
 def read_members(path: str, names: Sequence[str]) -> Any:
-    """Return the rows of a file, in a form that `QuerySet.add` takes. The ending of the file's name determines the
+    """Return the rows of a file, in a form that `QuerySet.add` takes. The ending of the file name determines the
     format: .csv (with a header), .json (an array of objects, or an object on each line), .jsonl, .ndjson, .arrow or
-    .feather (an Arrow file or stream). `names`: the columns that are read. DataError if the file is invalid.
+    .feather (an Arrow file or stream). `names`: the columns to read. DataError if the file is invalid.
     """
     ending = Path(path).suffix.lower()
     data = Path(path).read_bytes()

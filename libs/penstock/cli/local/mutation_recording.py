@@ -1,4 +1,6 @@
-"""Recorded mutations of entities: files with a JSON object per line, in the format of Wikidata's mutation stream."""
+"""Recorded mutations of entities. The files have a JSON object per line, in the format of Wikidata's mutation
+stream.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`penstock query`: executes a one-shot query on a data directory; prints the answer in a W3C format or as a table."""
+"""`penstock query`: executes a one-shot query on a data directory. Prints the answer in a W3C format or as a table."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def query(
 
 
 def boolean(answer: bool, answer_format: AnswerFormat) -> str:
-    """Format the answer of an ASK: as JSON or XML, else as yes or no."""
+    """Format the answer of an ASK as JSON or XML. For all other formats, return yes or no."""
     if answer_format is AnswerFormat.json:
         return boolean_json(answer)
     if answer_format is AnswerFormat.xml:

@@ -1,8 +1,8 @@
-"""Recorded streams: files of `TIMESTAMP_MS <s> <p> <o> .` lines, and their replay in time order. In a file of RDF
-Patches (*.rdfp, *.rdfp.gz), a row of a patch follows each timestamp: `TIMESTAMP_MS A <s> <p> <o> .`.
+"""Recorded streams, and their replay in time order. A file has lines of the form `TIMESTAMP_MS <s> <p> <o> .`. In a
+file of RDF Patches (*.rdfp, *.rdfp.gz), a row of a patch follows each timestamp: `TIMESTAMP_MS A <s> <p> <o> .`.
 
-Consecutive lines with the same timestamp form one event, which is accepted or rejected as a whole. Blank node labels
-are scoped to the event.
+Consecutive lines with the same timestamp form one event. The engine accepts or rejects an event as a whole. Blank node
+labels are scoped to the event.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FRAME_S = 0.1  # interval between clock checks while idle
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A stream and the file with its events ("-" is standard input)."""
+    """A stream and the file with its events. The file name "-" means standard input."""
 
     stream: str
     path: str
@@ -88,12 +88,13 @@ def replay(
     lateness_ms: int = 0,
     start_ms: int | None = None,
 ) -> int:
-    """Push all events in time order, at `speed` seconds of event time per second; None = as fast as possible.
+    """Push all events in time order, at `speed` seconds of event time per second. None: as fast as possible.
 
-    `after_step(t)` is called each time that all events up to t are pushed; if it returns False, the replay ends. Events
-    before `start_ms` are skipped. All streams advance together, so that an idle stream does not hold back the others.
-    Until the end, their watermarks stay `lateness_ms` behind the events, because the events of a file may be out of
-    order by this much. Returns the number of events pushed. DataError if the formats of a stream's files differ.
+    `after_step(t)` is called each time that all events up to and including t are pushed. If it returns False, the
+    replay ends. Events before `start_ms` are skipped. All streams advance together, so that an idle stream does not
+    hold back the other streams. The events of a file can be out of order by at most `lateness_ms`. Until the end, the
+    watermarks therefore stay `lateness_ms` behind the events. Returns the number of pushed events. DataError if the
+    formats of a stream's files differ.
     """
     formats = {recording.stream: recording.format for recording in recordings}
     if any(formats[recording.stream] != recording.format for recording in recordings):
@@ -110,7 +111,7 @@ def replay(
 
 
 class _Player:
-    """Buffers events for an engine. Pushes many events at once, but no event before its time."""
+    """Buffers events for an engine. The player pushes many events at once, but no event before its time."""
 
     def __init__(
         self,

@@ -38,7 +38,7 @@ class RunFormat(StrEnum):
 
 
 def recordings_of(options: Sequence[str]) -> list[Recording]:
-    """Parse `IRI=FILE` options. The IRI may contain '='."""
+    """Parse `IRI=FILE` options. The IRI can contain '='."""
     found = []
     for option in options:
         iri, _, path = option.rpartition("=")
@@ -77,7 +77,7 @@ def data_files(options: Sequence[str] | None) -> list[tuple[str | None, str]]:
 
 
 def trigger(speed: str) -> float | None:
-    """Parse a speed in seconds of event time per second. Returns None for "max": as fast as possible."""
+    """Parse a speed in seconds of event time per second. Returns None for "max", which means as fast as possible."""
     with suppress(ValueError):
         if speed == "max":
             return None
@@ -150,7 +150,7 @@ def run(
 
 
 def warn_of_storage(iri: str, timing: Sequence[str] | None, graphs: Mapping[str, str]) -> None:
-    """Warn that all events of a stream are stored, if neither --timing nor --absorb names the stream."""
+    """Warn if neither --timing nor --absorb names a stream. All events of such a stream are stored."""
     stated = timing is not None and any(option == ALL or option.startswith(f"{iri}=") for option in timing)
     if not stated and iri not in graphs:
         print(f"warning: stream <{iri}> has no --timing: every event is stored as well", file=sys.stderr)
@@ -164,9 +164,9 @@ def register_all(
     changes: bool = False,
     tables: MemberTables | None = None,
 ) -> list[Query | QuerySet]:
-    """Register the files' queries. A query that reads a derived stream is registered after the query that publishes it,
-    whatever the order of the files. `changes`: see `Engine.register`. `tables`: the members of
-    query sets.
+    """Register the files' queries. A query that publishes a stream is registered before the queries that read the
+    stream, independently of the order of the files. `changes`: see `Engine.register`. `tables`: the members of query
+    sets.
     """
     found: dict[Path, Query | QuerySet] = {}
     waiting = list(dict.fromkeys(paths))
@@ -222,7 +222,7 @@ class Printer:
             self._console.width = 200
 
     def show(self, result: Evaluation | Step) -> None:
-        """Write one evaluation, or those of the members that report in a step of a query set."""
+        """Write one evaluation. For a step of a query set, write the evaluations of the members that report."""
         if isinstance(result, Step):
             for key, evaluation in result.evaluations():
                 self._show(evaluation, key)

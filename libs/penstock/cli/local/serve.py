@@ -27,7 +27,7 @@ LOOK_S = 0.25
 
 
 class Durability(StrEnum):
-    """When an acknowledged change (a 2xx response) is durable."""
+    """The time at which an acknowledged change (a 2xx response) is durable."""
 
     none = "none"
     checkpoint = "checkpoint"
@@ -205,8 +205,8 @@ def _keep(engine: Engine, stopping: threading.Event, checkpoint_s: float | None)
 
 
 def _state(engine: Engine) -> dict[str, Any]:
-    """Return the engine's statistics, without those of the write-ahead log. A change of data changes the result; a
-    checkpoint does not.
+    """Return the engine's statistics, without the statistics of the write-ahead log. A change of data changes the
+    result. A checkpoint does not change it.
     """
     return {name: value for name, value in engine.stats().items() if name != "log"}
 

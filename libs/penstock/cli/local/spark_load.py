@@ -1,5 +1,5 @@
-"""`penstock load --spark`: runs a load and displays its stages, writes bad lines, and resumes or removes staging
-folders.
+"""`penstock load --spark`: runs a load and displays its stages. It also writes bad lines to a file, and resumes or
+removes staging folders.
 
 `load` loads into an engine's data directory, `load_cluster` into a cluster.
 """
@@ -41,7 +41,9 @@ _TITLES = {
 
 
 def is_short(files: Sequence[str]) -> bool:
-    """Return whether files are known to be small: plain local files with fewer than about four million triples."""
+    """Return whether files are certainly small, that is, plain local files with fewer than about four million
+    triples.
+    """
     paths = [Path(file) for file in files]
     plain = all(path.is_file() and path.suffix not in _COMPRESSED for path in paths)
     return plain and sum(path.stat().st_size for path in paths) < _SHORT_BYTES
@@ -69,8 +71,8 @@ class SparkOptions:
 
 
 def load(files: Sequence[str], data_dir: Path, options: SparkOptions, console: Console) -> str:
-    """Load files with Spark. Returns a summary. After an error, the same call resumes the load, or finds that the load
-    is complete.
+    """Load files with Spark. Returns a summary. After an error, the same call resumes the load. If the load was
+    complete already, the call loads nothing.
     """
     from penstock.spark.bulk_load import BulkLoad, LoadSettings  # noqa: PLC0415 - an extra
     from penstock.spark.session import open_session  # noqa: PLC0415
@@ -103,8 +105,8 @@ def load_cluster(
     """Load files into the cluster with coordinators at `url`. Returns a summary.
 
     The staging folder contains the stages and the load's final files. Spark's workers, coordinators, stores and engines
-    must have access to it. After a DataError or LimitError, nothing is loaded. After another error, the same call
-    resumes the load.
+    must have access to this folder. After a DataError or LimitError, nothing is loaded. After another error, the same
+    call resumes the load.
     """
     from penstock.spark.bulk_load import BulkLoad, LoadSettings  # noqa: PLC0415 - an extra
     from penstock.spark.session import open_session  # noqa: PLC0415
@@ -184,7 +186,7 @@ def set_aside(bulk: BulkLoad, options: SparkOptions, stages: Stages) -> str:
 
 
 class Stages:
-    """Displays a line per finished stage, and the progress of the current one."""
+    """Displays a line per finished stage, and the progress of the current stage."""
 
     def __init__(self, spark: SparkSession, console: Console) -> None:
         self.console = console

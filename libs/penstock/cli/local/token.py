@@ -13,7 +13,7 @@ from penstock.http.security import Role, new_token
 
 
 class RoleName(StrEnum):
-    """What the token may do."""
+    """The role of a token. It determines which requests the token allows."""
 
     read = "read"
     write = "write"

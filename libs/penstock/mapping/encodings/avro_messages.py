@@ -1,4 +1,4 @@
-"""Messages in Avro: decoding to JSON texts, which a mapping reads as it reads other JSON messages."""
+"""Decoding of messages in Avro to JSON texts. A mapping reads these texts like other JSON messages."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _MAX_ID: Final = (1 << 31) - 1
 class AvroMessages:
     """Decodes the messages of a stream.
 
-    `schema`: the schema of all messages, as in the declaration; None: each message begins with a zero byte and the id
-    of its schema in the registry, in four bytes (Confluent's wire format).
+    `schema`: the schema of all messages, as in the declaration. If it is None, messages have Confluent's wire format:
+    each message begins with a zero byte and four bytes with the id of its schema in the registry.
     """
 
     def __init__(self, schema: Any, limits: MappingLimits) -> None:
@@ -30,7 +30,8 @@ class AvroMessages:
         self._schema = None if schema is None else compile_avro(schema, limits)
 
     def json_texts(self, messages: Sequence[bytes], registry: SchemaRegistry | None) -> list[bytes | str]:
-        """Return for each message its JSON text in UTF-8, or as `str` the reason why it cannot be decoded.
+        """Return the JSON text of each message in UTF-8. For a message that cannot be decoded, return the reason as a
+        `str`.
 
         UnavailableError if the registry is unavailable.
         """

@@ -36,9 +36,10 @@ _MAX_FIXED: Final = 1 << 30
 
 
 def compile_avro(schema: Any, limits: MappingLimits, references: Iterable[str] = ()) -> AvroSchema:
-    """Return the decoder of data that were written by a schema: a JSON text, or its value. `references`: JSON texts of
-    schemas with named types that the schema uses, each after those that it uses itself. DataError if a schema is
-    invalid, too large (`max_schema_bytes`) or nested too deeply, or if it has too many types (`max_schema_types`).
+    """Return the decoder of data in Avro. `schema`: the schema of the data, as a JSON text or as the value of this
+    text. `references`: JSON texts of other schemas that define named types for `schema`. If one of them uses another,
+    the used schema comes first. DataError if a schema is invalid, too large (`max_schema_bytes`) or nested too deeply.
+    DataError also if it has too many types (`max_schema_types`).
     """
     named: dict[str, Any] = {}
     try:
@@ -55,8 +56,8 @@ def compile_avro(schema: Any, limits: MappingLimits, references: Iterable[str] =
 
 
 def _parsed(schema: Any, named: dict[str, Any], limits: MappingLimits) -> Any:
-    """Return a schema whose names are full names, and add its named types to `named`. Defaults are not checked, because
-    only readers with a schema of their own use them.
+    """Return a schema whose names are full names, and add its named types to `named`. Default values are not checked,
+    because only readers with a separate reader schema use them.
     """
     return parse_schema(_value(schema, limits), named, _write_hint=False, _force=True, _ignore_default_error=True)
 
@@ -74,7 +75,7 @@ def _value(schema: Any, limits: MappingLimits) -> Any:
 
 
 class _Compiler:
-    """Collects the types of a schema. `types`: as `AvroSchema` takes them."""
+    """Collects the types of a schema. `types`: the types in the form that `AvroSchema` takes."""
 
     def __init__(self, named: dict[str, Any], limits: MappingLimits) -> None:
         self._named = named
@@ -138,7 +139,9 @@ class _Compiler:
         return {"kind": "fixed", "size": size}
 
     def _logical(self, schema: dict[str, Any], kind: str) -> int:
-        """As Avro prescribes, a logical type that is unknown, or that is not for the type `kind`, is ignored."""
+        """Return the number of a logical type. As Avro prescribes, ignore a logical type that is unknown or that is not
+        for the type `kind`.
+        """
         logical = schema.get("logicalType")
         if kind == "bytes" and logical == "decimal":
             return self._new({"kind": "decimal", "scale": _scale(schema)})

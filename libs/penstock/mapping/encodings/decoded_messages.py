@@ -1,7 +1,7 @@
-"""Messages in a binary format together with their JSON texts, as the write-ahead log contains them.
+"""Messages in a binary format together with their JSON texts. The write-ahead log contains both.
 
-The log contains the text, so that a replay needs no schema registry, and the message as it was pushed, so that late
-events and dead letters have it after a replay, too.
+The log contains the text, so that a replay needs no schema registry. It also contains the original message, so that
+late events and dead letters have this message after a replay, too.
 """
 
 from __future__ import annotations
@@ -17,20 +17,24 @@ if TYPE_CHECKING:
     from penstock.mapping.stream_mapping import StreamMapping
 
 LOGGED: Final = "x-decoded"
-"""The format of logged messages: the byte 1 and a JSON text, or the byte 0 and the reason why there is none, after the
-message and its size in eight bytes.
+"""The format of logged messages. First, there is the size of the message in eight bytes, and the message. The byte 1
+and a JSON text follow. If there is no text, the byte 0 and the reason follow instead.
 """
 _SIZE: Final = 8
 
 
 def logged(data: bytes, text: bytes | str) -> bytes:
-    """Return a message in the format LOGGED. `text`: as JSON; or as `str` the reason why it cannot be decoded."""
+    """Return a message in the format LOGGED. `text`: the message as JSON, or a `str` with the reason why the message
+    cannot be decoded.
+    """
     mark, rest = (b"\1", text) if isinstance(text, bytes) else (b"\0", text.encode("utf-8", "replace"))
     return b"".join((len(data).to_bytes(_SIZE, "big"), data, mark, rest))
 
 
 def of_logged(data: bytes) -> tuple[bytes, bytes | str]:
-    """Return the message and the text that `logged` has joined. DataError if `data` are not in this format."""
+    """Return the message and the text in `data`, which `logged` has made. DataError if `data` are not in the format
+    LOGGED.
+    """
     end = _SIZE + int.from_bytes(data[:_SIZE], "big")
     if len(data) <= end or data[end] > 1:
         raise DataError(f"a message is not in the format {LOGGED}")
@@ -41,8 +45,8 @@ def of_logged(data: bytes) -> tuple[bytes, bytes | str]:
 def decoded_texts(
     mapping: StreamMapping, messages: Sequence[bytes], registry: SchemaRegistry | None, max_bytes: int
 ) -> list[bytes | str]:
-    """Return for each message its JSON text, or as `str` the reason why it cannot be decoded. Messages of more than
-    `max_bytes` are refused. UnavailableError if the registry is unavailable.
+    """Return the JSON text of each message. For a message that cannot be decoded, return the reason as a `str`.
+    Messages of more than `max_bytes` are refused. UnavailableError if the registry is unavailable.
     """
     large = {place: len(data) for place, data in enumerate(messages) if len(data) > max_bytes}
     if large:

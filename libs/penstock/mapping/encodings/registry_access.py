@@ -1,4 +1,4 @@
-"""Where the schemas of messages in a binary format are looked up."""
+"""The access to a registry with the schemas of messages in a binary format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class RegistryAccess:
     """How a process reaches the registry.
 
     url: the registry, for example https://registry:8081. credentials: a file with USER:PASSWORD, or with a bearer
-    token. ca: CA certificates (PEM) for https; None: those of the system.
+    token. ca: CA certificates (PEM) for https. None: the system's CA certificates.
     """
 
     url: str
@@ -25,13 +25,13 @@ class RegistryAccess:
 
     @classmethod
     def of(cls, given: str | RegistryAccess) -> RegistryAccess:
-        """Return the access by a URL, or the access itself."""
+        """Return the access for a URL. If `given` is an access, return it unchanged."""
         return given if isinstance(given, RegistryAccess) else cls(given)
 
 
 def registry_access(url: str | None, credentials: Path | None, ca: Path | None) -> RegistryAccess | None:
-    """Return the access that a user's settings give; None without a URL. DataError if only the other settings are
-    given.
+    """Return the access that a user's settings describe. None if no setting is given. DataError if other settings are
+    given without a URL.
     """
     if url is None:
         if credentials is not None or ca is not None:

@@ -1,4 +1,4 @@
-"""A client of a schema registry with Confluent's HTTP API: schemas by their ids."""
+"""A client of a schema registry with Confluent's HTTP API. It looks up schemas by their ids."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ACCEPT: Final = {"accept": "application/vnd.schemaregistry.v1+json, application
 _TIMEOUT_S: Final = 10.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 10.0
 _UNUSABLE_S: Final = 60.0
-"""Time in s for which an id without a usable schema is not requested again."""
+"""Time in s during which an id without a usable schema is not requested again."""
 _MAX_REFERENCES: Final = 100
 _NOT_FOUND: Final = frozenset({40401, 40402, 40403})  # no such subject, version, schema
 
@@ -66,8 +66,8 @@ class SchemaRegistry:
         """Return the decoder of data with a schema id.
 
         DataError if the registry has no such schema, or if the schema cannot be used. UnavailableError if the registry
-        gives no answer. After such a failure, the registry is not asked for an increasing time, at most 10 s; calls
-        raise the same error meanwhile.
+        gives no answer. After an UnavailableError, the registry is not asked again for some time. This time increases,
+        to at most 10 s. During this time, calls raise the same error.
         """
         with self._lock:
             found = self._schemas.get(number)
@@ -99,7 +99,9 @@ class SchemaRegistry:
             raise DataError(f"schema id {number} of {self.name}: {error}") from error
 
     def _references(self, document: dict[str, Any]) -> list[str]:
-        """Return the schemas that a schema refers to, each after those that it refers to itself."""
+        """Return the schemas that a schema refers to, directly or indirectly. A schema comes after the schemas that it
+        refers to.
+        """
         texts: dict[tuple[str, int], str] = {}
         self._collect(document, texts, set())
         return list(texts.values())
@@ -122,8 +124,9 @@ class SchemaRegistry:
             texts[key] = _text(found)
 
     def _get(self, path: str) -> dict[str, Any]:
-        """Return the document at a path of the registry. DataError if there is none, or if it is not a document of a
-        registry. UnavailableError for every other failure, for example a refused user, which the operator can correct.
+        """Return the document at a path of the registry. DataError if the path has no document, or if the document is
+        not a registry's document. UnavailableError for every other failure. The operator can correct such a failure,
+        for example a refused user.
         """
         most = 2 * self._limits.max_schema_bytes + (1 << 16)  # quotes in the schema are escaped
         body = bytearray()
@@ -189,7 +192,7 @@ def _checked_url(text: str) -> httpx.URL:
 
 
 def _authorisation(access: RegistryAccess) -> tuple[dict[str, str], tuple[str, str] | None]:
-    """Return the headers and the user of the credentials."""
+    """Return the HTTP headers, and the user with the password, that the credentials contain."""
     if access.credentials is None:
         return {}, None
     try:
