@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def check_publication(query: ContinuousQuery, streams: Streams, groups: Iterable[Group]) -> None:
-    """Raise QueryError if a query cannot publish its stream: because the stream already has a publisher or contains
-    events that were pushed, or because the stream would depend on itself.
+    """Raise QueryError if a query cannot publish its stream. It cannot if the stream already has a publisher or
+    contains pushed events, or if the stream would depend on itself.
     """
     name = query.name
     assert name is not None
@@ -59,8 +59,8 @@ def _depends_on(streams: set[str], target: str, groups: list[Group]) -> bool:
 
 
 def publish_stream(query: ContinuousQuery, publisher: str, streams: Streams) -> LiveStream:
-    """Create the stream that a query publishes. The batch interval of the stream is the query's smallest step; if the
-    query has count windows, it is the smallest batch interval of the streams that the query reads.
+    """Create the stream that a query publishes. The batch interval of the stream is the query's smallest step. If the
+    query has count windows, the batch interval is the smallest batch interval of the streams that the query reads.
     """
     assert query.name is not None
     grid = grid_of(query)
@@ -73,7 +73,7 @@ def publish_stream(query: ContinuousQuery, publisher: str, streams: Streams) -> 
 
 def set_depths(group: Group, readers: Readers) -> None:
     """Set the depth of a new group, and of the groups that read its derived stream, directly or through other derived
-    streams. The depth is the number of queries between input streams and the group.
+    streams. The depth of a group is the number of queries between the input streams and the group.
     """
     group.depth = max((stream.depth for stream in group.streams), default=0)
     if group.publishes is not None:
@@ -113,11 +113,12 @@ def move_on(cohort: Cohort, begin: Callable[[LiveStream, int], None]) -> None:
 
 
 def following_of(cohort: Cohort) -> int:
-    """Return the time in ms up to which (inclusive) the cohort will certainly make no further report.
+    """Return the last time in ms for which the cohort will certainly report nothing more.
 
     With time windows, this is the time before the next instant. With count windows, each stream gives a bound: the end
-    of its last closed batch, or the registration point P if it has none. The result is the smallest bound of the
-    streams that have not ended, or the largest bound if all have ended. It is at most the time before the next report.
+    of the stream's last closed batch, or the registration point P if no batch is closed. The result is the smallest
+    bound of the streams that have not ended. If all streams have ended, the result is the largest bound. In all cases,
+    the result is at most the time before the next report.
     """
     trigger = cohort.trigger
     if isinstance(trigger, GridTrigger):

@@ -37,11 +37,11 @@ _TIMED_EVERY = 64
 
 class Evaluator:
     """Evaluates cohorts at their instants. An evaluation moves the cohort's windows and updates its `predecessor`,
-    `last_run` and `executions`. It may also replace the plan of the group.
+    `last_run` and `executions`. It can also replace the plan of the group.
 
-    `as_of(group, instant)` returns additional bounds of the view, as (stream number, batch number). With these bounds,
-    an evaluation reads the stored graph as it was when the instant became due, even if the evaluation is late.
-    `history`: the past of an embedded engine, in which queries may begin.
+    `as_of(group, instant)` returns additional bounds of the stored graph's view, as pairs (stream number, batch
+    number). Because of these bounds, even a late evaluation reads the stored graph as it was when the instant became
+    due. `history` is the past of an embedded engine. Queries can begin in this past.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class Evaluator:
 
     def evaluate(self, cohort: Cohort, time: int) -> Block:
         """Evaluate a cohort at instant `time`, and return the block of its answers. All streams must have closed their
-        batches up to `time`. UnavailableError if the stored graph or the dictionary cannot be read now; retry the
-        evaluation.
+        batches up to `time`. UnavailableError if the stored graph or the dictionary cannot be read now: the caller must
+        retry the evaluation.
         """
         group, query = cohort.group, cohort.group.query
         bounds = [window.move(time) for window in cohort.windows]
@@ -104,8 +104,8 @@ class Evaluator:
         return block
 
     def _plan(self, cohort: Cohort, stored: native.Source) -> tuple[Planned, QueryError | None]:
-        """Return the plan of an execution. If the schema has changed, and its entailment exceeds a limit, return an
-        earlier plan and the error with which the execution fails.
+        """Return the plan of an execution. If the schema has changed, and the new entailment exceeds a limit, return
+        the earlier plan and the error with which the execution fails.
         """
         plan = cohort.group.plan
         assert plan is not None
@@ -115,9 +115,9 @@ class Evaluator:
             return plan, error
 
     def _known_answer(self, cohort: Cohort) -> int:
-        """Return the `answer_id` of the cohort's predecessor, so that the execution may return the changes since that
-        answer. The result is 0 if there is no predecessor, if the members have changed since the predecessor, or if the
-        dictionary is partial. In these cases, the stream operator needs complete rows.
+        """Return the `answer_id` of the cohort's predecessor. With this id, the execution can return only the changes
+        since that answer. The result is 0 if the stream operator needs complete rows: there is no predecessor, the
+        members have changed since the predecessor, or the dictionary is partial.
         """
         before = cohort.predecessor
         if before is None or before.members is not cohort.members or self._core.dictionary.partial:
@@ -125,8 +125,8 @@ class Evaluator:
         return before.answer_id
 
     def _sources(self, cohort: Cohort, time: int) -> list[native.Source]:
-        """Return the sources of the plan: the view of the stored graph, then the windows (semantics.md §3). The view
-        excludes the batches after `time` of the streams that the query names.
+        """Return the sources of the plan: the view of the stored graph, then the windows (semantics.md §3). For the
+        streams that the query names, the view excludes the batches after `time`.
         """
         if (history := self._past(cohort, time)) is not None:
             return [history.view(cohort.group, time), *(window.source for window in cohort.windows)]
@@ -153,8 +153,10 @@ class Evaluator:
         self, cohort: Cohort, rows: Rows, errors: Mapping[int, PenstockError]
     ) -> tuple[Rows, Rows | None, AnswerVersion]:
         """Return the rows of this instant, the rows of the previous instant (None if there is none), and the version of
-        the answer for the next instant. The caller compares the first two. A member that has failed has no rows in
-        either, and keeps its previous rows in the version.
+        the answer for the next instant.
+
+        The caller compares the first two results. A failed member has no rows in either of the two. The version
+        contains the rows that this member had at the previous instant.
         """
         now, members, previous = rows.published(), cohort.members, cohort.predecessor
         before = previous.renumbered(members) if previous is not None else None
@@ -172,7 +174,9 @@ class Evaluator:
         return now, before, AnswerVersion(members, retained, leases=previous.leases if previous is not None else ())
 
     def _answer_changes(self, cohort: Cohort, now: AnswerVersion, changes: Changes) -> AnswerChanges:
-        """Return the changes of a version, whose terms are retained from now on."""
+        """Return the changes that lead to a version of the answer. From now on, the terms of the version are
+        retained.
+        """
         dictionary, (rows, _) = self._core.dictionary, now.parts
         if not now.leases:
             now.leases = (dictionary.lease(),)
@@ -221,8 +225,8 @@ class Evaluator:
         decoder: Decoder | None,
         errors: dict[int, PenstockError],
     ) -> Block:
-        """Return the block of an execution whose query was registered with `changes`. The block refers to the version
-        of the answer and does not copy its rows.
+        """Return the block of an execution for a query that was registered with `changes`. The block refers to the
+        version of the answer and does not copy the version's rows.
         """
         present = changed.changes.members
         for column in cohort.members.reported_keys(None if errors else present):

@@ -1,4 +1,4 @@
-"""The native execution of a plan for the members of a cohort: it executes each factor, enforces limits, and retries
+"""The native execution of a plan for the members of a cohort. It executes each factor, enforces limits, and retries
 after the failure of a store.
 """
 
@@ -30,12 +30,12 @@ _LEAST_S = 1e-9  # such a timeout expires at the first check of the clock; 0 wou
 
 
 class Execution:
-    """The native execution of a plan at one instant. If it exceeds a limit, it is split to find the members that cause
-    this.
+    """The native execution of a plan at one instant. If the execution exceeds a limit, it is repeated for parts of the
+    members, to find the members that cause the excess.
 
-    `reopen` returns new sources after the failure of a store. `bounds`: the (start, end] of each window in ms. `since`:
-    the `answer_id` of an earlier execution for the same members, or 0. If `since` is not 0, `members` may return the
-    changes since that answer instead of rows.
+    `reopen` returns new sources after the failure of a store. `bounds` contains the (start, end] of each window in ms.
+    `since` is the `answer_id` of an earlier execution for the same members, or 0. If `since` is not 0, `members` can
+    return the changes since that answer instead of rows.
     """
 
     def __init__(
@@ -67,11 +67,13 @@ class Execution:
         parameters: native.Seed | tuple[Ids, ...] | None = None,
         failure: PenstockError | None = None,
     ) -> tuple[Rows | Changes | Product, dict[int, PenstockError]]:
-        """Execute the plan for the members of a seed. `parameters`: the seed in another form (see `Membership`), or
-        None. `failure`: an error with which all members fail, because they have no plan. Returns the rows of the
-        members that succeed, and the errors of the others by member number.
+        """Execute the plan for the members of a seed. Returns the rows of the members that succeed, and the errors of
+        the other members by member number.
 
-        UnavailableError if the dictionary or the stored graph cannot be read now; retry the evaluation.
+        `parameters` is the seed in another form (see `Membership`), or None. `failure` is an error for the case that
+        there is no plan: all members then fail with this error.
+
+        UnavailableError if the dictionary or the stored graph cannot be read now: the caller must retry the evaluation.
         """
         if failure is not None:
             return self._failed(seed, failure)
@@ -103,8 +105,8 @@ class Execution:
         return self._no_rows(), {int(member): error for member in seed[0]}
 
     def _split(self, seed: tuple[Ids, ...], error: PenstockError) -> tuple[Rows, dict[int, PenstockError]]:
-        """Bisect the members until only those that exceed a limit fail (ADR 6). After _MAX_SPLITS executions, all
-        members of a part that exceeds the limit fail.
+        """Bisect the members until only the members that exceed a limit fail (ADR 6). After _MAX_SPLITS executions, the
+        bisection ends: if a part exceeds the limit, all members of the part fail.
         """
         count = len(seed[0])
         if count == 1 or self._splits >= _MAX_SPLITS:
@@ -126,7 +128,7 @@ class Execution:
         """Execute the plan of each factor over the same sources. The rows of an answer are the cross product of the
         factors' rows.
 
-        The memory limit applies to the expanded rows, because readers may expand them.
+        The memory limit applies to the rows of the cross product, because readers can expand it.
         """
         physical = self._plan.physical
         results: list[native.Result] = []
@@ -154,8 +156,8 @@ class Execution:
         return self._rows(result, [slot for _, slot in self._plan.physical.outputs])
 
     def _profiles(self) -> list[native.Profile]:
-        """Return the profiles for the next execution to fill: those of the cohort, or new ones if the evaluation was
-        split.
+        """Return the profiles that the next execution fills: the profiles of the cohort, or new ones if the evaluation
+        was split.
         """
         return self._last_run.profiles if self._last_run.parts is None else profiles_of(self._plan)
 
@@ -181,7 +183,7 @@ class Execution:
         return Changes(rows.take(order[0]), rows.take(order[1] + added))
 
     def _rows(self, result: native.Result, slots: Sequence[int]) -> Rows:
-        """Return the columns of some slots of a result, sorted by member."""
+        """Return the columns for some slots of a result. The rows are sorted by member."""
         member = self._plan.physical.member
         assert member is not None
         result.sort_by(member)
@@ -197,7 +199,7 @@ class Execution:
         profile: native.Profile,
         spent_s: float = 0.0,
     ) -> native.Result:
-        """Execute a plan. `spent_s`: how much of the time limit, in s, earlier factors have used."""
+        """Execute a plan. `spent_s` is the time in s that earlier factors have used of the time limit."""
         limits, physical = self._core.limits, self._plan.physical
         timeout_s = limits.evaluation_timeout_s
         if timeout_s > 0:

@@ -26,25 +26,25 @@ _RELEASE_EVERY = 64  # number of closed batches with tuples after which a pass r
 
 
 class EvaluationSink(Protocol):
-    """Receives the evaluations of a query engine. It also receives the answers that queries publish. In a cluster,
-    these answers reach the derived streams through the log instead of directly.
+    """Receives the evaluations of a query engine, and the answers that queries publish. In a cluster, a published
+    answer reaches its derived stream through the log, not directly.
     """
 
     def begins(self) -> None:
-        """Handle that the evaluation of a cohort begins."""
+        """Handle the beginning of a cohort's evaluation."""
 
     def evaluated(self, group: Group, block: Block) -> None:
         """Handle the answers of a cohort of `group` at an instant."""
 
     def published(self, cohort: Cohort, block: Block | None, following: int) -> None:
-        """Handle the answer that a cohort publishes; `block` None: only the watermark advances. `following`: the new
-        watermark of the derived stream, in ms.
+        """Handle the answer that a cohort publishes. If `block` is None, only the watermark advances. `following` is
+        the new watermark of the derived stream, in ms.
         """
 
 
 class Firing:
     """Executes the actions of `schedule.Work` for one engine. Without a `sink`, answers are added to the logs of their
-    cohorts, and published answers to their streams directly.
+    cohorts, and published answers are added directly to their streams.
     """
 
     def __init__(
@@ -92,8 +92,8 @@ class Firing:
             group.settle(self._registry.pool)
 
     def _publish(self, cohort: Cohort, block: Block, stream: LiveStream) -> None:
-        """Add an answer to the derived stream. An answer that exceeds the stream's memory limit becomes a dead letter;
-        the watermark advances nevertheless.
+        """Add an answer to the derived stream. An answer that exceeds the stream's memory limit becomes a dead letter.
+        The watermark advances in both cases.
         """
         if self._sink is not None:
             self._sink.published(cohort, block, following_of(cohort))
@@ -121,8 +121,9 @@ class Firing:
             move_on(cohort, self._registry.begin)
 
     def closed(self, stream: LiveStream, batches: int) -> None:
-        """Record that a stream has closed batches, `batches` of them with tuples. After every `_RELEASE_EVERY` batches
-        with tuples, the call also releases unused state, so that it does not accumulate.
+        """Record that a stream has closed batches. `batches` is the number of closed batches that have tuples. After
+        every `_RELEASE_EVERY` such batches, the call also releases unused state, so that unused state does not
+        accumulate.
         """
         self._touched[stream] = None
         if self._timeline is not None:

@@ -38,16 +38,16 @@ if TYPE_CHECKING:
     from penstock.query.templates import Constant, Template
 
 CohortKey: TypeAlias = int | tuple[int, int]
-"""The registration point of a separate cohort, or the point and `Cohort.after`."""
+"""The key of a separate cohort: the registration point, or the registration point and `Cohort.after`."""
 
 _log = logging.getLogger("penstock.engine")
 _REPLAN_EVERY = 64  # number of executions between two checks whether the plan still fits the statistics
 
 
 class Member:
-    """A registered query, of which there may be very many. `parameters`: the ids of its constants, in the order of the
-    template's parameters. `point`: the registration point P in ms, None until a stream of the group has progress.
-    `listeners`: see `ResultQueue`. `handle`: a weak reference to the query's `Query` object, or None.
+    """A registered query. An engine can have very many members. `parameters`: the ids of the query's constants, in the
+    order of the template's parameters. `point`: the registration point P in ms, or None until a stream of the group has
+    progress. `listeners`: see `ResultQueue`. `handle`: a weak reference to the query's `Query` object, or None.
     """
 
     __slots__ = (
@@ -90,7 +90,7 @@ class Member:
         return f"<Member {self.name}>"
 
     def become(self, base: str | None, ir: ContinuousQuery, group: Group, parameters: tuple[int, ...]) -> None:
-        """Take another text. The member must have left its cohort, and gets a new registration point."""
+        """Take another text. The member must have left its cohort. The member gets a new registration point."""
         self.base, self.text, self.warnings = base, ir.text, ir.warnings
         self.group, self.parameters, self.cohort, self.point = group, parameters, None, None
 
@@ -118,14 +118,15 @@ class Member:
 
 
 class Cohort:
-    """Members that are evaluated together. `point`: their registration point P, None until a stream of the group has
-    progress; `start` then sets the point, the trigger and the windows.
+    """Members that are evaluated together. `point` is their registration point P, or None until a stream of the group
+    has progress. Then `start` sets the point, the trigger and the windows.
 
-    `cut`: whether P cuts a window, that is, whether the window would otherwise begin before P. While P cuts a window of
-    a cohort, the cohort is separate; afterwards it joins the group's main cohort. For count windows, and for `[ALL]`
-    without retention, P always cuts, so such cohorts stay separate.
+    `cut`: whether P cuts a window. P cuts a window that would otherwise begin before P. A cohort is separate while P
+    cuts one of its windows. Afterwards, the cohort joins the group's main cohort. P always cuts count windows, and
+    `[ALL]` without retention, so cohorts with such windows stay separate.
 
-    `after`: in a cluster, the time in ms after which queries that have replaced others begin; None: after the point.
+    `after`: the time in ms after which the members begin, if they have replaced other queries in a cluster. None: they
+    begin after the registration point.
     """
 
     def __init__(self, group: Group, number: int) -> None:
@@ -155,7 +156,7 @@ class Cohort:
 
     @property
     def key(self) -> CohortKey | None:
-        """The key of the cohort among the separate ones of its group."""
+        """The key of this cohort among the separate cohorts of its group."""
         return self.point if self.after is None or self.point is None else (self.point, self.after)
 
     @property
@@ -190,8 +191,8 @@ class Cohort:
 
     # ---- time
     def start(self, point: int, pool: WindowPool, last: int | None = None) -> None:
-        """Set the registration point, and with it the instants and windows. `last`: the last evaluated instant in ms;
-        None: there is none.
+        """Set the registration point, and with it the instants and windows. `last` is the last evaluated instant in ms,
+        or None if there is none.
         """
         assert self.point is None, self
         self.point = point
@@ -222,8 +223,8 @@ class Cohort:
         self.windows = tuple(pool.uncut(w) if isinstance(w, SlidingWindow) else w for w in self.windows)
 
     def absorb(self, other: Cohort, pool: WindowPool) -> None:
-        """Take over the members of another cohort, which must have the same next instant and windows. The other cohort
-        is dissolved.
+        """Take over the members of another cohort, and dissolve that cohort. Both cohorts must have the same next
+        instant and windows.
         """
         assert self.next == other.next, (self, other)
         self._adopt(other)
@@ -249,11 +250,11 @@ class Cohort:
 
 
 class Group:
-    """The queries with one template and one `max_catch_up` (None: that of the engine), arranged in cohorts: `main`, and
-    in `apart` one cohort per registration point that still cuts a window.
+    """The queries with one template and one `max_catch_up` (None: that of the engine). Their cohorts are `main` and the
+    separate cohorts in `apart`: one per registration point that still cuts a window.
 
-    `query`: the resolved query without its constants. `publishes`: the derived stream of the group's only member, or
-    None. Groups of the same `incarnation` have reached the same instants, so they may share windows.
+    `query` is the resolved query without its constants. `publishes` is the derived stream of the group's only member,
+    or None. Groups of the same `incarnation` have reached the same instants and can therefore share windows.
     """
 
     def __init__(
@@ -301,8 +302,8 @@ class Group:
     def make_plan(
         self, core: EngineCore, streams: Streams, sample: Sequence[Constant], *, accepted: bool = False
     ) -> Planned:
-        """Plan the template before any window exists. `sample`: constants of a member, for estimates. QueryError if
-        there is no plan.
+        """Plan the template before any window exists. `sample` contains the constants of a member, for estimates.
+        QueryError if there is no plan.
         """
         catalogue = EngineCatalogue(core, streams)
         self.plan = make_plan(self.template, catalogue, grouped=True, sample=sample, accepted=accepted)
@@ -310,10 +311,10 @@ class Group:
         return self.plan
 
     def current_plan(self, cohort: Cohort, core: EngineCore, streams: Streams, stored: native.Source) -> Planned:
-        """Return the group's plan for an execution of `cohort`. First replaces a plan that was made without statistics.
-        Some executions also check the statistics; if these have left the range for which the plan was chosen, the plan
-        is replaced, too (ADR 6). A plan with entailment is also replaced if the schema has changed (ADR 93); QueryError
-        if there is no plan for the new schema. `stored`: the view that the execution reads.
+        """Return the group's plan for an execution of `cohort`. The call replaces a plan that was made without
+        statistics. In some executions, the call also checks the statistics, and replaces a plan if they have left its
+        range (ADR 6). A plan with entailment is also replaced if the schema has changed (ADR 93). QueryError if there
+        is no plan for the new schema. `stored` is the view that the execution reads.
         """
         assert self.plan is not None
         executions = cohort.executions
@@ -343,8 +344,8 @@ class Group:
         return Cohort(self, number)
 
     def cohort_for(self, point: int | None, number: int, pool: WindowPool) -> Cohort:
-        """Return the separate cohort of a registration point (None: there is no progress yet). Creates it with number
-        `number` if necessary.
+        """Return the separate cohort of a registration point (None: there is no progress yet). If there is no such
+        cohort, the call creates it with the number `number`.
         """
         cohort = self.apart.get(point)
         if cohort is None:
@@ -359,8 +360,8 @@ class Group:
         cohort.start(point, pool)
 
     def settle(self, pool: WindowPool) -> None:
-        """Merge cohorts into the main one if their registration point no longer cuts a window, and they have the same
-        next instant as the main one.
+        """Merge separate cohorts into the main cohort. A cohort is merged if its registration point no longer cuts a
+        window, and if it has the same next instant as the main cohort.
         """
         for point, cohort in list(self.apart.items()):
             if point is None or cohort.next is None or cohort.still_cut():
@@ -375,7 +376,7 @@ class Group:
                 self.main.absorb(cohort, pool)
 
     def leave(self, member: Member, pool: WindowPool) -> None:
-        """Remove a member. Removes its cohort, too, if the cohort has no other members."""
+        """Remove a member. If the member's cohort has no other members, the call also removes the cohort."""
         cohort = member.cohort
         assert cohort is not None
         cohort.remove(member)
@@ -388,7 +389,7 @@ class Group:
             del self.apart[cohort.key]
 
     def end(self) -> LiveStream | None:
-        """Release the group's streams and plan, because a user may hold a reference to a stopped `Query`. Returns the
+        """Release the group's streams and plan, because a user can hold a reference to a stopped `Query`. Returns the
         stream that the group has published, or None.
         """
         published, self.publishes, self.plan = self.publishes, None, None

@@ -1,5 +1,5 @@
-"""The handover of a name from one text to another: which instants each of them answers, and which tuples the later text
-sees (docs/semantics.md §3, ADR 95).
+"""The handover of a query's name from one text to another text. A handover decides which instants each text answers,
+and which tuples the later text sees (docs/semantics.md §3, ADR 95).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WindowSpan:
-    """A time window of a text over a stream, which is given by its IRI. `range_ms` None: it begins with the
-    registration point.
+    """A time window of a text over a stream. The stream is given by its IRI. If `range_ms` is None, the window begins
+    with the registration point.
     """
 
     stream: str
@@ -38,15 +38,17 @@ class WindowSpan:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What a text reads: the IRIs of its streams, and its time windows on their grid. `grid` None: count windows."""
+    """What a text reads: the IRIs of its streams, and its time windows with their grid. `grid` is None for count
+    windows.
+    """
 
     streams: tuple[str, ...]
     grid: Grid | None
     windows: tuple[WindowSpan, ...]
 
     def starts(self, after: int) -> Iterator[tuple[str, int | None]]:
-        """Yield the stream of each window, with the exclusive start of the window at the first instant after `after`.
-        None: the window begins with the registration point.
+        """Yield the stream of each window and the exclusive start of this window at the first instant after `after`.
+        The start is None if the window begins with the registration point.
         """
         if self.grid is None:
             yield from ((stream, None) for stream in self.streams)
@@ -61,8 +63,9 @@ class Reads:
 class Handover:
     """A handover. All times are in ms.
 
-    The earlier text answers the instants up to `until`, the later one those after `after`. The two times differ only if
-    the later text reads a stream from a time after `until`. `point`: the registration point of the later text.
+    The earlier text answers the instants up to and including `until`. The later text answers the instants after
+    `after`. The two times differ only if the later text reads a stream from a time after `until`. `point` is the
+    registration point of the later text.
     """
 
     point: int
@@ -70,7 +73,9 @@ class Handover:
     after: int
 
     def gap(self, grid: Grid | None) -> Gap | None:
-        """Return the gap between the two texts, or None. `grid`: that of the later text; None: count windows."""
+        """Return the gap between the two texts, or None. `grid` is the grid of the later text, or None for count
+        windows.
+        """
         count = 0 if grid is None else grid.count(self.until, self.after)
         return Gap(self.until, self.after, count) if count else None
 
@@ -86,13 +91,14 @@ def hand_over(
 ) -> Handover:
     """Return the handover from one text to another. Times are in ms.
 
-    `point`: the registration point P of the earlier text. `until`: the last time up to which its instants are due.
-    `closed`: by stream, the end of the last closed batch, for streams with progress. `retained`: by stream, the time
-    after which the declared retention keeps tuples. `not_before`: a time that the registration point must not precede.
+    `point` is the registration point P of the earlier text. `until` is the last time (inclusive) to which the earlier
+    text's instants are due. `closed` contains, by stream, the end of the last closed batch, for streams with progress.
+    `retained` contains, by stream, the time after which the declared retention keeps tuples. The later text's
+    registration point must not precede `not_before`.
 
-    The later text keeps P if the windows of the earlier one and the declared retention still have all tuples that its
-    own windows need. Otherwise, its registration point is the time from which they have the tuples. Count windows count
-    from the handover.
+    The later text keeps P if all tuples that its windows need are still in the earlier text's windows or in the
+    declared retention. Otherwise, its registration point is the first time from which all needed tuples are there.
+    Count windows start to count at the handover.
     """
     # The stored graph is not readable as of an earlier instant of a stream that the earlier text does not name.
     fresh = [closed[stream] for stream in later.streams if stream not in earlier.streams and stream in closed]
@@ -114,7 +120,7 @@ def hand_over(
 
 
 def reads_of(group: Group) -> Reads:
-    """Return what the queries of a group read."""
+    """Return the streams and windows that the queries of a group read."""
     query, windows = group.query, []
     for clause in query.windows:
         if isinstance(clause.range, TimeRange):
@@ -124,8 +130,9 @@ def reads_of(group: Group) -> Reads:
 
 
 def hand_over_member(earlier: Group, point: int, last: int, later: Group) -> Handover:
-    """Return the handover from a query of one group to a query of another group, or of the same one. `point`: the
-    registration point P of the earlier query. `last`: its last evaluated instant, or the time after which it begins.
+    """Return the handover from one query to another query of the same group or of another group. `point` is the
+    registration point P of the earlier query. `last` is the earlier query's last evaluated instant, or the time after
+    which the earlier query begins.
     """
     reached = reach(earlier)
     streams = {stream.iri: stream for stream in (*earlier.streams, *later.streams)}
@@ -136,7 +143,7 @@ def hand_over_member(earlier: Group, point: int, last: int, later: Group) -> Han
 
 
 def check_replacement(member: Member, later: ContinuousQuery) -> None:
-    """Raise QueryError if a resolved query cannot replace a query, because one of the two publishes a stream."""
+    """Raise QueryError if a resolved query cannot replace a query. It cannot if one of the two publishes a stream."""
     if member.group.publishes is not None or later.publishes:
         message = f"query {member.name} cannot be replaced, because a stream is published: stop the query first"
         raise error_at(later, later.name_at, message)
@@ -144,7 +151,8 @@ def check_replacement(member: Member, later: ContinuousQuery) -> None:
 
 def check_due(limits: Limits, member: Member, later: Group, handover: Handover, *, replaying: bool) -> None:
     """Raise LimitError if a handover makes more instants of a query due than `max_catch_up` or `max_unpolled` allow.
-    They are due if the later text does not wait for a stream for which the earlier text of `member` has waited.
+    Instants become due if the earlier text of `member` has waited for a stream, and the later text does not wait for
+    this stream.
 
     `replaying`: whether recovery limits the pending evaluations.
     """
@@ -169,8 +177,8 @@ def check_due(limits: Limits, member: Member, later: Group, handover: Handover, 
 
 
 def may_join(group: Group, handover: Handover) -> bool:
-    """Return whether a query may continue in a group after a handover: the cohort with its registration point, if there
-    is one, has the same next instant.
+    """Return whether a query can continue in a group after a handover. It can if the group has no cohort with the
+    query's registration point, or if that cohort has the same next instant.
     """
     cohort = group.apart.get(handover.point)
     if cohort is None or cohort.trigger is None:

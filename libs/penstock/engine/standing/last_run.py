@@ -1,4 +1,4 @@
-"""Figures of the last execution for a cohort, for EXPLAIN. They are recorded in place, without an allocation per
+"""Figures of a cohort's last execution, for EXPLAIN. They are recorded in place, without an allocation per
 execution.
 """
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class LastRun:
-    """Figures of the last execution (run) of a plan. `failed`: number of members without an answer, whose rows are not
-    counted.
+    """Figures of the last execution (run) of a plan. `failed` is the number of members without an answer. The rows of
+    these members are not counted.
 
-    The native core fills `profiles`: one for the plan, or one per factor (ADR 47). `product`: the number of rows of the
-    factors' cross product, or None. If the run was split to find the members that exceed a limit (ADR 6), `parts` has
-    the profiles and products of its parts instead.
+    The native core fills `profiles`: one profile for the plan, or one per factor (ADR 47). `product` is the number of
+    rows of the factors' cross product, or None. If the run was split to find the members that exceed a limit (ADR 6),
+    `parts` contains the profiles and products of its parts instead.
     """
 
     __slots__ = ("failed", "parts", "planned", "product", "profiles", "time", "timed")
@@ -44,8 +44,8 @@ class LastRun:
 
     @property
     def reused(self) -> bool:
-        """Whether the run has executed no operator, because all look-ups have returned the same rows as before (ADR
-        48).
+        """Whether the run has executed no operator. This is the case if all look-ups have returned the same rows as in
+        the previous run (ADR 48).
         """
         return self.parts is None and all(profile.reused for profile in self.profiles)
 
@@ -55,7 +55,7 @@ class LastRun:
         return self.profiles[0].timed_at_ms
 
     def rows(self) -> dict[int, int]:
-        """Return the number of rows by node id. If the run was split, these are sums over its parts."""
+        """Return the number of rows by node id. If the run was split, each number is the sum over the parts."""
         parts = self.parts if self.parts is not None else [(self.profiles, self.product)]
         total: dict[int, int] = {}
         for profiles, product in parts:
@@ -64,13 +64,15 @@ class LastRun:
         return total
 
     def nanos(self) -> dict[int, int]:
-        """Return, by node id, the time in ns that the operator itself took in the last timed run."""
+        """Return, by node id, the time in ns that the operator used in the last timed run. The time of its inputs is
+        not included.
+        """
         return {node: nanos for profile in self.profiles for node, nanos in profile.nanos().items()}
 
     def maintenance(self) -> dict[int | None, str]:
-        """Return, by node id, how operators were evaluated. The result contains only operators that can update their
-        state from changes (ADR 78). The stream operator has the id `None`. Empty if no operator ran, or if the run was
-        split.
+        """Return, by node id, how operators were evaluated. The result contains only the operators that can update
+        their state from changes (ADR 78). The stream operator has the id `None`. The result is empty if no operator
+        ran, or if the run was split.
         """
         if self.parts is not None:
             return {}

@@ -1,5 +1,5 @@
-"""Registration without parsing and planning. It is possible if the text of a standing query differs from an earlier
-text only in constants and name (docs/adr/0088-prepared-texts.md).
+"""Registration of a standing query without parsing and planning its text. This is possible if the text differs from an
+earlier text only in constants and name (docs/adr/0088-prepared-texts.md).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class PreparedRegistration:
         self._groups: tuple[WeakKeyDictionary[PreparedQuery, Group], ...] = WeakKeyDictionary(), WeakKeyDictionary()
 
     def register(self, bound: BoundStanding, name: str | None, base: str | None, *, changes: bool) -> Member | None:
-        """Add a standing query, and return it. None, without effect, if the query has no group, or cannot be added: the
-        text must be parsed then. Parameters: see `Registry.register`.
+        """Add a standing query, and return it. The result is None, and the call has no effect, if the query has no
+        group or cannot be added. The caller must then parse the text. Parameters: see `Registry.register`.
         """
         registry = self._registry
         group = self._groups[changes].get(bound.query.prepared)
@@ -42,5 +42,5 @@ class PreparedRegistration:
         return member
 
     def registered(self, bound: BoundStanding, member: Member) -> None:
-        """Record that `member` is the query of a bound text that was parsed: later texts share the member's group."""
+        """Record that `member` is the query of a bound text that was parsed. Later texts share the member's group."""
         self._groups[member.changes][bound.query.prepared] = member.group

@@ -1,4 +1,4 @@
-"""The status of a standing query: which streams it waits for, and which input would end the wait."""
+"""The status of a standing query: the streams for which the query waits, and the input that would end the wait."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StreamWait:
-    """A stream for which a query waits. `required`: the watermark (ms) that ends the wait; None: any progress of the
-    stream ends it. `release`: as text, the input or report that would end the wait.
+    """A stream for which a query waits. `required` is the watermark (ms) that ends the wait. If `required` is None, any
+    progress of the stream ends the wait. `release` describes the input or report that would end the wait.
 
-    `publisher`: the name of the query that publishes the stream; None if the stream is not derived.
+    `publisher` is the name of the query that publishes the stream, or None if the stream is not derived.
     """
 
     stream: str
@@ -31,13 +31,13 @@ class StreamWait:
 
 @dataclass(frozen=True, slots=True)
 class QueryStatus:
-    """The status of a query. `last`: the last evaluated instant in ms, None if there is none. `next`: the next instant
-    in ms; None if it is unknown, because the query has no registration point, or because the next report of its count
-    windows is unknown. `waits_for`: the streams that have not ended and have not closed their batches up to `next`. If
-    `next` is None, `waits_for` contains all streams that have not ended.
+    """The status of a query. `last` is the last evaluated instant in ms, or None if there is none. `next` is the next
+    instant in ms, or None if it is unknown. It is unknown without a registration point, and with count windows if their
+    next report is unknown. `waits_for` contains the streams that have not ended and have not closed their batches up to
+    and including `next`. If `next` is None, `waits_for` contains all streams that have not ended.
 
-    `state`: "stopped" if the query is stopped. Otherwise, "catching up" if instants are due that are not evaluated yet,
-    for example because the query began in the past; else "waiting".
+    `state` is "stopped" if the query is stopped. It is "catching up" if instants are due that are not evaluated yet,
+    for example because the query began in the past. Otherwise, it is "waiting".
     """
 
     name: str
@@ -71,7 +71,7 @@ def _wait(stream: LiveStream, following: int | None) -> StreamWait:
 
 
 def _release(stream: LiveStream, required: int | None) -> str:
-    """Return, as text, the input or report that would advance the stream to `required` and thus end the wait."""
+    """Describe the input or report that would advance the stream to `required` and thus end the wait."""
     if stream.publisher is not None:
         return f"query {stream.publisher}, which publishes <{stream.iri}>, reports further"
     if required is None:

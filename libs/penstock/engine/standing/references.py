@@ -1,4 +1,4 @@
-"""The terms to which standing queries refer, so that a collection of terms does not remove them."""
+"""The terms to which standing queries refer. A collection of terms must not remove these terms."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class References:
         self._core, self._registry = core, registry
 
     def renew_leases(self) -> None:
-        """Renew the leases of the answers that are compared with the next ones (`AnswerVersion.renew`). Call before a
-        collection of terms, which must then mark `roots` as used.
+        """Renew the leases of the answers that will be compared with later answers (`AnswerVersion.renew`). Call this
+        before a collection of terms. The collection must then mark `roots` as used.
         """
         for cohort in self._registry.cohorts:
             if cohort.predecessor is not None:

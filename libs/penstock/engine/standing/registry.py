@@ -54,8 +54,8 @@ class Registry(SetRegistry):
         return self._groups.values()
 
     def group_of(self, template: Template) -> Group | None:
-        """Return the group of a template, or None if there is none. Considers only groups of the current incarnation,
-        with the engine's own `max_catch_up`.
+        """Return the group of a template, or None if there is none. The call considers only groups of the current
+        incarnation that have the engine's own `max_catch_up`.
         """
         return self._groups.get((self.incarnation, None, template))
 
@@ -76,13 +76,13 @@ class Registry(SetRegistry):
         changes: bool = False,
         stands: bool = False,
     ) -> Member:
-        """Add a standing query, and return it. QueryError if it is invalid, LimitError if there are too many queries,
-        both without effect. `changes`: whether each evaluation reports which rows were added and removed since the
-        previous one. `stands`: whether the query is registered already and is only restored here, so that it is not
-        checked as a new query.
+        """Add a standing query, and return it. QueryError if the query is invalid, LimitError if there are too many
+        queries. Both errors have no effect.
 
-        `max_catch_up`: the query's own limit; None: that of the engine. Queries with different limits skip different
-        instants, so they are in different groups.
+        `changes`: whether each evaluation reports the rows that were added and removed since the previous evaluation.
+        `stands`: whether the query is registered already and is only restored here. Such a query is not checked as a
+        new query. `max_catch_up` is the query's own limit, or None for the limit of the engine. Queries with different
+        limits skip different instants, so they are in different groups.
         """
         with planning(self._core.limits, statement.text, accepted=stands):
             checked = self.checked(statement)
@@ -107,7 +107,7 @@ class Registry(SetRegistry):
         history.begin(group)
 
     def begin_after(self, member: Member, point: int, after: int) -> None:
-        """Let a member begin with the first instant after `after`, and registration point `point`."""
+        """Let a member begin with the registration point `point`. Its first instant is the first one after `after`."""
         group, member.point = member.group, point
         cohort = group.apart.get(point)
         if cohort is None:
@@ -129,8 +129,9 @@ class Registry(SetRegistry):
         member.group.settle(self.pool)
 
     def checked(self, statement: Statement, *, declares: bool = False, replaces: bool = False) -> ContinuousQuery:
-        """Return a standing query. QueryError if the statement is no such query, LimitError if there are too many.
-        `declares`: whether it declares a query set. `replaces`: whether it replaces another text.
+        """Return the standing query of a statement. QueryError if the statement is no such query, LimitError if there
+        are too many queries. `declares`: whether the statement declares a query set. `replaces`: whether the statement
+        replaces another text.
         """
         query = as_query(statement)
         if query.from_beginning and replaces:
@@ -172,7 +173,7 @@ class Registry(SetRegistry):
         incarnation: int | None = None,
     ) -> Member:
         """Add a previously registered query to its group, but not to a cohort yet. If it publishes a stream, the stream
-        must exist already. `incarnation`: that of the group; None: the current one.
+        must exist already. `incarnation` is the incarnation of the group, or None for the current one.
         """
         with planning(self._core.limits, ir.text, accepted=True):
             return self._enrol(ir, name, base, max_catch_up, incarnation, restored=True)
@@ -186,9 +187,9 @@ class Registry(SetRegistry):
         main: bool = False,
         after: int | None = None,
     ) -> Cohort:
-        """Create a cohort for members of one group that `restore` has added. `point`, `last`: the registration point
-        and the last evaluated instant of the cohort, in ms. `main`: whether it is the group's main cohort. `after`: see
-        `Cohort`.
+        """Create a cohort for members of one group that `restore` has added. `point` and `last` are the registration
+        point and the last evaluated instant of the cohort, in ms. `main`: whether the new cohort is the group's main
+        cohort. `after`: see `Cohort`.
         """
         group = members[0].group
         cohort = Cohort(group, next(self._cohorts))
@@ -247,8 +248,8 @@ class Registry(SetRegistry):
         *,
         accepted: bool = False,
     ) -> Group:
-        """Return the group of a template, which may be new. `add` adds a new group to the registry. `constants`: of
-        the first member. `accepted`: whether the query is registered already.
+        """Return the group of a template. The group can be new: `add` must then add it to the registry. `constants` are
+        the constants of the first member. `accepted`: whether the query is registered already.
         """
         group = self._groups.get((incarnation, max_catch_up, template))
         if group is None:
@@ -267,8 +268,8 @@ class Registry(SetRegistry):
 
     @staticmethod
     def registration_point(streams: Iterable[LiveStream]) -> int | None:
-        """Return the registration point P in ms: the latest end of a closed batch of any of the streams. None if no
-        stream has closed a batch (semantics.md §3).
+        """Return the registration point P in ms. P is the latest end of a closed batch in any of the streams. The
+        result is None if no stream has closed a batch (semantics.md §3).
         """
         return max((s.closed_ms for s in streams if s.closed_ms is not None), default=None)
 
@@ -286,20 +287,22 @@ class Registry(SetRegistry):
 
     # ---- removal
     def remove(self, member: Member) -> LiveStream | None:
-        """Remove a query. If it has published a stream, the stream ends and is returned; otherwise returns None."""
+        """Remove a query. If the query has published a stream, the stream ends, and the call returns the stream.
+        Otherwise, the call returns None.
+        """
         self.leave(member)
         del self.members[member.name]
         return self.drop_if_empty(member.group)
 
     def leave(self, member: Member) -> None:
-        """Remove a member from its cohort. If its group has no members any more, `drop_if_empty` must follow."""
+        """Remove a member from its cohort. If the group then has no members, the caller must call `drop_if_empty`."""
         group = member.group
         group.leave(member, self.pool)
         if None not in group.apart:
             self.waiting.pop(group, None)
 
     def drop_if_empty(self, group: Group) -> LiveStream | None:
-        """Remove a group that has no members. Returns the stream that it has published, or None."""
+        """Remove a group that has no members. Returns the stream that the group has published, or None."""
         if any(True for _ in group.cohorts):
             return None
         self._schedule.remove(group)

@@ -1,4 +1,4 @@
-"""Replacement: another text answers under the name of a standing query, from an instant on (ADR 95)."""
+"""Replacement: from an instant on, another text answers under the name of a standing query (ADR 95)."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Replacements:
         self, member: Member, statement: Statement, base: str | None, *, changes: bool = False
     ) -> tuple[LiveStream, ...]:
         """Let another text answer under the name of a query, from the next instant on (`hand_over`). The member and its
-        result queue stay, with all pending evaluations. Returns the streams of the text: some of its instants may be
-        due already. `base`, `changes`: see `Registry.register`.
+        result queue stay, with all pending evaluations. Returns the streams of the new text, because some of its
+        instants can be due already. `base`, `changes`: see `Registry.register`.
 
         QueryError if the text is invalid or asks for the past, or if one of the two texts publishes a stream.
         LimitError if too many instants would become due. UnavailableError if the query began in the past and has not
-        caught up yet. All have no effect.
+        caught up yet. All these errors have no effect.
         """
         if self._history.is_behind(member.group):
             raise UnavailableError(

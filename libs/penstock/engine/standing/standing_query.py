@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """What the standing queries need of their engine, by weak references that do not keep the engine alive."""
+    """What standing queries need of their engine. The references are weak, so that they do not keep the engine
+    alive.
+    """
 
     stop: WeakMethod[Callable[[Member], None]]
     catch_up: WeakMethod[Callable[[Member], bool]]
@@ -68,16 +70,20 @@ class Query:
 
     @property
     def registration_point(self) -> int | None:
-        """The registration point P: only tuples after P are visible. None until a stream of the query has progress."""
+        """The registration point P: only tuples after P are visible. P is None until a stream of the query has
+        progress.
+        """
         return self._member.point
 
     @property
     def gaps(self) -> list[Gap]:
-        """The gaps, that is, ranges of instants that were skipped; at most the latest 10,000 (`MAX_GAPS`)."""
+        """The gaps, that is, the ranges of skipped instants. Only the latest 10,000 gaps (`MAX_GAPS`) are available."""
         return list(self._member.gaps)
 
     def status(self) -> QueryStatus:
-        """Return the status of the query: which streams it waits for, and which input would end the wait."""
+        """Return the status of the query: the streams for which the query waits, and the input that would end the
+        wait.
+        """
         return status_of(self._member)
 
     @property
@@ -88,13 +94,13 @@ class Query:
     def poll(self, limit: int | None = None) -> list[Evaluation]:
         """Remove and return pending evaluations, at most `limit` of them (None: all), in order of time.
 
-        If the query began in the past and has not caught up yet, the call evaluates its instants until it has caught
-        up, or until it can return `limit` evaluations (None: 100,000).
+        If the query began in the past and has not caught up yet, the call first evaluates instants. It stops when the
+        query has caught up, or when the call can return `limit` evaluations (None: 100,000).
         """
         return poll(self._member.result_queue.take, limit, self._catch_up)
 
     def _catch_up(self) -> bool:
-        """Evaluate some instants of a query that began in the past. Returns whether there was an evaluation."""
+        """Evaluate some instants of a query that began in the past. Returns whether an evaluation took place."""
         catch_up = self._operations.catch_up()
         return catch_up is not None and catch_up(self._member)
 
@@ -103,11 +109,11 @@ class Query:
         return len(self._member.result_queue)
 
     def subscribe(self, callback: Callable[[Evaluation], object]) -> Callable[[], None]:
-        """Call `callback` with every pending and future evaluation, one at a time and in order. Returns a function that
-        ends the subscription. While there is a subscriber, `poll` returns nothing.
+        """Call `callback` with every pending and future evaluation, one at a time and in order. The call returns a
+        function that ends the subscription. While there is a subscriber, `poll` returns nothing.
 
-        The engine calls `callback` during calls that produce evaluations, such as `push`, in the thread of their
-        caller. `callback` may itself call the engine. Exceptions of `callback` are logged and have no other effect.
+        The engine calls `callback` during the calls that produce evaluations, such as `push`, in the thread of the
+        caller. `callback` is allowed to call the engine. Exceptions of `callback` are logged and have no other effect.
         """
         ended = self._member.result_queue.subscribe(callback)
         while self._member.result_queue.subscribed and self._catch_up():
@@ -115,7 +121,8 @@ class Query:
         return ended
 
     async def __aiter__(self) -> AsyncIterator[Evaluation]:
-        """Yield evaluations as they occur. Ends when the query is stopped and all evaluations are consumed.
+        """Yield evaluations as they occur. The iteration ends when the query is stopped and all evaluations are
+        consumed.
 
         PenstockError if the query has a subscriber, which receives the evaluations instead.
         """

@@ -1,5 +1,5 @@
-"""RSTREAM, ISTREAM and DSTREAM (CQL; docs/semantics.md §5), applied to the rows of a whole cohort at once, and the
-option `changes`.
+"""The stream operators RSTREAM, ISTREAM and DSTREAM (CQL; docs/semantics.md §5), and the option `changes`. They are
+applied to the rows of a whole cohort at once.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def as_stream(operator: RelationToStream, now: Rows, before: Rows | None) -> Rows:
-    """Return the rows that the operator reports. `now`, `before`: the rows of this instant and of the previous one,
-    after `Rows.published()`: only then can ids of computed terms be compared.
+    """Return the rows that the operator reports. `now` and `before` are the rows of this instant and of the previous
+    instant, after `Rows.published()`. Without this call, ids of computed terms cannot be compared.
 
-    ISTREAM and DSTREAM report multiset differences for each member. The triples of a CONSTRUCT are distinct, so their
+    For each member, ISTREAM and DSTREAM report multiset differences. The triples of a CONSTRUCT are distinct, so their
     differences are set differences.
     """
     if operator is RelationToStream.RSTREAM:
@@ -39,12 +39,14 @@ def as_stream(operator: RelationToStream, now: Rows, before: Rows | None) -> Row
 
 
 def reported(operator: RelationToStream, changes: Changes) -> Rows:
-    """Return the rows that ISTREAM or DSTREAM reports of the changes of an answer."""
+    """Return the rows that ISTREAM or DSTREAM reports, given the changes of an answer."""
     return changes.added if operator is RelationToStream.ISTREAM else changes.removed
 
 
 def with_changes(query: ContinuousQuery) -> ContinuousQuery:
-    """Return the query with the option `changes`. QueryError if it cannot report what its answer gains and loses."""
+    """Return the query with the option `changes`. QueryError if the query cannot report the rows that its answer gains
+    and loses.
+    """
     message = None
     if query.publishes:
         message = "`changes` and a derived stream exclude each other: the stream has the complete answers"
