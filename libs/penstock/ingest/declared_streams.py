@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from penstock.log.topics import TopicNames
 
 OPENING_S = 60.0
-"""Time in s within which a starting service must have read each of its topics. If it takes longer, the service raises
+"""Time in s within which a starting service must read each of its topics. If a topic takes longer, the service raises
 TransientError.
 """
 _POLL_S = 0.05
 
 
 class DeclaredStreams:
-    """The declarations of the streams with an events topic (all but derived streams), by IRI. The shards topic already
-    contains each declaration that this object has read, so later records of the stream follow the declaration in all
-    partitions of that topic.
+    """The declarations of the streams with an events topic, by IRI. Derived streams have no events topic. When this
+    object reads a declaration, the shards topic already contains it. In all partitions of the shards topic, later
+    records of the stream therefore follow the declaration.
 
-    `filters`: the predicate filters, by IRI, of streams that have one.
+    `filters`: the predicate filters, by IRI of the stream.
     """
 
     def __init__(self, log: Log, names: TopicNames, timeout_s: float = OPENING_S) -> None:
@@ -54,7 +54,7 @@ class DeclaredStreams:
         return self._by_topic
 
     def refresh(self, timeout_s: float = 0.0) -> bool:
-        """Read new records, waiting up to `timeout_s` seconds for them. Returns whether a declaration or filter has
+        """Read new records. Waits at most `timeout_s` seconds for records. Returns whether a declaration or filter has
         changed.
         """
         before = self.changes
@@ -64,7 +64,7 @@ class DeclaredStreams:
         return self.changes > before
 
     def catch_up(self) -> None:
-        """Read all records up to the end of the topic, as the brokers now report it. TransientError if this takes
+        """Read all records to the current end of the topic, which the brokers report. TransientError if this takes
         longer than the constructor's `timeout_s`.
         """
         partition = Partition(self._names.control)

@@ -1,6 +1,6 @@
 """Conversion of events to tuples, shared by all adaptors (ADR 23).
 
-The records of a source partition are in the order of its events. Each record covers a contiguous range of messages: the
+The records of a source partition are in the order of its events. Each record covers a contiguous range of messages. All
 events of a message are in one record, and have the same offset.
 """
 
@@ -39,14 +39,16 @@ if TYPE_CHECKING:
 _SOURCE = attrgetter("topic", "partition")
 _KIND = attrgetter("syntax", "advance_ms")
 MAX_TUPLES = 1_000_000
-"""Maximum number of tuples of a record, and therefore of a message."""
+"""Maximum number of tuples in a record. A message is in one record, so it is also the maximum number of tuples in a
+message.
+"""
 
 
 class EventAdapter:
     """Parses events, discards tuples that no query reads, and converts terms to global ids.
 
-    Totals since the start: `events` and `tuples` in the output, `dead` letters (which `events` does not include), and
-    `discarded` tuples (which `tuples` does not include).
+    The following counters are totals since the start. `events`, `tuples`: events and tuples in the output. `dead`: dead
+    letters, which `events` does not include. `discarded`: discarded tuples, which `tuples` does not include.
     """
 
     def __init__(self, names: TopicNames, terms: TermEncoder, registry: SchemaRegistry | None = None) -> None:
@@ -62,9 +64,7 @@ class EventAdapter:
     def follow(
         self, declared: Mapping[str, StreamDeclaration], filters: Mapping[str, StreamPredicates] | None = None
     ) -> None:
-        """Set the streams, by events topic, and their predicate filters, by IRI. Messages of other topics are
-        skipped.
-        """
+        """Set the streams, by events topic, and the predicate filters, by IRI. Messages of other topics are skipped."""
         self._by_topic, self._filters = declared, filters or {}
         self._predicate_filters.clear()
 
@@ -73,8 +73,8 @@ class EventAdapter:
         separately, and requests the ids of all terms together.
 
         An invalid event becomes a dead letter. If an error does not identify the invalid event, the batch is bisected
-        until the event is found. TransientError if the dictionary or the schema registry is unavailable; the call then
-        had no effect, retry.
+        until the event is found. TransientError if the dictionary or the schema registry is unavailable. The call then
+        had no effect, and the caller can retry.
         """
         discarded = self.discarded
         try:
@@ -137,8 +137,8 @@ class EventAdapter:
     def _parse(
         self, parser: EventParser, stream: StreamDeclaration, source: Partition, run: Sequence[Event]
     ) -> tuple[list[Tuples], list[Record]]:
-        """Parse a run of events of one format, or a run of equal heartbeats. A message is accepted or refused as a
-        whole.
+        """Parse consecutive events of one format, or consecutive equal heartbeats. A message is accepted or refused as
+        a whole.
         """
         advance_ms = run[-1].advance_ms
         if advance_ms is not None:
@@ -175,8 +175,8 @@ class EventAdapter:
         return [self._sifted(part, predicate_filter) for part in parts], dead
 
     def _oversized(self, usable: Sequence[Event], good: Events) -> dict[int, tuple[Event, str]]:
-        """Return the events with a term that is too large for the dictionary, with the reason, by offset. Examines only
-        events that are larger than the maximum size of a term.
+        """Return the events that contain a term too large for the dictionary. The result maps the offset to the event
+        and the reason. Examines only events that are larger than the maximum size of a term.
         """
         assert good.counts is not None, "parsed events have counts"
         ends, found = np.cumsum(good.counts), {}
@@ -195,8 +195,8 @@ class EventAdapter:
         return self._predicate_filters[stream.iri]
 
     def _sifted(self, tuples: Tuples, predicate_filter: PredicateFilter) -> Tuples:
-        """Remove the tuples that the predicate filter discards. Their events remain, because they advance the stream's
-        time.
+        """Remove the tuples that the predicate filter discards. The events of these tuples remain, because events
+        advance the stream's time.
         """
         mask = predicate_filter.chosen(tuples.predicates)
         if mask is None:

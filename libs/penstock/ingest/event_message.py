@@ -22,14 +22,14 @@ TIMESTAMP = "timestamp"
 _N_TRIPLES = Format.N_TRIPLES.value
 _LONG = len(str(MAX_TIME_MS))
 HEARTBEAT = "heartbeat"
-"""The header of a heartbeat, which is a message without a value. The header contains a time in ms. Later events of the
-partition are late if their time is at or before the time of the heartbeat.
+"""The name of the header of a heartbeat. A heartbeat is a message without a value. The header contains a time in ms.
+Later events of the partition are late if their time is at or before the time of the heartbeat.
 """
 
 
 class Event(NamedTuple):  # a NamedTuple, because there is one per event: creation takes half the time of a dataclass
-    """An event of a message. `advance_ms`: for a heartbeat, its time; otherwise None. `triples`: the triples that the
-    stream's mapping makes of the message, as N-Triples; None if the message is RDF.
+    """An event of a message, or a heartbeat. `advance_ms`: the time of a heartbeat; None for an event. `triples`: the
+    triples that the stream's mapping makes from the message, as N-Triples; None if the message is RDF.
     """
 
     offset: int
@@ -42,7 +42,9 @@ class Event(NamedTuple):  # a NamedTuple, because there is one per event: creati
 
     @property
     def text(self) -> bytes:
-        """The RDF text of the event in the format `syntax`: its triples if the message was mapped, otherwise `data`."""
+        """The RDF text of the event in the format `syntax`. If the message was mapped, the text is `triples`, otherwise
+        `data`.
+        """
         return self.data if self.triples is None else self.triples
 
     @property
@@ -61,10 +63,10 @@ def read_events(
     registry: SchemaRegistry | None = None,
 ) -> list[Event]:
     """Return the events of a message, or its heartbeat. `mapping`: the stream's mapping. `max_bytes`: maximum size of a
-    message that is mapped. `registry`: the schemas of messages in a binary format.
+    mapped message. `registry`: the registry with the schemas of messages in a binary format.
 
-    DataError if the message could not be read, if a header is invalid, if an event has no value or a heartbeat has one,
-    or if a message is too large or cannot be mapped. UnavailableError if the registry is unavailable.
+    DataError if the message could not be read, is too large or cannot be mapped. DataError also if a header is invalid,
+    if an event has no value, or if a heartbeat has a value. UnavailableError if the registry is unavailable.
     """
     if message.error:
         raise DataError(message.error)

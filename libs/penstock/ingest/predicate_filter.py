@@ -1,7 +1,8 @@
-"""The predicate filter of adaptors: discards tuples with timing predicates that no query reads (docs/semantics.md §1;
-ADR 45).
+"""The predicate filter of adaptors. It discards tuples with timing predicates that no query reads (docs/semantics.md
+§1; ADR 45).
 
-Timeless tuples always pass, because stores absorb them. All tuples of a stream with retention pass, too.
+The filter never discards timeless tuples, because stores absorb these tuples. It discards no tuples of a stream with
+retention.
 """
 
 from __future__ import annotations
@@ -24,31 +25,32 @@ if TYPE_CHECKING:
 def versions(
     streams: Mapping[str, StreamDeclaration], filters: Mapping[str, StreamPredicates], topics: Sequence[str]
 ) -> list[int]:
-    """Return the version of the predicate filter of each events topic; 0 for a stream without a filter. Skips topics
-    that belong to no stream.
+    """Return the version of the predicate filter of each events topic. The version of a stream without a filter is 0.
+    Skips topics that belong to no stream.
     """
     records = (filters.get(streams[topic].iri) for topic in topics if topic in streams)
     return [0 if record is None else record.version for record in records]
 
 
 def discards(stream: StreamDeclaration, passed: StreamPredicates | None) -> bool:
-    """Return whether the filter `passed` (None: there is none) may discard tuples of a stream."""
+    """Return whether a filter can discard tuples of a stream. `passed`: the filter. None: there is no filter."""
     if passed is None or passed.all_since is not None or not stream.may_discard:
         return False
     return stream.timing_all or not set(stream.timing) <= set(passed.predicates)
 
 
 def marker(stream: StreamDeclaration, partition: int, version: int) -> Tuples:
-    """Return a record without tuples. It states that this filter version, or a newer one, was applied to all later
-    records of the partition.
+    """Return a record without tuples. The record states that this filter version, or a newer version, was applied to
+    all later records of the partition.
     """
     numbers, ids = np.empty(0, np.int64), np.empty(0, np.uint64)
     return Tuples(stream.iri, partition, numbers, numbers, numbers, ids, ids, ids, None, version)
 
 
 class PredicateFilter:
-    """The filter of one stream, for tuples whose predicates are ids of `dictionary`. `passed`: the timing predicates
-    that pass; None: all do. Timeless predicates always pass. `version`: 0 if all tuples pass.
+    """The filter of one stream. Predicates of tuples are ids of `dictionary`. `passed`: the timing predicates whose
+    tuples are retained. None: all tuples are retained. Tuples with timeless predicates are always retained. `version`:
+    the version of the filter. It is 0 if all tuples are retained.
     """
 
     def __init__(
@@ -64,7 +66,7 @@ class PredicateFilter:
         self._ids: Ids = np.array([dictionary.intern(IRI, iri) for iri in sorted(listed)], np.uint64)
 
     def chosen(self, predicates: Ids) -> np.ndarray | None:
-        """Return a mask of the tuples that pass; None if all pass."""
+        """Return a mask of the retained tuples. None if all tuples are retained."""
         if self._open:
             return None
         mask = np.isin(predicates, self._ids, invert=not self._among)

@@ -1,14 +1,14 @@
 """Records of late and rejected events, for users: a copy of the original, with reason and source in headers
 (semantics.md §2, §6).
 
-A copy has the value and headers of the original, including its content type. It has these headers in addition:
+A copy has the value and headers of the original, including the content type. It has these headers in addition:
 `reason`, `source` (topic/partition/offset), `stream`, `time` in ms if known, and `watermark` for late events. The key
-of the copy has the same text as `source`. A message of which several events are late, or are rejected, has one copy,
-with the time of the first one and their number in the header `events`.
+of the copy has the same text as `source`. If several events of a message are late, or are rejected, the message has one
+copy. The header `time` is the time of the first of these events, and the header `events` is their number.
 
-A copy never exceeds MAX_RECORD_BYTES. A longer value is truncated; the header `truncated` then contains the size of the
-original value in bytes. Headers beyond `MAX_HEADERS_BYTES` are omitted; `headers-left-out` then contains their number.
-The original remains in its source topic.
+A copy never exceeds MAX_RECORD_BYTES. A longer value is truncated. The header `truncated` then contains the size of the
+original value in bytes. Headers beyond `MAX_HEADERS_BYTES` are omitted. The header `headers-left-out` then contains the
+number of omitted headers. The original remains in its source topic.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _OWN = frozenset({"reason", "source", "stream", "time", "watermark", _EVENTS, _T
 MAX_HEADERS_BYTES = 64 << 10
 """Maximum size in bytes of the original's headers in a copy."""
 MAX_REASON_BYTES = 4 << 10
-"""Maximum size of a reason in bytes. A reason may quote the input."""
+"""Maximum size of a reason in bytes. A reason can quote the input."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A rejected event: its source, the reason, and its original bytes. `truncated`: if `data` is only the beginning of
-    the original, the size of the original in bytes; otherwise None.
+    """A rejected event, with its source, the reason, and the original bytes. `truncated`: the size of the original in
+    bytes, if `data` is only the beginning of the original; otherwise None.
     """
 
     topic: str
@@ -70,8 +70,8 @@ def source_key(topic: str, partition: int, offset: int) -> bytes:
 
 
 def dead_letter_record(names: TopicNames, letter: DeadLetter, headers: Headers = (), events: int = 1) -> Record:
-    """Return the record of a dead letter. `headers`: the headers of the original. `events`: the number of events of the
-    original that are rejected; the letter has the time of the first one.
+    """Return the record of a dead letter. `headers`: the headers of the original. `events`: the number of rejected
+    events of the original. The letter has the time of the first of these events.
     """
     key = source_key(letter.topic, letter.partition, letter.offset)
     own = [("reason", _shortened(letter.reason)), ("source", key.decode()), ("stream", letter.stream)]
@@ -81,8 +81,8 @@ def dead_letter_record(names: TopicNames, letter: DeadLetter, headers: Headers =
 
 
 def late_record(names: TopicNames, event: LateEvent, headers: Headers = (), events: int = 1) -> Record:
-    """Return the record of a late event. `headers`: the headers of the original. `events`: the number of events of the
-    original that are late; `event` is the first one.
+    """Return the record of a late event. `headers`: the headers of the original. `events`: the number of late events of
+    the original. `event` is the first of these events.
     """
     key = source_key(event.topic, event.partition, event.offset)
     own = [
@@ -130,7 +130,7 @@ def _copy(record: Record, headers: Headers, own: list[tuple[str, str]]) -> Recor
 
 
 def _bounded(headers: list[tuple[str, bytes]]) -> tuple[Headers, int]:
-    """Return the first headers, up to MAX_HEADERS_BYTES, and the number of the others."""
+    """Return the first headers, with at most MAX_HEADERS_BYTES, and the number of the other headers."""
     size = 0
     for i, header in enumerate(headers):
         size += headers_bytes((header,))

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 8 << 20
 MAX_LINE_BYTES = 80 << 20
-"""Maximum length of a line in an N-Triples or N-Quads file: four terms of the maximum size and their punctuation."""
+"""Maximum length of a line in an N-Triples or N-Quads file. Four terms of the maximum size and their punctuation
+fit.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,9 @@ class Source:
 
     @classmethod
     def of(cls, source: str | os.PathLike[str] | bytes, format: str | None = None, base: str | None = None) -> Source:  # noqa: A002
-        """Create a source. By default, the format follows from the file's name and the base IRI from its location."""
+        """Create a source. By default, the file name determines the format, and the location of the file determines the
+        base IRI.
+        """
         if isinstance(source, bytes):
             if format is None:
                 raise DataError("bytes need a format=…")
@@ -65,11 +69,12 @@ def read(
 ) -> Iterator[Quads]:
     """Yield a document's statements in parts. Blank node labels are scoped to the document.
 
-    Before each part, `progress` receives the bytes read and the total bytes, both compressed for `.gz`.
+    Before each part, `progress` receives the number of bytes that were read, and the total number of bytes. For `.gz`,
+    both are sizes of compressed data.
 
-    If an error follows, the terms of the parts yielded before it stay in the dictionary. The caller decides whether to
-    commit these parts. DataError "file: reason" for invalid input; the reason of a syntax error begins with its line
-    and column. OSError if the file cannot be read.
+    After an error, the terms of the parts that were yielded before stay in the dictionary. The caller decides whether
+    to commit these parts. DataError "file: reason" for invalid input. The reason of a syntax error begins with line and
+    column. OSError if the file cannot be read.
     """
     with ExitStack() as stack:
         stack.enter_context(_naming(source.name))
@@ -118,8 +123,8 @@ def _read_lines(
 
 
 def _whole_lines(file: IO[bytes], chunk_bytes: int) -> Iterator[bytes]:
-    """Yield pieces of about `chunk_bytes` that end with a line feed, except possibly the last. DataError for a line
-    that is longer than MAX_LINE_BYTES.
+    """Yield pieces of about `chunk_bytes`. Each piece ends with a line feed, except possibly the last piece. DataError
+    for a line that is longer than MAX_LINE_BYTES.
     """
     rest = b""
     while block := file.read(chunk_bytes):

@@ -1,4 +1,4 @@
-"""Checks of a document's text, before and during parsing, that reject hostile input. They take linear time."""
+"""Checks of a document's text before and during parsing. They reject hostile input in linear time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _DECLARATION = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 _OVERLAP = len(b"<!DOCTYPE") - 1
 _HEAD_BYTES = 1 << 20
-"""Size up to which a JSON-LD document without triples is inspected for content. A larger document counts as having
+"""Maximum size of a JSON-LD document without triples that is inspected for content. A larger document counts as having
 content.
 """
 _SCAN_BYTES = 1 << 18
@@ -37,8 +37,8 @@ def has_declarations(text: bytes) -> bool:
 class DocumentCheck:
     """Checks a document block by block and raises DataError at the first violation.
 
-    `declarations`: whether an XML document may have a document type declaration. `size` is the number of bytes fed so
-    far.
+    `declarations`: whether an XML document is allowed to have a document type declaration. `size`: the number of bytes
+    that were checked so far.
     """
 
     def __init__(self, fmt: Format, limits: ParseLimits, *, declarations: bool) -> None:
@@ -71,7 +71,7 @@ class DocumentCheck:
 
 
 class JsonDepth:
-    """Tracks the nesting depth of a JSON text, fed block by block. Raises DataError above `limit`."""
+    """Tracks the nesting depth of a JSON text, which is given block by block. Raises DataError above `limit`."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -112,7 +112,9 @@ class JsonDepth:
 
 
 def _is_empty(text: bytes) -> bool:
-    """Return whether a JSON document has no content: no text, empty objects and arrays, or only a context."""
+    """Return whether a JSON document has no content. It then has no text, only empty objects and arrays, or only a
+    context.
+    """
     try:
         return not text.strip() or _has_no_content(json.loads(text))
     except (ValueError, RecursionError):

@@ -4,9 +4,9 @@ An event is a JSON object about one entity: `entity_id`, `event_time`, `operatio
 `rdf_added_data`, `rdf_deleted_data`, `rdf_linked_shared_data` and `rdf_unlinked_shared_data`.
 
 The operations `import` and `diff` contain the triples that they add and remove. `delete` contains no triples, and
-`reconcile` contains all present triples of the entity. To compute what these two remove, the decoder stores the triples
-of each entity. Shared data (values and references) may belong to several entities. It is added when an entity links it,
-and not removed when the entity unlinks it.
+`reconcile` contains all present triples of the entity. To compute the triples that `delete` and `reconcile` remove, the
+decoder stores the triples of each entity. Shared data (values and references) can belong to several entities. The
+decoder adds shared data when an entity links them. It does not remove them when the entity unlinks them.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Mutation(NamedTuple):
 
 
 class MutationDecoder:
-    """Decodes mutations. The events of an entity must come in their order."""
+    """Decodes mutations. The decoder must get the events of an entity in their order."""
 
     def __init__(self) -> None:
         self._entities: dict[str, set[bytes]] = {}
 
     def decode(self, data: bytes) -> Mutation:
-        """Return the mutation of an event. DataError if the event is invalid, or deletes an entity that is unknown."""
+        """Return the mutation of an event. DataError if the event is invalid, or deletes an unknown entity."""
         event = parse_json(data, "a mutation")
         if not isinstance(event, dict):
             raise DataError("a mutation is a JSON object")
@@ -84,7 +84,9 @@ def _milliseconds(text: str) -> int:
 
 
 def _lines(event: dict[str, Any], name: str) -> list[bytes]:
-    """Return the N-Triples lines of the part `name`; [] without this part. DataError if it is invalid or too large."""
+    """Return the N-Triples lines of the part `name`. [] if the event lacks this part. DataError if the part is invalid
+    or too large.
+    """
     part = event.get(name)
     if part is None:
         return []

@@ -1,4 +1,4 @@
-"""RDF serialisation formats, found by name, media type or file name extension."""
+"""RDF serialisation formats, and their look-up by name, media type or file name extension."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Format(Enum):
 
     @classmethod
     def named(cls, name: str) -> Format:
-        """Return the format with a name, file name extension or media type (parameters are ignored). DataError if
-        unknown.
+        """Return the format with a name, file name extension or media type (parameters are ignored). DataError if no
+        format matches.
         """
         found = _NAMES.get(name.partition(";")[0].strip().lower())
         if found is None:

@@ -13,4 +13,4 @@ TAG_BLANK: Final = np.uint64(1)
 TAG_LITERAL: Final = np.uint64(2)
 """Tag of literals with an entry in the dictionary. Higher tags belong to inline literals and local terms."""
 TAG_LOCAL: Final = np.uint64(11)
-"""Tag of terms computed during an execution, which are valid only in its results."""
+"""Tag of terms that an execution computes. These ids are valid only in the results of the execution."""

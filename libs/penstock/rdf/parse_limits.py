@@ -16,13 +16,14 @@ _MIB = 1 << 20
 class ParseLimits:
     """Resource limits for one document.
 
-    small_document_bytes: documents up to this size are parsed in the calling process. Larger ones, and RDF/XML with a
-    document type or entity declaration, are parsed in a parser process.
+    small_document_bytes: maximum size of a document that is parsed in the calling process. Larger documents are parsed
+    in a parser process. So is RDF/XML with a document type or entity declaration.
     max_json_depth: maximum nesting depth of a JSON-LD document.
     parser_memory_mb: address space of a parser process, in MB.
-    parser_cpu_s, parser_cpu_s_per_mib: CPU time for a document, in seconds: a constant plus an amount per MiB of input.
-    expansion_mib, expansion_factor: maximum size of a document's statements as N-Quads: a constant in MiB plus a
-    multiple of the input size.
+    parser_cpu_s, parser_cpu_s_per_mib: CPU time for a document, in seconds. This limit is a constant plus an amount per
+    MiB of input.
+    expansion_mib, expansion_factor: maximum size of a document's statements as N-Quads. This limit is a constant in MiB
+    plus a multiple of the input size.
     """
 
     small_document_bytes: int = 8 << 10
@@ -38,7 +39,7 @@ class ParseLimits:
         return self.parser_cpu_s + self.parser_cpu_s_per_mib * size / _MIB
 
     def expanded_bytes(self, size: int) -> int:
-        """Return the maximum size in bytes of the N-Quads that a document of `size` bytes may expand to."""
+        """Return the maximum size in bytes of the N-Quads of a document of `size` bytes."""
         return self.expansion_mib * _MIB + self.expansion_factor * size
 
     @classmethod

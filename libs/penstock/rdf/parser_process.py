@@ -1,7 +1,7 @@
 """Parser processes: sandboxed parsing of documents in pyoxigraph's formats, with bounded memory and CPU time (ADR 52).
 
 A document fails with a DataError if its parser exceeds a bound, overflows the stack or aborts. Other documents are not
-affected. The pool replaces the process: the start of another one takes about 30 ms.
+affected. The pool then replaces the process. The start of a new process takes about 30 ms.
 """
 
 from __future__ import annotations
@@ -33,11 +33,15 @@ if TYPE_CHECKING:
     from penstock.rdf.parse_limits import ParseLimits
 
 PARSERS = 2
-"""Maximum number of idle parser processes, and of concurrent calls of `ParserPool.parse` with `wait`."""
+"""Maximum number of idle parser processes. It is also the maximum number of concurrent calls of `ParserPool.parse` with
+`wait`.
+"""
 _BLOCK_BYTES = 1 << 20
 _SMALL_BYTES = 64 << 10
 _RETIRE_BYTES = 64 << 20
-"""Bytes of input and output after which a process is replaced, because its heap does not shrink."""
+"""Maximum number of bytes of input and output of a process. Afterwards, the process is replaced, because its heap does
+not shrink.
+"""
 _STALLED_S = 60.0
 _STALLED_FACTOR = 20.0
 """A parser is stalled if it neither requests input nor responds for `_STALLED_S` seconds plus `_STALLED_FACTOR` times
@@ -51,7 +55,7 @@ _CRASHED = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGTRAP)
 
 
 class KilledError(DataError):
-    """The parser process was killed externally, by a user or the kernel. The document may be parsed once more."""
+    """A user or the kernel has killed the parser process. The caller can parse the document once more."""
 
 
 class _Ended(Exception):  # noqa: N818 - internal
@@ -87,7 +91,8 @@ class ParserProcess:
         return not self._busy and self._moved < _RETIRE_BYTES and self._process.poll() is None
 
     def parse(self, read: Callable[[int], bytes], fmt: Format, base: str | None) -> Iterator[bytes]:
-        """Yield a document's statements as N-Quads, in parts. `read` returns the next bytes, empty at the end.
+        """Yield a document's statements as N-Quads, in parts. `read` returns the next bytes of the document, or no
+        bytes at the end.
 
         DataError if the document is invalid or exceeds a limit. A caller that stops before the end of the iterator must
         close the process.
@@ -180,8 +185,8 @@ class ParserProcess:
                 return DataError(f"the parser fails: {kind}: {message}")
 
     def _exit_error(self, size: int) -> DataError:
-        """Return the error that explains why the process ended while parsing a document, after reading `size` bytes of
-        it.
+        """Return an error with the reason why the process ended during a document. `size`: the number of bytes of the
+        document that the process had read.
         """
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_STALLED_S)
@@ -211,15 +216,15 @@ def syntax_error(message: str, line: int | None, column: int | None) -> DataErro
 
 
 def memory_message(message: str) -> str:
-    """Return the text of our error for a MemoryError of the library. The library raises one without a message if memory
-    is exhausted, and one with a message if a token is too long.
+    """Return the error text for a MemoryError of the library. If memory is exhausted, the MemoryError has no message.
+    If a token is too long, it has a message.
     """
     return f"a token of the document is too long: {message}" if message else "the document takes too much memory"
 
 
 class ParserPool:
-    """A pool of parser processes, which are reused. At most PARSERS documents are parsed concurrently, not counting
-    documents with `wait` False.
+    """A pool of parser processes, which are reused. At most PARSERS documents are parsed concurrently. Documents with
+    `wait` False do not count.
     """
 
     def __init__(self) -> None:
@@ -237,7 +242,7 @@ class ParserPool:
         self, read: Callable[[int], bytes], fmt: Format, base: str | None, limits: ParseLimits, *, wait: bool
     ) -> Iterator[bytes]:
         """Yield a document's statements like `ParserProcess.parse`. With `wait`, the call waits until fewer than
-        PARSERS calls with `wait` are in progress; without it, parsing begins at once.
+        PARSERS calls with `wait` are in progress. Without `wait`, parsing begins at once.
         """
         with self._places if wait else contextlib.nullcontext():
             process = self._take(limits)

@@ -1,14 +1,16 @@
-"""The parser process: converts documents from standard input to N-Quads on standard output, one after the other.
+"""The parser process. It converts documents from standard input to N-Quads on standard output, one after the other.
 
 `parser_process` runs this program by its path. Apart from the standard library, this program imports only pyoxigraph,
 so that it starts in about 30 ms.
 Arguments: the folder of pyoxigraph and the address space in bytes.
 
 A frame is a kind (one byte), a length (8 bytes, big endian) and the payload.
-Input: P (start of a document: JSON with format, base IRI and limits), I (input; more follows), L (last input).
-Output: R (request for input), Q (statements as N-Quads), D (end of the document; a payload asks for this process to be
-replaced), E (error, as JSON).
-A CPU timer runs during parsing and ends the process with SIGPROF when it expires.
+
+- Input: P (start of a document: JSON with format, base IRI and limits), I (input; more follows), L (last input).
+- Output: R (request for input), Q (statements as N-Quads), D (end of the document; a payload asks for a replacement of
+this process), E (error, as JSON).
+
+A CPU timer runs during parsing. When the timer expires, it ends the process with SIGPROF.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ class _Pipes:
 
 
 class _Input:
-    """A file-like view of the document. Requests the next block when the current one is consumed."""
+    """A file-like view of the document. It requests the next block when the current block is consumed."""
 
     def __init__(self, pipes: _Pipes, cpu_s_per_mib: float) -> None:
         self._pipes = pipes
@@ -108,8 +110,8 @@ def _parse(library: Any, pipes: _Pipes, request: dict[str, Any]) -> int:
 
 
 def _uses_half_memory(bound: int) -> bool:
-    """Return whether this process, now that no document is being parsed, holds more than half of its address-space
-    limit `bound`.
+    """Return whether this process holds more than half of its address-space limit `bound`. Call it while no document is
+    parsed.
     """
     with open("/proc/self/statm", "rb") as statm:  # noqa: PTH123 - pathlib is not imported
         return 2 * int(statm.read().split()[0]) * resource.getpagesize() > bound

@@ -1,8 +1,8 @@
 """Parsing of documents and messages into columns of term ids.
 
-The native reader parses N-Triples and N-Quads. pyoxigraph parses the other formats: its parsers, unlike its store,
-preserve lexical forms. Its output passes through N-Quads text to the native reader: this is several times faster than
-converting terms in Python and applies the same checks to all terms.
+The native reader parses N-Triples and N-Quads. pyoxigraph parses the other formats, because its parsers, unlike its
+store, preserve lexical forms. pyoxigraph writes N-Quads text, and the native reader parses this text. This is several
+times faster than a conversion of terms in Python, and applies the same checks to all terms.
 
 pyoxigraph bounds neither memory, time nor stack depth. A document above a small size is therefore parsed in a separate
 process (ADR 52). Any failure of that process becomes a DataError for the document.
@@ -78,10 +78,10 @@ def parse(
     keep: bool = False,
     limits: ParseLimits = PARSE_LIMITS,
 ) -> Quads:
-    """Parse a message or small document atomically: all of it or nothing.
+    """Parse a message or small document. The result has all statements. After an error, no statement is returned.
 
-    Blank node labels are scoped to the document. `keep`: intern new terms permanently, for stored data.
-    DataError with line and column for a syntax error; DataError if the document exceeds a limit.
+    Blank node labels are scoped to the document. `keep`: intern new terms permanently, for stored data. DataError with
+    line and column for a syntax error. DataError also if the document exceeds a limit.
     """
     fmt = format if isinstance(format, Format) else Format.named(format)
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
@@ -152,8 +152,9 @@ def parse_other(
 ) -> Iterator[Quads]:
     """Parse a document in one of pyoxigraph's formats from an open file, in parts of bounded size.
 
-    `trusted`: the input is a local file chosen by its owner. It may contain a document type declaration, as many OWL
-    files do. Its parsing does not wait while other documents are parsed. The limits are the same.
+    `trusted`: whether the input is a local file that its owner has chosen. A trusted file is allowed to contain a
+    document type declaration, as many OWL files do. It is parsed without a wait for other documents. The limits are the
+    same.
     """
     scope, triples = BlankScope(), 0
     check = DocumentCheck(fmt, limits, declarations=trusted)
@@ -189,7 +190,7 @@ def _nquads(
 
 
 def _parsed_here(data: bytes, fmt: Format, base: str | None) -> bytes | None:
-    """Return a small document's statements as N-Quads, or None if it has none.
+    """Return a small document's statements as N-Quads, or None if the document has no statements.
 
     Any exception of the library becomes a DataError, including Rust panics, which do not derive from `Exception`.
     """

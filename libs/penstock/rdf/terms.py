@@ -31,10 +31,11 @@ RdflibTerm = URIRef | BNode | Literal
 _ENTRIES = (0, 2)  # tags of IRIs and of literals that are not inline
 
 MAX_TERM_BYTES = 8 << 20
-"""`max_term_bytes`: the maximum size of a cluster's term: lexical form, datatype and language tag together, as UTF-8.
+"""`max_term_bytes`: the maximum size of a term in a cluster. The size is the sum of lexical form, datatype and language
+tag, as UTF-8.
 
-JSON escapes a control character with six bytes. The limit is low enough that a result line with one term of this size,
-even if it consists of control characters, fits in a log record.
+JSON escapes a control character with six bytes. A result line with one term of this size must fit in a log record, even
+if the term consists of control characters. The limit is low enough for this.
 """
 _SURELY_SMALL = MAX_TERM_BYTES // 4  # characters; UTF-8 needs at most four bytes each
 
@@ -54,12 +55,14 @@ def check_iri(iri: str) -> str:
 
 
 def is_private(term_id: int) -> bool:
-    """Return whether an id is valid only in the partial dictionary that assigned it (ADR 37)."""
+    """Return whether an id is private, that is, valid only in the partial dictionary that has assigned the id (ADR
+    37).
+    """
     return term_id >> int(TAG_SHIFT) in _ENTRIES and term_id & int(PAYLOAD) >= PRIVATE_SLOTS
 
 
 def private_ids(ids: Ids) -> Ids:
-    """Return the private ones among the ids."""
+    """Return the private ids among `ids`."""
     tags, payloads = ids >> TAG_SHIFT, ids & PAYLOAD
     return ids[np.isin(tags, _ENTRIES) & (payloads >= np.uint64(PRIVATE_SLOTS))]
 
@@ -83,8 +86,8 @@ def check_term_size(term: TermTuple) -> None:
 def to_tuple(term: Node) -> TermTuple:
     """Return the tuple of an rdflib term.
 
-    DataError for objects that are not RDF terms (variables, graphs), relative IRIs, characters not allowed in IRIs (RFC
-    3987) and invalid language tags (BCP 47).
+    DataError for objects that are not RDF terms (variables, graphs), for relative IRIs, for IRIs with forbidden
+    characters (RFC 3987), and for invalid language tags (BCP 47).
     """
     if isinstance(term, BNode):
         return (BLANK, str(term), "", "")
@@ -102,8 +105,8 @@ def to_tuple(term: Node) -> TermTuple:
 def from_tuple(term: TermTuple) -> RdflibTerm:
     """Return the rdflib term with its lexical form unchanged.
 
-    Literals of type xsd:string get no datatype. rdflib treats a literal with this datatype and one without as different
-    terms, and its parsers and users write literals without it.
+    Literals of type xsd:string get no datatype. rdflib treats literals with and without this datatype as different
+    terms. Its parsers and users write literals without the datatype.
     """
     return _cached_term(term) if len(term[1]) <= _CACHED_LENGTH else _new_term(term)
 
@@ -134,7 +137,7 @@ def _datatype(iri: str) -> URIRef:
 def encode(dictionary: Dictionary, terms: Iterable[Node]) -> Ids:
     """Return the ids of rdflib terms.
 
-    Blank nodes decoded from this dictionary keep their ids. Other blank nodes become fresh nodes, one per label and
+    Blank nodes that were decoded from this dictionary keep their ids. Each other label gets a fresh blank node per
     call.
     """
     tuples = [to_tuple(term) for term in terms]
@@ -146,5 +149,5 @@ def encode(dictionary: Dictionary, terms: Iterable[Node]) -> Ids:
 
 
 def decode(terms: LocalTerms, ids: Ids) -> list[RdflibTerm | None]:
-    """Return the rdflib terms of ids, with None for 0 (unbound)."""
+    """Return the rdflib terms of ids. The id 0 (unbound) gives None."""
     return [None if term is None else from_tuple(term) for term in terms.decode(ids)]

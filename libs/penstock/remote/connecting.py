@@ -32,8 +32,8 @@ _DEFAULT_LIMITS = PlaneLimits()
 
 
 def permits_rdma(transport: Transport, tls: PeerTls | None, *, rdma_unencrypted: bool) -> bool:
-    """Return whether "auto" may select RDMA. RDMA does not encrypt, so with TLS it is permitted only if
-    `rdma_unencrypted` is set. DataPlaneError if the transport is "rdma" but not permitted.
+    """Return whether the transport "auto" is allowed to select RDMA. RDMA does not encrypt. With TLS, RDMA is therefore
+    permitted only if `rdma_unencrypted` is set. DataPlaneError if the transport is "rdma" but RDMA is not permitted.
     """
     permitted = tls is None or rdma_unencrypted
     if transport == "rdma" and not permitted:
@@ -56,13 +56,14 @@ def connect(
     """Connect the data plane to the process whose `Server` listens at `host` and `port`. Both sides authenticate by the
     shared secret.
 
-    `node`: the number by which reads of the caller refer to that process. "auto" selects shared memory if the regions
-    of the process can be mapped on this machine. Otherwise it selects RDMA if both sides have it, and TCP if not.
-    "rdma" falls back to TCP, with a warning; "shm" and "tcp" do not fall back. `rdma_device`: "" selects the first
-    usable device. DataPlaneError if the process is unreachable or rejects the secret.
+    `node`: the number by which reads of the caller refer to that process. The transport "auto" selects shared memory if
+    the regions of the process can be mapped on this machine. Otherwise it selects RDMA if both sides have RDMA, and TCP
+    if not. "rdma" falls back to TCP, with a warning. "shm" and "tcp" do not fall back. `rdma_device`: the name of the
+    RDMA device. "" selects the first usable device. DataPlaneError if the process is unreachable or rejects the secret.
 
-    `tls`: None without TLS. With TLS, the process must present a certificate for `host`. RDMA does not encrypt, so it
-    is then permitted only if `rdma_unencrypted` is set: otherwise "auto" does not select it, and "rdma" is an error.
+    `tls`: None means no TLS. With TLS, the process must present a certificate for `host`. RDMA does not encrypt. With
+    TLS, RDMA is therefore permitted only if `rdma_unencrypted` is set. Otherwise "auto" does not select RDMA, and
+    "rdma" is an error.
     """
     rdma = permits_rdma(transport, tls, rdma_unencrypted=rdma_unencrypted)
     return _Reach(node, host, port, secret, limits, rdma_device, tls).open(transport, rdma=rdma)

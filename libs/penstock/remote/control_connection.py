@@ -1,10 +1,11 @@
-"""The control connection between a query engine and a store. A message has some fields, and perhaps columns.
+"""The control connection between a query engine and a store. A message has fields, and optionally columns.
 
 If the processes have certificates, the connection uses TLS 1.3, and both sides first present their certificates (ADR
 74).
 
 A frame consists of the length of a JSON object (u32), the object, and the columns that it lists. Before the first
-message, both sides prove that they hold the same secret: each returns the HMAC of the other's random challenge.
+message, both sides prove that they hold the same secret. For this purpose, each side returns the HMAC of the random
+challenge that the other side has sent.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Address:
 
 
 def lease_end(asked_s: float, lease_s: float) -> float:
-    """Return the time until which a lease is certainly valid, in s of the requester's clock.
+    """Return a time in s of the requester's clock. Until this time, a lease is certainly valid.
 
     `asked_s`: time of the request. `lease_s`: duration of the lease. The store begins the lease after the request, and
     measures it by its own clock.
@@ -72,8 +73,8 @@ def lease_end(asked_s: float, lease_s: float) -> float:
 def end(stream: socket.socket) -> None:
     """Shut a connection down, so that another thread that uses it stops. OSError if it is already closed.
 
-    `SSLSocket.shutdown` would in addition remove TLS from the connection, and the other thread could then send plain
-    text.
+    This function does not call `SSLSocket.shutdown`, which would also remove TLS from the connection. The other thread
+    could then send plain text.
     """
     socket.socket.shutdown(stream, socket.SHUT_RDWR)
 
@@ -131,12 +132,12 @@ class Connection:
         self._socket.close()
 
     def interrupt(self) -> None:
-        """Make a pending `send` or `receive` fail at once. May be called from any thread."""
+        """Make a pending `send` or `receive` fail at once. It can be called from any thread."""
         with contextlib.suppress(OSError):  # it is already closed
             end(self._socket)
 
     def expire_at(self, moment: float) -> None:
-        """Set the deadline of all further sends and receives, as a time of `time.monotonic()`."""
+        """Set the deadline of all further calls of `send` and `receive`, as a time of `time.monotonic()`."""
         self._deadline = moment
 
     def send(self, message: dict[str, Any], columns: Columns | None = None) -> None:

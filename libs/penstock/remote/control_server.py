@@ -1,5 +1,5 @@
-"""The control server of a store: one thread per connection. An engine has one connection for leases, and one per shard
-for forks.
+"""The control server of a store: one thread per connection. An engine has one connection for leases, and one connection
+per shard for forks.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ N = TypeVar("N", bound=Served)
 
 class ControlServer(Generic[N]):
     """Accepts connections until `close`. If a request fails, the response contains the error. An invalid message ends
-    the connection. `tls`: None without TLS.
+    the connection. `tls`: None means no TLS.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """The engine's side of fork-join (ADR 18): it sends plan fragments and rows to the stores that own the keys of the
 rows, and receives the extended rows.
 
-Rows are sent as an Arrow IPC stream of one record batch. The batch has one column of uint64 per slot, named by the
-number of the slot.
+Rows are sent as an Arrow IPC stream of one record batch. The batch has one column of uint64 per slot. The name of the
+column is the number of the slot.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def _column(array: pa.Array) -> Ids:
 
 
 class Forking:
-    """Executes the forks of an engine's plans in the stores, one fork at a time. It opens one connection per place on
-    first use.
+    """Executes the forks of an engine's plans in the stores, one fork at a time. It opens one connection per place, at
+    the first use of the place.
 
     The rows of a fork are divided among *places*. Each place is one shard. The address of a place is the address of the
     store that holds the shard at present. `owners`: the place of each shard. `address_of` returns the address of a
@@ -102,7 +102,7 @@ class Forking:
 
     def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:
         """Return the object that executes the forks of a plan over `view`, or None if the plan has no forks.
-        `fragments`: by node id of the fork, the fragment as JSON.
+        `fragments`: for the node id of each fork, its fragment as JSON.
         """
         if not fragments:
             return None
@@ -118,8 +118,8 @@ class Forking:
         return native.Forker(self._owners, run)
 
     def interrupt(self, address: Address) -> None:
-        """Interrupt a fork that waits for the store at `address`, so that it fails at once. Call when the store has
-        failed. May be called from any thread.
+        """Interrupt a fork that waits for the store at `address`, so that the fork fails at once. Call this method when
+        the store has failed. It can be called from any thread.
         """
         for reached, connection in list(self._connections.values()):
             if reached == address:

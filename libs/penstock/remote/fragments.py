@@ -25,7 +25,7 @@ MAX_MEMORY = 4 << 30
 
 class Fragments:
     """Compiles and executes plan fragments (docs/plan-format.md). A fragment is a chain of scans that starts from a
-    seed. `run` may be called from any thread.
+    seed. `run` can be called from any thread.
     """
 
     def __init__(self, store: native.Store) -> None:
@@ -36,11 +36,11 @@ class Fragments:
 
     def run(self, asked: dict[str, Any], excluded: NDArray[np.uint32], rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Execute a fragment, and return the extended rows. `rows`: an Arrow stream (`rows_from_arrow`). `excluded`:
-        commits that the view excludes. `asked`: the fields `plan` (the fragment), `snapshot`, `timeout_s` (s) and
-        `memory` (bytes); a time or memory of 0 stands for the maximum of this module.
+        commits that the view excludes. `asked`: a dict with the fields `plan` (the fragment), `snapshot`, `timeout_s`
+        (s) and `memory` (bytes). A time or memory of 0 stands for the maximum of this module.
 
-        DataError if the fragment is invalid. StorageError if the store does not have the snapshot yet, or has it no
-        longer. LimitError if time or memory is exhausted.
+        DataError if the fragment is invalid. StorageError if the store does not have the snapshot yet, or no longer has
+        it. LimitError if time or memory is exhausted.
         """
         plan, seed = self._plan(str(asked["plan"]))
         slots, columns = rows_from_arrow(rows)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 class Keeper:
-    """A thread that renews the leases of an engine, so that they stay valid while the engine's loop is busy. It renews
-    them four times per lease duration (`lease_ms`).
+    """A thread that renews the leases of an engine. The leases therefore stay valid while the engine's loop is busy.
+    The thread renews them four times per lease duration (`lease_ms`).
     """
 
     def __init__(self, graph: StoresGraph, lease_ms: int = LEASE_MS) -> None:

@@ -10,10 +10,10 @@ _CAP_IPC_LOCK = 14
 
 
 def missing(device: str = "") -> list[str]:
-    """Return what is missing for RDMA, as sentences with the remedies; empty if RDMA can be used.
+    """Return the missing requirements of RDMA, as sentences with remedies. The list is empty if RDMA can be used.
 
-    `device`: name of the RDMA device; "": any. Memory that is registered with a device is locked. The limit on locked
-    memory therefore applies, unless the process has the capability IPC_LOCK.
+    `device`: name of the RDMA device. "" means any device. Memory that is registered with a device is locked. The limit
+    on locked memory therefore applies, unless the process has the capability IPC_LOCK.
     """
     if not native.built_with_rdma():
         return ["this build has no RDMA: build the wheel where infiniband/verbs.h (libibverbs-dev) is installed"]

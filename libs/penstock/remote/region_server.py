@@ -20,7 +20,9 @@ _log = logging.getLogger(__name__)
 
 
 class RegionKind(IntEnum):
-    """What a region contains. The `subject` in the directory entry of a shard is the number of the shard."""
+    """The kind of the content of a region. The `subject` in the directory entry of a shard is the number of the
+    shard.
+    """
 
     SHARD = 1
     OTHER = 2
@@ -37,14 +39,14 @@ def _regions(transport: Transport, rdma_device: str) -> native.ServedRegions:
 
 
 class Server:
-    """The published regions of a process, and the native thread that serves reads of them over TCP.
+    """The published regions of a process, and the native thread that serves reads of these regions over TCP.
 
-    A client that holds `secret` (at least 16 bytes) can read all regions. No client can write. A published file may
-    grow, but must not shrink. `port` 0 selects a free port. With the transports "auto" and "rdma", clients can also
-    read stable regions over RDMA, if there is a device (`rdma_device`, or the first usable one). StorageError if the
-    address is not available.
+    A client that holds `secret` (at least 16 bytes) can read all regions. No client can write. A published file is
+    allowed to grow, but must not shrink. `port` 0 selects a free port. With the transports "auto" and "rdma", clients
+    can also read stable regions over RDMA. The device is `rdma_device` or, if that is empty, the first usable device.
+    StorageError if the address is not available.
 
-    `tls`: None without TLS. With TLS, "auto" offers RDMA only if `rdma_unencrypted` is set, because RDMA does not
+    `tls`: None means no TLS. With TLS, "auto" offers RDMA only if `rdma_unencrypted` is set, because RDMA does not
     encrypt.
     """
 
@@ -80,16 +82,16 @@ class Server:
         reserve_bytes: int = 0,
         stable: bool = False,
     ) -> int:
-        """Publish a file as a region, and return the region's number, which is never reused.
+        """Publish a file as a region. Returns the number of the region. Numbers are never reused.
 
-        `reserve_bytes`: maximum size of the file. `stable`: whether the pages of the file stay in place while it is
-        published, that is, no holes are punched into it. RDMA can read only stable regions. For a shard, `subject` is
-        its number and `epoch` the epoch in its header.
+        `reserve_bytes`: maximum size of the file. `stable`: whether the pages of the file stay in place while the file
+        is published. This means that no holes are punched into the file. RDMA can read only stable regions. For a
+        shard, `subject` is the number of the shard, and `epoch` is the epoch in its header.
         """
         return self._regions.publish(str(path), int(kind), subject, epoch, reserve_bytes, stable)
 
     def withdraw(self, number: int) -> None:
-        """Stop publishing a region. Further reads of it fail with the fault "retired"."""
+        """Stop publishing a region. Further reads of the region fail with the fault "retired"."""
         self._regions.withdraw(number)
 
     def directory(self) -> list[native.RegionEntry]:

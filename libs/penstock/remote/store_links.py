@@ -1,8 +1,8 @@
 """The links of a query engine to the stores: its leases, and the data-plane connections over which it reads the shards.
 
-A lease covers regions, which are identified by their epochs. A shard that has moved to a store after the grant of a
-lease may lack the leased snapshot. The engine therefore attaches a shard only if the leases before and after the
-attachment name the same epoch.
+A lease covers regions. Each region is identified by its epoch. If a shard has moved to a store after the store has
+granted a lease, the shard perhaps lacks the leased snapshot. The engine therefore requests a lease before and after it
+attaches a shard. It reads the shard only if both leases contain the same epoch.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class StoreLink(Protocol):
     """The connection to one store. Methods raise DataPlaneError if the store does not respond."""
 
     def lease(self, engine: str, snapshot: int, lease_ms: int) -> tuple[int, dict[int, int]]:
-        """Request a lease from `snapshot` on, for `lease_ms`. Returns the oldest snapshot that can be read, and the
-        epoch of each of the store's shards.
+        """Request a lease of `lease_ms` on all snapshots from `snapshot` on. Returns the oldest readable snapshot, and
+        the epoch of each of the store's shards.
         """
 
     def leave(self, engine: str) -> None:
@@ -60,16 +60,20 @@ class LeasedGraph(Protocol):
     snapshot: int
 
     def attach(self, node: int, plane: native.Plane, shards: Sequence[int] | None = None) -> None:
-        """Read the shards `shards` (None: all) of store number `node` over `plane` from now on."""
+        """Read shards of a store over `plane` from now on. `node`: the number of the store. `shards`: the shards to
+        read. None: all shards of the store.
+        """
 
     def detach(self, node: int) -> None:
         """Stop reading the shards of a store."""
 
     def lease(self, snapshot: int, until: float) -> None:
-        """Permit reads of snapshots from `snapshot` on, until `until`, a time of `time.monotonic()`."""
+        """Permit reads of snapshots from `snapshot` on. `until`: the end of the permission, as a time of
+        `time.monotonic()`.
+        """
 
     def oldest_needed(self, otherwise: int | None = None) -> int:
-        """Return the oldest snapshot of all open views; `otherwise` if no view is open."""
+        """Return the oldest snapshot of all open views. If no view is open, return `otherwise`."""
 
 
 class Reach(Protocol):
@@ -80,8 +84,8 @@ class Reach(Protocol):
 
 
 class ControlLink:
-    """A link to a store in another process, by a control connection and the data plane. `timeout_s`: maximum duration
-    of a request in s. `tls`: None without TLS. `rdma_unencrypted`: see `connect`.
+    """A link to a store in another process, over a control connection and the data plane. `timeout_s`: maximum duration
+    of a request in s. `tls`: None means no TLS. `rdma_unencrypted`: see `connect`.
     """
 
     def __init__(
@@ -114,7 +118,7 @@ class ControlLink:
         return answer
 
     def lease(self, engine: str, snapshot: int, lease_ms: int) -> tuple[int, dict[int, int]]:
-        """Request a lease (see `StoreLink`). ControlError if the store refuses it."""
+        """Request a lease (see `StoreLink`). ControlError if the store refuses the lease."""
         answer = self._ask({"do": "lease", "engine": engine, "snapshot": snapshot, "lease_ms": lease_ms})
         return int(answer["snapshot"]), {int(shard): int(epoch) for shard, epoch in answer["epochs"].items()}
 
@@ -154,11 +158,11 @@ class _Held:
 
 
 class StoreLinks:
-    """All links of one engine to stores. Methods may be called from any thread.
+    """All links of one engine to stores. Methods can be called from any thread.
 
-    `place` sets the placement; `mend` and `renew` then update links and leases. `clock` returns the time of a monotonic
-    clock in s. With `secret`, fork-join is possible (over TLS if `tls` is given); `execution` decides which scans use
-    it. Without `secret`, all scans read the stores.
+    The method `place` sets the placement. `mend` and `renew` then update links and leases. `clock`: returns the time of
+    a monotonic clock in s. With a `secret`, fork-join is possible, over TLS if `tls` is given. `execution` decides
+    which scans use fork-join. Without a `secret`, all scans are in place: the engine reads the shards itself.
     """
 
     def __init__(
@@ -187,11 +191,11 @@ class StoreLinks:
         self.last_error: str | None = "no store has answered yet"
 
     def place(self, placement: Placement | None) -> None:
-        """Set the placement, that is, which store serves which shards."""
+        """Set the placement. The placement determines which store serves which shards."""
         self._placement = placement
 
     def execution(self) -> planning.Placement | None:
-        """Return how the planner chooses where scans of the stored graph run; None if fork-join is disabled.
+        """Return the rule by which the planner places scans of the stored graph. None if fork-join is disabled.
 
         The planner uses the costs of the transports over which stores are read at present. While no store is connected,
         it assumes TCP.
@@ -213,15 +217,15 @@ class StoreLinks:
 
     def mend(self, graph: LeasedGraph, *, doubtful: bool) -> None:
         """Renew leases and links after a read has failed, at most once every `_MEND_EVERY_S` seconds. `doubtful`:
-        whether data-plane connections may be broken; if so, all shards are attached again.
+        whether data-plane connections are possibly broken. All shards are then attached again.
         """
         self._doubtful |= doubtful
         if self._clock() >= self._mended + _MEND_EVERY_S:
             self.renew(graph)
 
     def renew(self, graph: LeasedGraph) -> None:
-        """Renew the leases, and attach shards that have moved. Sets `last_error`: why a store cannot be read, or None
-        if all can.
+        """Renew the leases, and attach shards that have moved. Sets `last_error` to the reason why a store cannot be
+        read, or to None if all stores can be read.
         """
         with self._lock:
             if self._doubtful:
@@ -253,7 +257,9 @@ class StoreLinks:
         return last_error
 
     def _required_stores(self) -> dict[str, tuple[str, set[int]]]:
-        """Return, by name of the store, its address and its shards according to the placement."""
+        """Return the address and the shards of each store, according to the placement. Keys are the names of the
+        stores.
+        """
         found: dict[str, tuple[str, set[int]]] = {}
         for shard in range(self._shards):
             name, address = self._store_of(shard)
@@ -261,7 +267,7 @@ class StoreLinks:
         return found
 
     def _store_of(self, shard: int) -> tuple[str, str]:
-        """Return the name and address of the store that serves a shard. DataPlaneError if there is none."""
+        """Return the name and address of the store that serves a shard. DataPlaneError if no store serves the shard."""
         placement = self._placement
         name = None if placement is None else placement.shards.get(str(shard))
         address = None if placement is None or name is None else placement.stores.get(name)
@@ -296,8 +302,8 @@ class StoreLinks:
         """Request a lease that covers all open views and all future reads of this engine. Returns the epochs of the
         store's shards.
 
-        A store that has started again may no longer have the snapshot of an open view. Then the lease covers future
-        reads only, and reads of older views fail.
+        After a restart, a store perhaps no longer has the snapshot of an open view. The lease then covers future reads
+        only, and reads of older views fail.
         """
         began = self._clock()
         snapshot = graph.snapshot

@@ -1,8 +1,8 @@
 """The stored graph of a cluster, which a query engine reads from the stores (ADR 37, 38).
 
-An engine reads the snapshot that it has itself reached. It numbers snapshots by the same rule as the stores
-(`Absorption`), so it does not see later commits of a store that is ahead. If a store lags, a read waits briefly, and
-then raises UnavailableError. The engine retries the evaluation later.
+An engine reads the snapshot that the engine itself has reached. Engine and stores number snapshots by the same rule
+(`Absorption`). The engine therefore does not see later commits of a store that is ahead. If a store is behind, a read
+waits briefly, and then raises UnavailableError. The engine retries the evaluation later.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _MEND_AFTER_S = 0.03  # if a store takes longer to reach a snapshot, it may no l
 
 
 class StoresGraph(native.RemoteStore):
-    """The stored graph. Any thread may read; one thread applies steps. `snapshot`: number of the last commit that was
-    applied.
+    """The stored graph. Any thread can read. One thread applies steps. `snapshot`: the number of the last applied
+    commit.
 
     `labels_only`: a local native store with the edge labels but no data. The slices of streams need these labels.
-    `patience_s`: time in s for which a read waits before it raises UnavailableError.
+    `patience_s`: how long a read waits in s before it raises UnavailableError.
     """
 
     def __init__(self, shards: int, links: StoreLinks, patience_s: float, labels: str = "", snapshot: int = 0) -> None:
@@ -67,8 +67,8 @@ class StoresGraph(native.RemoteStore):
         return self.snapshot
 
     def change(self, removed: Columns, added: Columns, stream: int = 0, batch: int = 0) -> tuple[int, int, int]:
-        """Count a change of quads as one snapshot; the stores commit the change. Returns the snapshot number, the count
-        of quads to add, and the count of quads to remove.
+        """Count a change of quads as one snapshot. The stores commit the change. Returns the snapshot number, the
+        number of quads to add, and the number of quads to remove.
         """
         del stream, batch
         for _, p, _, g in (removed, added):
@@ -99,7 +99,7 @@ class StoresGraph(native.RemoteStore):
 
     @property
     def placement(self) -> Placement | None:
-        """How the planner chooses where scans of the stored graph run; None if fork-join is disabled."""
+        """The rule by which the planner places scans of the stored graph. None if fork-join is disabled."""
         return self.links.execution()
 
     def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:
@@ -115,7 +115,7 @@ class StoresGraph(native.RemoteStore):
         """Return a stream for windows in this process. `iri_id` must return ids of the cluster's dictionary, or raise
         UnavailableError.
 
-        With private ids, the stream would count commits that the stores do not have.
+        If `iri_id` returned private ids, the stream would count commits that the stores do not have.
         """
         timing = declaration.timing
         ids = tuple(iri_id(name) for name in (() if timing == "all" else timing))
@@ -125,7 +125,7 @@ class StoresGraph(native.RemoteStore):
 
     # ---- reading
     def view(self, bounds: Sequence[tuple[int, int]] = (), at: int | None = None) -> native.Source:
-        """Return a view of snapshot `at`, or of the snapshot that this engine has reached (None). For each (stream
+        """Return a view of snapshot `at`. None means the snapshot that this engine has reached. For each (stream
         number, batch number) in `bounds`, the view excludes later batches of the stream. UnavailableError if the stores
         do not have the snapshot within `patience_s`.
         """
@@ -136,7 +136,7 @@ class StoresGraph(native.RemoteStore):
         return native.RemoteStore.view(self, bounds, self.snapshot if at is None else at)
 
     def glance(self) -> native.Source:
-        """Return a view for cardinality estimates. It never waits: UnavailableError if the stores cannot be read
+        """Return a view for cardinality estimates. The call never waits. UnavailableError if the stores cannot be read
         now.
         """
         try:
@@ -145,7 +145,9 @@ class StoresGraph(native.RemoteStore):
             raise UnavailableError(str(error)) from error
 
     def unread(self, bounds: Sequence[tuple[int, int]]) -> native.Source:
-        """Return a placeholder for the view, for an execution that does not read the graph. Never waits for stores."""
+        """Return a placeholder in place of a view, for an execution that does not read the graph. The call never waits
+        for stores.
+        """
         del bounds
         return self.labels_only.view()
 
@@ -162,11 +164,11 @@ class StoresGraph(native.RemoteStore):
         return self._patiently(super().edge_count)
 
     def used_bytes(self) -> int:
-        """Return the bytes of this process's memory that shards use: 0."""
+        """Return 0, because shards use no memory of this process."""
         return 0
 
     def log_bytes(self) -> int:
-        """Return the bytes of this process's memory that append logs use: 0."""
+        """Return 0, because append logs use no memory of this process."""
         return 0
 
     def _patiently(self, read: Callable[[], T]) -> T:
@@ -192,8 +194,8 @@ class StoresGraph(native.RemoteStore):
 
 
 class WindowStream(native.Stream):
-    """The native stream of a query engine, for windows. It adds no tuples to the stored graph, because the stores read
-    the stream from the log and absorb its timeless tuples themselves.
+    """The native stream of a query engine, for windows. It adds no tuples to the stored graph. The stores read the
+    stream from the log, and absorb its timeless tuples themselves.
     """
 
     def __init__(
@@ -204,14 +206,14 @@ class WindowStream(native.Stream):
         self._absorption = absorption
 
     def append(self, ts: NDArray[np.int64], s: Ids, p: Ids, o: Ids) -> None:
-        """Append the tuples of one batch. The step of the total order that contains the batch also closes it."""
+        """Append the tuples of one batch. The step of the total order that contains the batch also closes the batch."""
         # first number the labels in the order of the stores, which is not the order of arrival
         self._count(self._absorption, p)
         super().append(ts, s, p, o)
 
     def append_changes(self, ts: NDArray[np.int64], s: Ids, p: Ids, o: Ids, removed: NDArray[np.uint8]) -> None:
         """Append the tuples of one batch. Each tuple adds or removes a triple. `removed`: 1 for each tuple that removes
-        a triple. The step of the total order that contains the batch also closes it.
+        a triple. The step of the total order that contains the batch also closes the batch.
         """
         self._count(self._absorption, p)
         super().append_changes(ts, s, p, o, removed)

@@ -1,5 +1,5 @@
-"""TLS between stores and query engines (ADR 74), for control connections and for the data plane. TLS of the data plane
-is native.
+"""TLS between stores and query engines (ADR 74), for control connections and for the data plane. Native code implements
+TLS of the data plane.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class _Renewed:
 
 class PeerTls:
     """TLS with the certificates of this process, as server and as client. `identity`: the same certificates in the form
-    that the native data plane uses. StorageError if a file cannot be used; DataPlaneError without OpenSSL. May be used
-    from any thread.
+    that the native data plane uses. StorageError if a file cannot be used. DataPlaneError without OpenSSL. The object
+    can be used from any thread.
     """
 
     def __init__(self, certificates: PeerCertificates) -> None:
@@ -62,9 +62,7 @@ class PeerTls:
         self.identity = native.TlsIdentity(str(certificates.ca), str(certificates.certificate), str(certificates.key))
 
     def accepted(self, stream: socket.socket) -> ssl.SSLSocket:
-        """Wrap an accepted connection in TLS. The handshake takes place later; in it, the client must present a
-        certificate.
-        """
+        """Wrap an accepted connection in TLS. In the later handshake, the client must present a certificate."""
         return self._server.get().wrap_socket(stream, server_side=True, do_handshake_on_connect=False)
 
     def opened(self, stream: socket.socket, host: str) -> ssl.SSLSocket:

@@ -1,10 +1,10 @@
 """The bulk load: converts files to a folder of sorted edges that an engine loads as one commit
 (`penstock.engine.intake.bulk_intake`).
 
-A load has four stages: `parse` (text to statements in local ids), `terms` (distinct terms, numbered), `dictionary` (new
-terms with their ids, in id order) and `edges` (bins of the shards, sorted). Each stage writes a folder, and an
-interrupted load resumes after the last complete stage. The counts of earlier stages determine the partition sizes of
-later ones, so that a task's memory stays bounded.
+A load has four stages. `parse` converts text to statements in local ids. `terms` finds and numbers the distinct terms.
+`dictionary` writes the new terms with their ids, in id order. `edges` writes the sorted bins of the shards. Each stage
+writes a folder, and an interrupted load resumes after the last complete stage. The counts of earlier stages determine
+the partition sizes of later stages, so that a task's memory stays bounded.
 
 A load into a cluster has no stage `dictionary`: the cluster's dictionary service numbers the terms. Its edge files
 remain, because stores read them. Query engines with PENSTOCK_GRAPH=engine also read them, because these engines hold
@@ -53,12 +53,13 @@ _PART_STEP = 1 << 32
 class LoadSettings:
     """The files of a load, and its target.
 
-    files: paths, globs, folders. format: the format of all files; None = by file name. graph: IRI of the graph for
-    statements that name none. max_bad: number of bad lines that are skipped; one more fails the load. shards: number of
-    shards of the target. split_bytes: size of splits that are read in parallel. edges_per_bin, terms_per_task: bound a
-    task's memory. dictionaries: addresses of the target cluster's dictionary service, which assigns the ids; none = the
-    target is an engine, whose terms are in `KnownTerms`. certificates: certificates for the connections to these
-    dictionaries. The files must exist where Spark's tasks run.
+    files: paths, globs, folders. format: the format of all files. None: file names determine the formats. graph: IRI of
+    the graph for statements without a graph. max_bad: maximum number of bad lines. They are skipped. With more bad
+    lines, the load fails. shards: number of shards of the target. split_bytes: size of splits that are read in
+    parallel. edges_per_bin, terms_per_task: limits that bound a task's memory. dictionaries: addresses of the target
+    cluster's dictionary service, which assigns the ids. Without addresses, the target is an engine, whose terms are in
+    `KnownTerms`. certificates: certificates for the connections to these dictionaries. The files must exist where
+    Spark's tasks run.
     """
 
     files: tuple[str, ...]
@@ -183,8 +184,8 @@ class BulkLoad:
 
     # ---- bad lines
     def bad_lines(self, at_most: int) -> list[tuple[str, int | None, str, bytes]]:
-        """Return at most `at_most` bad lines, arbitrarily chosen, as (file, line, reason, bytes), sorted by file and
-        line. line None = the whole document.
+        """Return at most `at_most` arbitrary bad lines as (file, line, reason, bytes), sorted by file and line. If the
+        line is None, the whole document is bad.
         """
         staged = self._read("parse", statement_parsing.STAGED_DDL)
         lines = staged.where("what = 'lines'").select("file", "start", "line").collect()
@@ -291,9 +292,9 @@ class BulkLoad:
         return {"pieces": pieces, "shards": settings.shards}
 
     def _statements(self) -> DataFrame:
-        """Return the triples of stage `parse` and the maps of stage `terms`. A *part* is what one task of `parse` has
-        written. Its map leads from its local ids to codes (see `numbering`). The rows of a part are together: first its
-        map, then its triples.
+        """Return the triples of stage `parse` and the maps of stage `terms`. A *part* is the output of one task of
+        `parse`. The map of a part leads from its local ids to codes (see `numbering`). The rows of a part are
+        consecutive. Its map comes first, then its triples.
         """
         maps = self._read("terms", numbering.NUMBERED_DDL).where("what = 'map'")
         triples = self._read("parse", statement_parsing.STAGED_DDL).where("what = 'triples'")
@@ -306,8 +307,8 @@ class BulkLoad:
 
     # ---- for a cluster
     def manifest(self) -> Manifest:
-        """Return the manifest of the edge files, for the coordinator. After this call, `staging.remove` keeps the edge
-        files if they are in a `retained_folder`.
+        """Return the manifest of the edge files, for the coordinator. After this call, `staging.remove` retains the
+        edge files if they are in a `retained_folder`.
         """
         found = manifest_of(self._files, self.staging.path("edges"), self._found("edges")["pieces"])
         self.staging.complete("submitted", {"triples": found.triples})
@@ -316,7 +317,9 @@ class BulkLoad:
     # ---- for the engine
     @contextmanager
     def prepared(self, scratch: Path) -> Iterator[Prepared]:
-        """Yield the stages' results. Files of remote file systems are copied to `scratch` one at a time."""
+        """Yield the results of the stages. Files of remote file systems are copied to the folder `scratch` one at a
+        time.
+        """
         edges_found, terms = self._found("edges"), self._found("terms")
         yield Prepared(
             dictionary=(file for _, file in self._local("dictionary", scratch)),
@@ -339,7 +342,7 @@ class BulkLoad:
         return max(int(self._spark.sparkContext.defaultParallelism), int(np.ceil(minimum)))
 
     def _configure(self, rows_per_batch: int, settings: dict[str, str] | None = None) -> None:
-        """Limit the rows per batch of a task, because one row may contain packed columns of thousands of ids."""
+        """Limit the rows per batch of a task, because one row can contain packed columns of thousands of ids."""
         conf = self._spark.conf
         conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(rows_per_batch))
         conf.set("spark.sql.parquet.columnarReaderBatchSize", str(min(rows_per_batch, 4_096)))

@@ -1,8 +1,8 @@
-"""The stage `edges`, in Spark tasks: translates statements to ids, assigns each edge to the bins of its two ends, and
-sorts the bins.
+"""The stage `edges`, in Spark tasks. It translates statements to ids, assigns each edge to the bins of its two ends,
+and sorts the bins.
 
-A bin is a part of a shard (`native.bins`), small enough for a task's memory. Its file has one row per edge end, without
-duplicates, sorted by (graph, predicate), vertex and value.
+A bin is a part of a shard (`native.bins`) that fits into a task's memory. The file of a bin has one row per edge end,
+without duplicates. The rows are sorted by (graph, predicate), vertex and value.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _ROWS_PER_BATCH = 65_536
 
 @dataclass(frozen=True, slots=True)
 class DealSettings:
-    """Settings of `deal`. `pieces`: number of bins per shard. `first_entries`, `first_blanks`: by task of the stage
-    `terms`, see `ids_of_codes`.
+    """Settings of `deal`. `pieces`: number of bins per shard. `first_entries`, `first_blanks`: one number per task of
+    the stage `terms`, see `ids_of_codes`.
     """
 
     shards: int
@@ -63,9 +63,9 @@ class DealSettings:
 def deal(settings: DealSettings, batches: Iterable[Any]) -> Iterator[Any]:
     """Translate the statements of parts to packed edges.
 
-    There are two kinds of input rows: (part, slots, codes) has the codes of a part's terms, and (part, s, p, o, g) the
-    part's statements in local ids. In each part, the rows of the first kind come first. The first column of the output
-    is `direction * settings.bins + bin`.
+    There are two kinds of input rows. A row (part, slots, codes) has the codes of terms of a part. A row (part, s, p,
+    o, g) has statements of the part in local ids. In each part, the rows with codes come first. The first column of the
+    output is `direction * settings.bins + bin`.
     """
     waiting: list[tuple[Ids, ...]] = []
     part, table = None, _Table()
@@ -138,7 +138,7 @@ def _dealt(settings: DealSettings, parts: list[tuple[Ids, ...]]) -> Iterator[Any
 
 def sort_bins(bins: int, batches: Iterable[Any]) -> Iterator[Any]:
     """Sort the edges of one bin in one direction, and yield their columns. A task receives only the edges of one bin
-    and direction, so its output is one file.
+    and direction. Its output is therefore one file.
     """
     cells: list[list[Ids]] = [[], [], [], []]
     place = -1

@@ -17,7 +17,7 @@ _FRAMES = ("at ", "File ", "==", "JVM", "Driver stacktrace", "Traceback", "...")
 
 @contextmanager
 def job(name: str) -> Iterator[None]:
-    """Turn the failure of a job into a StorageError with the operation and the root cause."""
+    """Raise a StorageError with the operation and the root cause if a job fails."""
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - comes with pyspark
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
@@ -30,7 +30,7 @@ def job(name: str) -> Iterator[None]:
 
 
 def _reason(exception: Any) -> str:
-    """Return the last two causes: the operation and its failure."""
+    """Return the last two causes of an exception: the operation and its failure."""
     causes: list[str] = []
     while exception is not None and len(causes) < _MAX_CAUSES:
         causes.append(without_frames(exception.getMessage() or str(exception)))

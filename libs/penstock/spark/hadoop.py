@@ -21,7 +21,7 @@ _NEW, _OLD = ".new", ".old"
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """A file: its full address as Spark writes it, size in bytes, and modification time."""
+    """A file, with its full address as Spark writes it, its size in bytes, and its modification time."""
 
     uri: str
     size: int
@@ -43,9 +43,10 @@ class HadoopFiles:
         self._conf = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
 
     def matching(self, pattern: str) -> list[FileStatus]:
-        """Return the files of a path, glob or folder (without its subfolders), sorted by address.
+        """Return the files of a path, glob or folder (without subfolders), sorted by address.
 
-        DataError if there are none. In a folder, files whose names start with `.` or `_` are ignored, as in Hadoop.
+        DataError if there are no files. As in Hadoop, files in a folder are ignored if their names start with `.` or
+        `_`.
         """
         with _naming(pattern):
             path, system = self._resolve(pattern)
@@ -64,8 +65,8 @@ class HadoopFiles:
         ]
 
     def all_files(self, folder: str) -> list[FileStatus]:
-        """Return the files below a folder, sorted by address, except files whose names start with `.` or `_`; none if
-        the folder does not exist.
+        """Return the files below a folder, sorted by address. Files whose names start with `.` or `_` are omitted. The
+        list is empty if the folder does not exist.
         """
         with _naming(folder):
             path, system = self._resolve(folder)
@@ -79,7 +80,7 @@ class HadoopFiles:
         return sorted(files, key=lambda file: file.uri)
 
     def folders(self, name: str) -> list[str]:
-        """Return the names of a folder's subfolders; none if it does not exist."""
+        """Return the names of a folder's subfolders. The list is empty if the folder does not exist."""
         with _naming(name):
             path, system = self._resolve(name)
             listed = system.listStatus(path) if system.exists(path) else ()
@@ -92,7 +93,7 @@ class HadoopFiles:
             system.delete(path, True)
 
     def read_state(self, name: str) -> bytes | None:
-        """Return the content that `write_state` has written last; None if there is none."""
+        """Return the last content that `write_state` has written. None if there is no content."""
         with _naming(name):
             path, system = self._resolve(name)
             for found in (path, self._fs.Path(name + _OLD)):
@@ -105,7 +106,7 @@ class HadoopFiles:
         return None
 
     def write_state(self, name: str, data: bytes) -> None:
-        """Write a small file, replacing an existing one. Call from one process only.
+        """Write a small file, or replace an existing file. Only one process is allowed to call this method.
 
         After a crash, `read_state` returns either the old or the new content. On some file systems, Hadoop cannot
         rename a file over an existing one. The old content therefore has another name until the new content is in its
@@ -133,8 +134,8 @@ class HadoopFiles:
 
     @contextmanager
     def local(self, uri: str, scratch: Path) -> Iterator[Path]:
-        """Yield a local path for a file, given its `FileStatus.uri`: the file itself, or a temporary copy in
-        `scratch`.
+        """Yield a local path for a file. It is the path of the file itself, or of a temporary copy in `scratch`. `uri`:
+        the `FileStatus.uri` of the file.
         """
         split = urlsplit(uri)
         if split.scheme == "file":
@@ -162,13 +163,13 @@ def _uri(status: Any) -> str:
 
 
 def escaped(path: str) -> str:
-    """Return a path escaped for Spark's readers, which interpret some characters as patterns."""
+    """Return a path with escapes for Spark's readers, because the readers interpret some characters as patterns."""
     return "".join(f"\\{c}" if c in _GLOB else c for c in path)
 
 
 def literal(uri: str) -> str:
-    """Return a file's address (as in `FileStatus`) with pattern characters escaped, so that Spark's readers take it
-    literally.
+    """Return a file's address (as in `FileStatus`) with escaped pattern characters, so that Spark's readers take the
+    address literally.
     """
     split = urlsplit(uri)
     return f"{split.scheme}://{split.netloc}{escaped(unquote(split.path))}"
@@ -176,7 +177,7 @@ def literal(uri: str) -> str:
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Turn errors of the JVM into a StorageError that names the file."""
+    """Raise a StorageError with the name of the file in place of an error of the JVM."""
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - comes with pyspark
     from pyspark.errors import PySparkException  # noqa: PLC0415 - PySpark converts some of them
 
@@ -190,7 +191,7 @@ def _naming(name: str) -> Iterator[None]:
 
 
 def _missing(message: str) -> str:
-    """Return a hint if Hadoop has no code for the scheme of an address. Spark's wheel has no code for cloud file
+    """Return a hint if Hadoop lacks the code for the scheme of an address. Spark's wheel has no code for cloud file
     systems.
     """
     if not message.startswith("No FileSystem for scheme") and "ClassNotFoundException" not in message:
@@ -199,6 +200,6 @@ def _missing(message: str) -> str:
 
 
 def _moved(system: Any, source: Any, target: Any) -> None:
-    """Rename a file. StorageError if the file system refuses it."""
+    """Rename a file. StorageError if the file system refuses the new name."""
     if not system.rename(source, target):
         raise StorageError(f"{target}: cannot be written")

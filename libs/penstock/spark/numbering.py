@@ -1,10 +1,10 @@
-"""The stage `terms`, in Spark tasks: finds the distinct terms and numbers the new ones.
+"""The stage `terms`, in Spark tasks. It finds the distinct terms and numbers the new terms.
 
 Terms, including those of the existing dictionary, are partitioned by lexical form, so that one task receives all
-occurrences of a term. A task numbers its new terms from 0. The offset that makes these numbers unique is known only
-when all tasks are done. The output therefore contains *codes*: a code is a known id, or (new, kind of id, task,
-number). There are three kinds of rows (column `what`): `map` has the local ids of a part and their codes, packed; `new`
-has a new term; `count` has the number of new terms.
+occurrences of a term. A task numbers its new terms from 0. An offset per task makes these numbers unique, but it is
+known only when all tasks are done. The output therefore contains *codes*. A code is a known id, or (new, kind of id,
+task, number). There are three kinds of rows (column `what`). A `map` row has local ids of a part and their codes,
+packed. A `new` row has a new term. A `count` row has the number of new terms.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def ids_of_codes(codes: Ids, first_entries: Ids, first_blanks: Ids) -> Ids:
 
 
 def number_terms(batches: Iterable[Any]) -> Iterator[Any]:
-    """Number the distinct terms of a task, given as rows (part, slot, kind, lexical, datatype, lang)."""
+    """Number the distinct terms of a task. Input rows are (part, slot, kind, lexical, datatype, lang)."""
     numbering = _Numbering(task_number())
     for batch in batches:
         numbering.take(batch)
@@ -82,10 +82,10 @@ def number_terms(batches: Iterable[Any]) -> Iterator[Any]:
 def encode_terms(
     dictionaries: tuple[str, ...], certificates: PeerCertificates | None, give_up_s: float, batches: Iterable[Any]
 ) -> Iterator[Any]:
-    """Like `number_terms`, but with ids from a cluster's dictionary service.
+    """Number terms like `number_terms`, but with ids from a cluster's dictionary service.
 
-    The task requests each distinct term once. When it is done, the terms are durable. TransientError if no dictionary
-    responds for `give_up_s`.
+    The task requests each distinct term once. When the task is done, the terms are durable. TransientError if no
+    dictionary responds for `give_up_s` seconds.
     """
     numbering = _Numbering(task_number())
     for batch in batches:

@@ -51,11 +51,11 @@ def open_session(
     kafka: bool = False,
     short: bool = False,
 ) -> SparkSession:
-    """Return a session, which the caller must stop.
+    """Return a session. The caller must stop the session.
 
-    `master`: the Spark master; None = `local[*]`. `spark-submit` overrides master and memory. `kafka`: add Spark's
-    Kafka connector. `short`: the work takes about a minute, so the JVM compiles fast instead of optimising (ADR 30).
-    StorageError if pyspark, Java or the connector is missing.
+    `master`: the Spark master. None: `local[*]`. `spark-submit` overrides master and memory. `kafka`: whether the
+    session gets Spark's Kafka connector. `short`: whether the work takes about a minute. The JVM then compiles fast
+    instead of optimising (ADR 30). StorageError if pyspark, Java or the connector is missing.
     """
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra; the rest of Penstock needs no Spark
@@ -78,11 +78,11 @@ def open_session(
 
 
 def connector_jars() -> list[Path]:
-    """Return Spark's Kafka connector and its dependencies from the locked list. Maven downloads missing ones.
+    """Return Spark's Kafka connector and its dependencies from the locked list. Maven downloads missing jars.
 
-    PENSTOCK_SPARK_KAFKA_JARS names an existing directory, which is used unchanged. StorageError if the jars are
-    unavailable. The jar of the token provider is older, because its version 4.2.0 is not published. Only delegation
-    tokens use this jar.
+    If PENSTOCK_SPARK_KAFKA_JARS names an existing directory, the jars in this directory are used unchanged.
+    StorageError if the jars are unavailable. The jar of the token provider is older, because its version 4.2.0 is not
+    published. Only delegation tokens use this jar.
     """
     given = os.environ.get("PENSTOCK_SPARK_KAFKA_JARS")
     if given:

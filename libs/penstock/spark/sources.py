@@ -1,4 +1,6 @@
-"""The input of a load: its files, how each file is read, and data frames of (file, start, text) rows."""
+"""The input of a load. This module lists the files, chooses how each file is read, and makes data frames of (file,
+start, text) rows.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,10 @@ if TYPE_CHECKING:
     from penstock.spark.hadoop import FileStatus
 
 COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
-"""File name extensions of Hadoop's codecs. Spark, too, chooses the codec by the extension."""
+"""File name extensions of Hadoop's codecs. Spark also chooses the codec by the extension."""
 WHOLE_BYTES = 8 << 20
-"""A document up to this size in bytes on disk becomes one row; if it is compressed, up to COMPRESSED_WHOLE_BYTES. A
-larger document is read line by line, by one task.
+"""Maximum size in bytes on disk of a document that becomes one row. For a compressed document, the maximum is
+COMPRESSED_WHOLE_BYTES. One task reads a larger document line by line.
 """
 COMPRESSED_WHOLE_BYTES = 1 << 20
 
@@ -58,16 +60,16 @@ def list_sources(spark: SparkSession, patterns: Sequence[str], format: str | Non
 
 
 def format_of(name: str) -> Format:
-    """Return the format for a file's name, ignoring extensions of compression."""
+    """Return the format for a file's name. Extensions of compression are ignored."""
     path = PurePath(name)
     return Format.of_path(path.with_suffix("") if path.suffix.lower() in COMPRESSED else path)
 
 
 def _numbers(spark: SparkSession, uris: list[str]) -> list[int]:
-    """Return Spark's hash of each address: eight bytes by which a row identifies its file.
+    """Return Spark's hash of each address. By this hash of eight bytes, a row identifies its file.
 
-    For a local file, this is the hash of the address in the form `file:/…`, as Spark writes it into rows; Hadoop lists
-    the file as `file:///…`.
+    For a local file, this is the hash of the address in the form `file:/…`, because Spark writes this form into rows.
+    Hadoop lists the same file as `file:///…`.
     """
     from pyspark.sql import functions as fn  # noqa: PLC0415 - an extra
 
@@ -83,7 +85,7 @@ def _numbers(spark: SparkSession, uris: list[str]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A frame of (file, start, text) rows, and the split settings that apply while it is read."""
+    """A frame of (file, start, text) rows, and the split settings that apply while the frame is read."""
 
     frame: DataFrame
     by_line: bool

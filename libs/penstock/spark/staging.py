@@ -1,4 +1,4 @@
-"""The staging folder of a load: the output of each stage, and which stages are complete.
+"""The staging folder of a load. It contains the output of each stage, and the list of complete stages.
 
 `load.json` describes the load (files with sizes and times, graph, maximum number of bad lines, shards) and the results
 of complete stages. A stage's folder without an entry is a remnant, which is deleted before the stage runs again.
@@ -18,10 +18,10 @@ STAGES = ("parse", "terms", "dictionary", "edges", "submitted")
 
 
 class Staging:
-    """A folder on any Hadoop file system, used by one load at a time.
+    """A folder on any Hadoop file system. Only one load at a time uses the folder.
 
-    `retained_folder`: receives the edges of each load in a subfolder with the load's name. `remove` keeps them once the
-    load is `submitted`.
+    `retained_folder`: receives the edges of each load in a subfolder with the load's name. `remove` retains the edges
+    if the load is `submitted`.
     """
 
     def __init__(self, files: HadoopFiles, folder: str, retained_folder: str | None = None) -> None:
@@ -38,7 +38,7 @@ class Staging:
 
     @property
     def load_id(self) -> str:
-        """Name of the load. Resuming a load keeps the name."""
+        """Name of the load. A resumed load keeps its name."""
         return str(self._state["id"])
 
     def open(self, description: dict[str, Any]) -> bool:
@@ -56,12 +56,12 @@ class Staging:
         return False
 
     def found(self, stage: str) -> dict[str, Any] | None:
-        """Return the results of a complete stage, None if it is incomplete."""
+        """Return the results of a complete stage. None if the stage is incomplete."""
         found: dict[str, Any] | None = self._state["stages"].get(stage)
         return found
 
     def begin(self, stage: str) -> str:
-        """Discard this stage and all later ones. Returns the folder for its output."""
+        """Discard this stage and all later stages. Returns the folder for the output of this stage."""
         for later in STAGES[STAGES.index(stage) :]:
             self._state["stages"].pop(later, None)
         self._write()

@@ -1,9 +1,10 @@
-"""The stage `parse`, in Spark tasks: parses text into statements in *local* ids, and collects the local ids' terms.
+"""The stage `parse`, in Spark tasks. It parses text into statements in *local* ids, and collects the terms of these
+ids.
 
 Each task has its own dictionary, so that tasks exchange nothing during parsing. A task writes rows of four kinds
-(`what`) to the staging table: `triples`, packed columns of local ids; `terms`, the terms of the local ids; `bad`,
-invalid lines; `lines`, the number of lines in each split. From these numbers, the driver computes the line numbers of
-bad lines.
+(`what`) to the staging table. `triples` rows have packed columns of local ids. `terms` rows have the terms of the local
+ids. `bad` rows have invalid lines. `lines` rows have the number of lines in each split. From the numbers of lines, the
+driver computes the line numbers of bad lines.
 
 Blank nodes are terms, too. The name of a blank node contains its file, so that a label denotes the same node in all
 splits of a file, and different nodes in different files.
@@ -65,7 +66,7 @@ TERMS_PER_BATCH, BYTES_PER_BATCH = 65_536, 16 << 20
 @dataclass(frozen=True, slots=True)
 class ParseSettings:
     """Settings of the tasks: format and base IRI of each file (by number), default graph, maximum number of bad lines,
-    and number of the first task (a stage may have several jobs).
+    and the number of the first task. The first task of a job need not be task 0, because a stage can have several jobs.
     """
 
     files: Mapping[int, tuple[Format, str]]
@@ -151,7 +152,7 @@ class _Part:
         return self._rows("triples", 1, s=s, p=p, o=o, g=g, line=[len(quads)])
 
     def ends(self) -> Iterator[Any]:
-        """Yield the rows that are known only after all input: the numbers of lines, and the terms."""
+        """Yield the rows that are known only after all input. They are the `lines` rows and the `terms` rows."""
         if self._lines:
             files, starts = zip(*self._lines, strict=True)
             yield self._rows("lines", len(files), file=files, start=starts, line=list(self._lines.values()))

@@ -1,9 +1,9 @@
-"""The stream adaptor on Spark: one streaming query from the events topics to the tuples topics (ADR 32).
+"""The stream adaptor on Spark. It is one streaming query from the events topics to the tuples topics (ADR 32).
 
 After each batch, the driver commits its offsets as the progress of the adaptors' consumer group. A *run* of the
 streaming query starts at this progress. A plain adaptor can therefore continue where Spark stopped, and vice versa.
-Each run has a Spark checkpoint of its own. After a failure, a batch may be written again. Within a source partition,
-records are always in order and without gaps, so that the dispatcher can drop duplicates (ADR 22).
+Each run has its own Spark checkpoint. After a failure, Spark can write a batch again. Within a source partition,
+records are always in order and without gaps. The dispatcher can therefore drop duplicates (ADR 22).
 
 A run uses one version of the predicate filter (ADR 45). A new version of the filter starts a new run.
 """
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _NAME = "penstock adaptor"
 _RUN = "run-"  # prefix of the name of a run's checkpoint
 _FAILURES = 5
-"""Maximum number of consecutive query failures without a finished batch."""
+"""Maximum number of consecutive failures of the streaming query without a finished batch."""
 _EVENTS_PER_PARSE = 10_000
 _BYTES_PER_PARSE = 16 << 20
 _WRITING = {
@@ -57,11 +57,12 @@ _WRITING = {
 class StreamSettings:
     """Settings of the stream adaptor.
 
-    `checkpoint`: a folder on any Hadoop file system for the checkpoints of this adaptor's runs. `trigger_ms`: 0 = start
-    the next micro-batch as soon as there is input. `max_events`: maximum number of events per micro-batch. `kafka`:
-    properties of Kafka's Java clients. `checkpoint_ms`: interval at which offsets are written to the checkpoint; 0 = in
-    each micro-batch, which then waits for the write. With a longer interval, more records are repeated after a crash.
-    `certificates`: for the dictionaries. `registry`: the schema registry. The files of both must exist where Spark's
+    `checkpoint`: a folder on any Hadoop file system for the checkpoints of this adaptor's runs. `trigger_ms`: interval
+    between micro-batches in ms. With 0, the next micro-batch starts as soon as there is input. `max_events`: maximum
+    number of events per micro-batch. `kafka`: properties of Kafka's Java clients. `checkpoint_ms`: interval in ms at
+    which offsets are written to the checkpoint. With 0, each micro-batch writes its offsets, and waits for the write.
+    With a longer interval, more records are repeated after a crash. `certificates`: the certificates for connections to
+    the dictionaries. `registry`: the access to the schema registry. The files in both settings must exist where Spark's
     tasks run.
     """
 
@@ -79,8 +80,9 @@ class StreamSettings:
 
 
 class StreamAdaptor:
-    """The driver. It has counters of all batches: `events` converted to tuples, `tuples` and `dead` letters written,
-    and tuples `discarded` by the predicate filter. A repeated batch counts again.
+    """The driver. It has counters over all batches. `events`: events that were converted to tuples. `tuples`, `dead`:
+    tuples and dead letters that were written. `discarded`: tuples that the predicate filter has discarded. A repeated
+    batch counts again.
     """
 
     def __init__(self, spark: SparkSession, log: Log, names: TopicNames, settings: StreamSettings) -> None:
@@ -104,8 +106,8 @@ class StreamAdaptor:
     def step(self, timeout_s: float = 0.0) -> bool:
         """Monitor the Spark streaming query for `timeout_s`. Returns whether it finished a batch.
 
-        TransientError: the query failed; the next call restarts it. FencedError: another driver started. StorageError:
-        the query failed repeatedly.
+        TransientError if the query has failed. The next call then restarts the query. FencedError if another driver has
+        started. StorageError if the query has failed repeatedly.
         """
         self._declared.refresh()
         by_topic = self._declared.by_topic()
@@ -122,7 +124,7 @@ class StreamAdaptor:
         return self._take_progress(query)
 
     def lag(self) -> dict[str, int]:
-        """Return how many events of each topic are not written as tuples yet. Queries the brokers."""
+        """Return the number of events of each topic that are not written as tuples yet. Queries the brokers."""
         return records_behind(self._log, dict(self._written))
 
     # ---- predicate filter
@@ -141,8 +143,8 @@ class StreamAdaptor:
             self._writer.commit(records)
 
     def _outdated(self) -> bool:
-        """Return whether the run's filter version is outdated. The dispatcher may then have skipped the run's records,
-        so their offsets must not be committed.
+        """Return whether the run's filter version is outdated. The dispatcher has then perhaps skipped the run's
+        records. The offsets of these records must not be committed.
         """
         if not any(discards(stream, self._filters.get(stream.iri)) for stream in self._by_topic.values()):
             return False
@@ -246,8 +248,9 @@ class StreamAdaptor:
 
     # ---- progress
     def _take_progress(self, query: StreamingQuery) -> bool:
-        """Add the counts of events and tuples of the batches that finished since the last call, and commit their
-        offsets. Returns whether there were such batches. All records of these batches are in the log.
+        """Process the batches that have finished since the last call. Adds their numbers of events and tuples to the
+        counters, and commits their offsets. Returns whether there were such batches. All records of these batches are
+        in the log.
         """
         fresh = [p for p in query.recentProgress if p["batchId"] > self._batch and p["sources"]]
         for progress in fresh:
@@ -263,7 +266,9 @@ class StreamAdaptor:
         return bool(fresh)
 
     def _tell(self, offsets: Mapping[Partition, int]) -> None:
-        """Commit offsets as the group's progress, except where a plain adaptor has committed greater ones."""
+        """Commit offsets as the group's progress, except for partitions where a plain adaptor has committed greater
+        offsets.
+        """
         moved = {name: at for name, at in offsets.items() if at > self._written.get(name, -1)}
         if moved and not self._outdated():
             self._writer.commit([], moved, self._settings.group)
@@ -277,6 +282,6 @@ class StreamAdaptor:
 
 
 def offsets_of(text: str) -> dict[Partition, int]:
-    """Parse the offsets that Spark writes as JSON: topic → partition → next offset."""
+    """Parse offsets in Spark's JSON. The form is topic → partition → next offset."""
     found = json.loads(text)
     return {Partition(topic, int(n)): at for topic, own in found.items() for n, at in own.items()}

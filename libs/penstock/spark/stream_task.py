@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from penstock.wire import StreamDeclaration, StreamPredicates
 
 READ = ("topic", "partition", "offset", "time_ms", "key", "value", "headers")
-"""Input columns of a task: a message's fields, `time_ms` with the log's own timestamp, `headers` as a list of (key,
-value).
+"""Input columns of a task. They are the fields of a message. `time_ms` is the timestamp of the record in the log.
+`headers` is a list of (key, value).
 """
 RECORDS = pa.schema(
     [
@@ -58,9 +58,9 @@ RECORDS_DDL = (
 class TaskSettings:
     """Settings of the tasks.
 
-    `declared`: streams by events topic; `filters`: their predicate filters, by IRI. `written`: per partition, the
-    offset up to which events are known to be written. `give_up_s`: how long to wait for an unavailable dictionary or
-    schema registry.
+    `declared`: streams by events topic. `filters`: the predicate filters of these streams, by IRI. `written`: for each
+    partition, an offset. Events before this offset are known to be written. `give_up_s`: how long a task waits in s for
+    an unavailable dictionary or schema registry.
     """
 
     names: TopicNames
@@ -74,12 +74,14 @@ class TaskSettings:
 
 
 _adapting: dict[tuple[TopicNames, tuple[str, ...]], EventAdapter] = {}
-"""The event adapters of this worker process. There is one, unless a test runs several clusters in one session."""
+"""The event adapters of this worker process. There is only one adapter, unless a test runs several clusters in one
+session.
+"""
 
 
 def adapt(settings: TaskSettings, batches: Iterable[Any]) -> Iterator[Any]:
-    """Convert rows of READ, in order within each partition, to rows of RECORDS. TransientError if the dictionary or the
-    schema registry is unavailable.
+    """Convert rows with the columns READ to rows with the columns RECORDS. The rows are in order within each partition.
+    TransientError if the dictionary or the schema registry is unavailable.
     """
     key = settings.names, settings.dictionaries
     if key not in _adapting:
@@ -116,7 +118,7 @@ def messages_of(batch: Any) -> list[Message]:
 
 
 def _headers(column: Any) -> list[tuple[tuple[str, bytes], ...]]:
-    """Return each row's headers; null = none."""
+    """Return each row's headers. A null gives no headers."""
     every = column.flatten()
     pairs = [(key, value or b"") for key, value in zip(*(every.field(i).to_pylist() for i in (0, 1)), strict=True)]
     counts = [count or 0 for count in column.value_lengths().to_pylist()]

@@ -24,7 +24,7 @@ def task_number() -> int:
 
 def patiently(work: Callable[[], T], give_up_s: float) -> T:
     """Call `work` until it raises no TransientError, for at most `give_up_s` seconds. Spark's own retries do not
-    suffice: with a local master, the failure of one task fails the whole batch.
+    suffice, because with a local master, the failure of one task fails the whole batch.
     """
     deadline = time.monotonic() + give_up_s
     pause_s = _FIRST_PAUSE_S

@@ -1,9 +1,9 @@
 """Conversion of records to bytes and back.
 
-The bytes are Avro's single-object encoding: a marker, the fingerprint of the writer's schema, and the body. A reader
-recognises the kind and version of a record by its first ten bytes, without a schema registry.
+The bytes are in Avro's single-object encoding, which consists of a marker, the fingerprint of the writer's schema, and
+the body. A reader recognises the kind and version of a record by its first ten bytes, without a schema registry.
 
-Columns are fields of bytes. numpy reads them in place, so that no code loops over tuples (ADR 25).
+A column is a field of the type `bytes`. numpy reads columns in place, so that no code loops over tuples (ADR 25).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ Wire: TypeAlias = (
 
 
 class WireError(DataError):
-    """Some bytes are not a complete record of a known schema."""
+    """The given bytes are not a complete record of a known schema."""
 
 
 def encode(record: Wire) -> bytes:
@@ -97,7 +97,7 @@ def _field_names(cls: type) -> tuple[str, ...]:
 
 
 def decode(data: bytes) -> Wire:
-    """Return the record that some bytes encode. WireError if they are not a record of a known schema."""
+    """Return the record that `data` encode. WireError if `data` are not a record of a known schema."""
     schema = library().by_print.get(data[len(_MARKER) : _HEAD]) if data[: len(_MARKER)] == _MARKER else None
     if schema is None:
         raise WireError(f"{len(data)} bytes are not a record of a known schema (they start with {data[:_HEAD].hex()})")
@@ -117,8 +117,8 @@ def decode(data: bytes) -> Wire:
 
 
 def _check_columns(record: Wire) -> None:
-    """Raise WireError if columns of a record have different lengths where they must be equal, or if `part` is not below
-    `parts`. Readers do not check this again.
+    """Raise WireError if columns of a record that must have equal lengths have different lengths. WireError also if
+    `part` is not below `parts`. Readers do not repeat these checks.
     """
     match record:
         case records.Tuples():

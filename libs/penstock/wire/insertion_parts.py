@@ -1,4 +1,4 @@
-"""Collects the parts of an insertion: the quads that one snapshot removes and adds."""
+"""Collects the parts of an insertion. An insertion consists of the quads that one snapshot removes and adds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class InsertionParts:
-    """The parts of the next insertion that have been applied so far."""
+    """The parts of the next insertion that were added so far."""
 
     def __init__(self) -> None:
         self._removed: list[Quads] = []

@@ -1,4 +1,4 @@
-"""The schemas of wire records. Each is a file."""
+"""The schemas of wire records. Each schema is a file."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _COLUMNS: dict[str, np.dtype[Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The schema of a kind of record. `print`: its CRC-64-AVRO fingerprint. `columns`: the fields that are columns,
-    each with the type of its numbers.
+    """The schema of a kind of record. `print`: the CRC-64-AVRO fingerprint of the schema. `columns`: the fields that
+    are columns, each with its numeric type.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Division of batches that are too large for one record, and the reverse.
+"""Division of large batches into several records, and the reverse.
 
-A batch has the same number of records for every shard. A writer commits all of them in one transaction. A reader joins
-them before it applies the batch.
+A batch has the same number of records for every shard. A writer commits all records of a batch in one transaction. A
+reader joins the records before it applies the batch.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     from penstock.wire.records import Flags, Ids, Numbers, ShardBatch
 
 PART_TUPLES = 250_000
-"""Maximum number of tuples in one record of a batch. They take 9 MB, well below the maximum size of a record."""
+"""Maximum number of tuples in one record of a batch. This many tuples take 9 MB, well below the maximum size of a
+record.
+"""
 _COLUMNS = ("positions", "times", "subjects", "predicates", "objects")
 
 
 def split(batches: Sequence[ShardBatch], most: int | None = None) -> list[list[ShardBatch]]:
     """Divide a batch into records. `batches`: for each shard, one record with all tuples of the batch in this shard.
-    Returns, for each shard, its records. `most`: maximum number of tuples per record; None: PART_TUPLES.
+    Returns the records of each shard. `most`: maximum number of tuples per record. None: PART_TUPLES.
     """
     most = PART_TUPLES if most is None else most
     parts = max(1, *(-(-len(batch.times) // most) for batch in batches))
@@ -33,8 +35,8 @@ def split(batches: Sequence[ShardBatch], most: int | None = None) -> list[list[S
 
 
 def in_order(records: Sequence[ShardBatch]) -> tuple[Numbers, Ids, Ids, Ids, Flags | None]:
-    """Return the tuples of a batch, given as the records of all shards, in order of arrival: times, subjects,
-    predicates, objects, and the flags of removed tuples (None: no tuple is removed).
+    """Return the tuples of a batch in order of arrival. `records`: the records of all shards. The result has times,
+    subjects, predicates, objects, and the flags of removed tuples. The flags are None if no tuple is removed.
     """
     order = np.argsort(np.concatenate([record.positions for record in records]), kind="stable")
     times, s, p, o = (np.concatenate([getattr(record, name) for record in records])[order] for name in _COLUMNS[1:])
@@ -43,7 +45,7 @@ def in_order(records: Sequence[ShardBatch]) -> tuple[Numbers, Ids, Ids, Ids, Fla
 
 
 def _removed(records: Sequence[ShardBatch]) -> Flags:
-    """Return the flags of all tuples of several records; empty if no tuple is removed."""
+    """Return the flags of all tuples of several records. The result is empty if no tuple is removed."""
     if not any(len(record.removed) for record in records):
         return np.empty(0, np.uint8)
     flags = [r.removed if len(r.removed) else np.zeros(len(r.times), np.uint8) for r in records]

@@ -47,8 +47,8 @@ class Tuples:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardBatch:
-    """The tuples that belong to a shard, from batches that close together. Many tuples are divided into several records
-    (`wire.parts`).
+    """The tuples of a shard from batches that close together. If there are too many tuples for one record, they are
+    divided into several records (`wire.parts`).
     """
 
     stream: str
@@ -123,7 +123,7 @@ class ShardRemoval:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardLoad:
-    """The files of a shard in a bulk load. Labels, folder and number of triples are those of the whole load."""
+    """The files of a shard in a bulk load. Labels, folder and number of triples describe the whole load."""
 
     number: int
     triples: int
@@ -150,8 +150,8 @@ class DictionaryEntry:
 
 @dataclass(frozen=True, slots=True)
 class StreamDeclaration:
-    """Declares a stream. `events_before`, `tuples_before`: by partition, the end offsets of the stream's topics at its
-    declaration. `mapping`: the stream's mapping as JSON with sorted names.
+    """Declares a stream. `events_before`, `tuples_before`: the end offsets of the stream's topics at the time of the
+    declaration, by partition. `mapping`: the stream's mapping as JSON with sorted names.
     """
 
     number: int
@@ -174,8 +174,8 @@ class StreamDeclaration:
 
     @property
     def may_discard(self) -> bool:
-        """Whether adaptors may discard tuples of the stream: the stream has timing predicates and no retention, and is
-        not derived.
+        """Whether adaptors are allowed to discard tuples of the stream. They are if the stream has timing predicates
+        and no retention, and is not derived.
         """
         return (self.timing_all or bool(self.timing)) and self.retention_ms == 0 and self.publisher is None
 
@@ -193,7 +193,7 @@ class StreamPredicates:
 
 @dataclass(frozen=True, slots=True)
 class StreamEnd:
-    """The end of a derived stream: it has no further batches."""
+    """The end of a derived stream. The stream has no further batches."""
 
     stream: str
     declared: int
@@ -209,7 +209,9 @@ class StreamDrop:
 
 @dataclass(frozen=True, slots=True)
 class QueryRegistration:
-    """Registers a standing query. `report`: of a query set, which members report at an instant; None for a query."""
+    """Registers a standing query or a query set. `report`: for a query set, which members report at an instant; None
+    for a query.
+    """
 
     number: int
     name: str
@@ -241,7 +243,9 @@ class QueryStop:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """Shows that a process is alive; contains its progress, and the shards or buckets that it serves."""
+    """Shows that a process is alive. It contains the progress of the process, and the shards or buckets that the
+    process serves.
+    """
 
     service: str
     instance: str
@@ -278,8 +282,8 @@ class CoordinatorState:
 
 @dataclass(frozen=True, slots=True)
 class NamedGraph:
-    """States that queries may name a graph. Triples were inserted or loaded into the graph, or the declaration of a
-    dropped stream named it as the graph for absorbed tuples.
+    """States that queries are allowed to name a graph. Triples were inserted or loaded into the graph, or the
+    declaration of a dropped stream named it as the graph for absorbed tuples.
     """
 
     iri: str
@@ -287,7 +291,7 @@ class NamedGraph:
 
 @dataclass(frozen=True, slots=True)
 class InsertionDone:
-    """A completed insertion with a name. Another request of the same name stores nothing."""
+    """A completed insertion with a name. Another request with the same name stores nothing."""
 
     number: int
     request: str
@@ -315,7 +319,9 @@ class ProgressPart:
 
 @dataclass(frozen=True, slots=True)
 class BucketProgress:
-    """Ends a transaction of a bucket: the bucket's epoch, and the last step that its engine had applied."""
+    """Ends a transaction of a bucket. It contains the bucket's epoch, and the last step that the engine of the bucket
+    had applied.
+    """
 
     bucket: int
     epoch: int
