@@ -1,4 +1,4 @@
-"""Runs the command line interface: `python -m penstock`."""
+"""Entry point of the command line interface (`python -m penstock`)."""
 
 import sys
 

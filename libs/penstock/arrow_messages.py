@@ -1,4 +1,4 @@
-"""Checks of Arrow messages from the network, before anything decompresses them."""
+"""Checks of Arrow messages from the network, before the messages are decompressed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _COMPRESSION: Final = 4 + 2 * 3  # RecordBatch.compression
 
 def check_metadata(metadata: bytes) -> None:
     """Check the metadata of one Arrow message, given as a flatbuffer without its length prefix. Accepts schemas and
-    uncompressed record batches. DataError for any other message, because a few kilobytes of compressed data, or of rows
-    that refer to a dictionary, may stand for gigabytes.
+    uncompressed record batches. DataError for any other message. A few kilobytes of compressed data can stand for
+    gigabytes, and so can rows that refer to a dictionary.
     """
     try:
         message = Table(metadata, encode.Get(packer.uoffset, metadata, 0))

@@ -30,8 +30,8 @@ class PenstockError(Exception):
 class QueryError(PenstockError):
     """An invalid query.
 
-    `line` and `column` count from 1 and locate the first character of `construct`, the invalid piece of text (empty at
-    an unexpected end). `str()` shows the line with a caret.
+    `construct`: the invalid piece of text, empty at an unexpected end. `line`, `column`: the position of its first
+    character, counted from 1. `str()` shows the line with a caret.
     """
 
     def __init__(self, message: str, line: int, column: int, construct: str = "", text: str = "") -> None:
@@ -58,8 +58,8 @@ class QueryError(PenstockError):
 
 
 class DataError(PenstockError):
-    """Invalid input: for example, RDF that does not parse, a term in a position where it is not allowed, or a setting
-    that is out of range.
+    """Invalid input. Examples are RDF that does not parse, a term in a position where this kind of term is not allowed,
+    or a setting that is out of range.
     """
 
 
@@ -68,7 +68,7 @@ class TimestampUnitWarning(UserWarning):
 
 
 class UnboundedStorageWarning(UserWarning):
-    """A stream without `timing` stores every tuple and never removes one."""
+    """A stream without `timing` stores every tuple and never removes a tuple."""
 
 
 class UnknownStreamError(PenstockError):
@@ -78,7 +78,7 @@ class UnknownStreamError(PenstockError):
 class LimitError(PenstockError):
     """An operation would exceed a limit on time, memory or size. It had no effect.
 
-    `limit` is the limit's name if callers may react to it, else empty.
+    `limit`: the name of the limit, if callers can react to this limit. Otherwise empty.
     """
 
     def __init__(self, message: str = "", *, limit: str = "") -> None:
@@ -87,49 +87,49 @@ class LimitError(PenstockError):
 
 
 class QueryLimitError(QueryError, LimitError):
-    """A query's text or plan exceeds a planning limit, which the message names. The call had no effect."""
+    """A query's text or plan exceeds a planning limit. The message names the limit. The call had no effect."""
 
 
 class AccessError(PenstockError):
-    """A service refuses the caller: no valid token, a role that does not suffice, too many requests, or a host name by
-    which the service may not be called.
+    """A service refuses the caller. The caller has no valid token, has a role that does not suffice, sends too many
+    requests, or calls the service by a host name that is not allowed.
     """
 
 
 class StorageError(PenstockError):
-    """A local resource cannot be used, or stored data is damaged: for example, a checkpoint cannot be read or
+    """A local resource cannot be used, or stored data are damaged. For example, a checkpoint cannot be read or
     written.
     """
 
 
 class UnavailableError(PenstockError):
-    """A required service is unavailable; retry later. The call had no effect, unless the error is a `TransientError`
-    and the documentation of the method states that there may be an effect.
+    """A required service is unavailable. The caller can retry later. The call had no effect, with one exception: a
+    `TransientError` of a method whose documentation states that an effect is possible.
     """
 
 
 class NotActiveError(PenstockError):
-    """The instance is on standby: another instance of the service is active. Retry the request, or send it to the
-    active instance.
+    """The instance is on standby, and another instance of the service is active. Retry the request, or send the request
+    to the active instance.
     """
 
 
 class NotYetError(PenstockError):
-    """Adaptors still filter out predicates that the query reads. Retry shortly."""
+    """Adaptors still discard tuples with predicates that the query reads. Retry the call soon."""
 
 
 class ConflictError(PenstockError):
     """An update of a cluster was evaluated several times, and other changes were stored during each evaluation. The
-    update had no effect; repeat it.
+    update had no effect. The caller can repeat it.
     """
 
 
 class DataPlaneError(PenstockError):
     """The memory of another node is not readable. The error fails one evaluation, not the engine.
 
-    `fault`: "disconnected", "timed out", "out of range", "retired" (the region is gone: read the directory again),
-    "refused" (another secret or version, or a limit) or "behind" (the node has not reached the requested snapshot:
-    wait).
+    `fault`: one of the following. "disconnected", "timed out", "out of range". "retired": the region no longer exists;
+    the caller must read the directory again. "refused": the other side has another secret or version, or a limit is
+    reached. "behind": the node has not reached the requested snapshot yet; the caller must wait.
     """
 
     def __init__(self, message: str, fault: str) -> None:

@@ -1,4 +1,4 @@
-"""Parsing of untrusted JSON: invalid or too deeply nested text raises DataError."""
+"""Parsing of untrusted JSON. Invalid or too deeply nested text raises DataError."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from penstock.errors import DataError
 
 
 def parse_json(text: str | bytes, what: str) -> Any:
-    """Return the value of a JSON text. `what` names the text in error messages. DataError if the text is invalid or
-    nested too deeply.
+    """Return the value of a JSON text. `what`: a name of the text for error messages. DataError if the text is invalid
+    or nested too deeply.
 
     Python's parser is recursive, and raises RecursionError for a text with a few thousand nested brackets. This
-    function converts that error.
+    function raises DataError in place of the RecursionError.
     """
     try:
         return json.loads(text)

@@ -1,4 +1,4 @@
-"""Files and directories accessible only to the owner, because checkpoints, logs and regions contain users' data.
+"""Files and directories that only their owner can access. Checkpoints, logs and regions contain users' data.
 
 `flush` makes a file, or the entries of a directory, durable.
 """
@@ -17,7 +17,9 @@ FILE_MODE: Final = 0o600
 
 
 def make_directory(path: Path, *, exist_ok: bool = True) -> Path:
-    """Create a directory and its missing parents, accessible only to the owner. Existing ones stay unchanged."""
+    """Create a directory and its missing parents. Only the owner can access new directories. Existing directories stay
+    unchanged.
+    """
     for missing in reversed(list(_missing(path.parent))):
         missing.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
     path.mkdir(mode=DIRECTORY_MODE, exist_ok=exist_ok)
@@ -25,7 +27,7 @@ def make_directory(path: Path, *, exist_ok: bool = True) -> Path:
 
 
 def make_private(folder: Path) -> None:
-    """Restrict a directory's contents to the owner, including files written by third-party code."""
+    """Restrict access to a directory's contents to the owner, including files that third-party code has written."""
     for path in folder.rglob("*"):
         path.chmod(DIRECTORY_MODE if path.is_dir() else FILE_MODE)
 

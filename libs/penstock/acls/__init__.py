@@ -1,4 +1,4 @@
-"""Defines the Kafka ACLs that each service and user of a cluster needs. This is their only definition; `penstock acls`
+"""Defines the Kafka ACLs that each service and user of a cluster needs. No other module defines ACLs. `penstock acls`
 prints them.
 """
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def lacking_operations(log: KafkaLog, principal: Principal, cluster: Cluster) -> list[tuple[str, str]]:
-    """Return the operations on topics that a principal needs but this client may not perform, as (operation, topic).
-    Topics of streams and queries are checked only if this client can see them.
+    """Return operations on topics as (operation, topic). The principal needs these operations, but this client is not
+    allowed to perform them. Topics of streams and queries are checked only if this client can see the topics.
     """
     needed = [acl for acl in required_acls(principal, cluster) if acl.kind == "topic"]
     seen = log.topics()

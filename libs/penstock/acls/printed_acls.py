@@ -18,7 +18,7 @@ _HEAD = ("principal", "resource", "name", "operations")
 
 
 def table(acls: Acls, users: Mapping[Principal, str]) -> list[str]:
-    """Return the lines of a table. A name that ends with `*` stands for all names that begin with it."""
+    """Return the lines of a table. A name that ends with `*` stands for all names with this beginning."""
     rows = [_HEAD]
     for principal, own in acls.items():
         rows += [(users[principal], a.kind, a.name + "*" * a.prefixed, ", ".join(a.operations)) for a in own]
@@ -27,7 +27,9 @@ def table(acls: Acls, users: Mapping[Principal, str]) -> list[str]:
 
 
 def commands(acls: Acls, users: Mapping[Principal, str], bootstrap_servers: str) -> list[str]:
-    """Return commands of `kafka-acls`, one per resource. `$ADMIN` stands for the options of an administrator."""
+    """Return calls of the command `kafka-acls`, one per resource. `$ADMIN` stands for the options of an
+    administrator.
+    """
     found = []
     for principal, own in acls.items():
         for acl in own:

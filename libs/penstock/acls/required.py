@@ -1,8 +1,8 @@
 """Defines the least permissions of each service and kind of user: operations on Kafka resources.
 
 Kafka grants Describe together with Read, Write, Alter and Delete. An ACL therefore contains Describe only if it
-contains none of these operations. If the brokers deny an operation that a service needs, the service reports this when
-it starts (`penstock.runtime.permissions`).
+contains none of these operations. If the brokers deny an operation that a service needs, the service reports the denial
+at its start (`penstock.runtime.permissions`).
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ SERVICES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """Operations that a principal may perform on a resource, or on all resources whose names begin with `name`
-    (`prefixed`).
+    """Operations that a principal is allowed to perform on the resource `name`. If `prefixed` is set, the ACL applies
+    to all resources whose names begin with `name`.
     """
 
     kind: ResourceKind
@@ -71,9 +71,9 @@ class Acl:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The names on which the ACLs of a cluster depend. `streams`: names of the streams to which producers push; empty =
-    all streams. `results`: the results topics whose names do not begin with the cluster's prefix. `groups`: the
-    consumer groups of the principal `consumer`.
+    """The names on which the ACLs of a cluster depend. `streams`: names of the streams to which producers push. An
+    empty value means all streams. `results`: the results topics whose names do not begin with the cluster's prefix.
+    `groups`: the consumer groups of the principal `consumer`.
     """
 
     prefix: str = "penstock"
@@ -115,7 +115,7 @@ def required_acls(principal: Principal, cluster: Cluster) -> list[Acl]:
 
 
 def used_topics(principal: Principal, topics: ClusterTopics) -> list[Topic]:
-    """Return the topics that a principal uses, among those that exist in every cluster."""
+    """Return the topics that a principal uses, among the topics that exist in every cluster."""
     own = [acl for acl in required_acls(principal, Cluster(topics.names.prefix)) if acl.kind == "topic"]
     return [topic for topic in topics.all() if any(acl.covers(topic.name) for acl in own)]
 
@@ -129,8 +129,8 @@ def _topics(prefix: str, *operations: str) -> Acl:
 
 
 def _transactions(cluster: Cluster, name: str) -> Acl:
-    """Return the ACL of a transactional id, and of all longer ids that begin with it. After the brokers have refused a
-    transaction, its writer uses longer ids to test each topic.
+    """Return the ACL of the transactional id `name`, and of all longer ids that begin with this id. After the brokers
+    have refused a transaction, the writer of this transaction uses longer ids to test each topic.
     """
     return Acl("transactional id", f"{cluster.prefix}.{name}", ("Write",), prefixed=True)
 

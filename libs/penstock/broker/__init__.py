@@ -1,7 +1,7 @@
 """A local Kafka broker without containers, for tests, demonstrations and `penstock up`.
 
-It is a single KRaft node, broker and controller in one JVM, from a locked list of jars. It is not for production:
-topics have one replica and clients are not authenticated.
+It is a single KRaft node, with broker and controller in one JVM. Its jars come from a locked list. It is not for
+production: topics have one replica, and clients are not authenticated.
 """
 
 from penstock.broker.broker import Broker

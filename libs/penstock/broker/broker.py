@@ -1,4 +1,6 @@
-"""A broker process: format, start, wait until ready, stop, kill, restart on the same data."""
+"""A broker process. This module formats its storage, starts it, waits until it is ready, stops or kills it, and
+restarts it on the same data.
+"""
 
 from __future__ import annotations
 
@@ -54,8 +56,8 @@ _JVM = ("-Xms128m", "-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "
 class Broker:
     """A KRaft broker with its data in `directory`. Use it as a context manager, or call `stop`.
 
-    `port` 0 picks a free port, which stays the same across restarts. `listeners`: additional ports by protocol
-    ("SASL_SSL"). `properties`: additional broker properties.
+    `port` 0 selects a free port, which stays the same across restarts. `listeners`: additional ports by protocol (such
+    as "SASL_SSL"). `properties`: additional broker properties.
     """
 
     def __init__(
@@ -86,7 +88,7 @@ class Broker:
 
     @property
     def pid(self) -> int | None:
-        """Process id, or None before `start` and after `stop` or `kill`."""
+        """The process id. None before `start`, and after `stop` or `kill`."""
         return None if self._process is None else self._process.pid
 
     @property
@@ -96,7 +98,7 @@ class Broker:
 
     def start(self) -> Self:
         """Start the broker and wait until it is ready. StorageError if this fails. If the broker does not respond, the
-        error contains the end of its log.
+        error contains the end of the broker's log.
         """
         assert self._process is None, "the broker is already running"
         properties = self._write_properties()
@@ -117,7 +119,9 @@ class Broker:
         return self._directory / "data"
 
     def _write_properties(self) -> Path:
-        """Write the configuration at each start: the ports may differ from those of the last start."""
+        """Write the configuration. This is necessary at each start, because the ports can differ from the ports of the
+        last start.
+        """
         make_directory(self._directory)
         settings = {
             "port": self.port,
@@ -173,7 +177,7 @@ class Broker:
 
 
 def _answers(port: int) -> bool:
-    """Return whether the port accepts connections. The broker opens it last, once it has its metadata."""
+    """Return whether the port accepts connections. The broker opens the port last, after it has loaded its metadata."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=1).close()
     except OSError:

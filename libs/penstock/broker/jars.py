@@ -1,7 +1,7 @@
-"""Downloads the jars that locked lists name (`jars.lock`: coordinates and SHA-256). Maven downloads each jar once, into
-a cache outside of the checkout.
+"""Downloads the jars of locked lists. A list (`jars.lock`) contains coordinates and SHA-256 digests. Maven downloads
+each jar once, into a cache outside of the checkout.
 
-Maven's own settings define the repositories. A list contains all jars that are needed, so Maven resolves no transitive
+Maven's own settings define the repositories. A list contains all necessary jars. Maven therefore resolves no transitive
 dependencies.
 """
 
@@ -45,8 +45,8 @@ class Jar:
 
 
 def locked(package: str = "penstock.broker") -> list[Jar]:
-    """Return the jars that the file `jars.lock` of a package lists, with their checksums. By default: the jars of the
-    broker.
+    """Return the jars in the file `jars.lock` of a package, with their checksums. The default package is the package of
+    the broker.
     """
     lines = files(package).joinpath("jars.lock").read_text().split("\n")
     return [_parsed(line) for line in lines if line.strip()]
@@ -61,8 +61,8 @@ def _parsed(line: str) -> Jar:
 def kafka_jars() -> Path:
     """Return a directory with Kafka's jars. Downloads them if necessary.
 
-    PENSTOCK_KAFKA_LIBS names an existing directory (the libs/ of a Kafka 4 distribution), which is used unchanged.
-    StorageError if the jars are unavailable or do not match the lock.
+    If PENSTOCK_KAFKA_LIBS names an existing directory (the libs/ of a Kafka 4 distribution), this directory is used
+    unchanged. StorageError if the jars are unavailable or do not match the lock.
     """
     given = os.environ.get("PENSTOCK_KAFKA_LIBS")
     if given:
@@ -91,7 +91,8 @@ def _contents(jars: list[Jar]) -> str:
 
 
 def fetched(jars: list[Jar], name: str) -> Path:
-    """Return the cache directory `name`, which then contains `jars`. Downloads all of them unless an earlier call did.
+    """Return the cache directory `name`, which contains `jars` after the call. Downloads all jars, unless an earlier
+    call has downloaded them.
 
     StorageError if the jars are unavailable or do not match the lock.
     """

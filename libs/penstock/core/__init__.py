@@ -1,5 +1,6 @@
-"""The Python interface of the native core: `_native` (built from native/, types in _native.pyi) and Arrow conversion.
+"""The Python interface of the native core. It consists of `_native` (built from native/, with types in _native.pyi) and
+of the conversion from and to Arrow.
 
-The core contains everything that touches each tuple or binding: term ids, dictionary, stored graph, streams, windows,
-executor and data plane. Query semantics are in `penstock.query`, scheduling in `penstock.engine`.
+The core contains all code that processes single tuples or bindings: term ids, dictionary, stored graph, streams,
+windows, executor and data plane. Query semantics are in `penstock.query`, scheduling in `penstock.engine`.
 """

@@ -1,4 +1,5 @@
-"""The native core. Private: applications use `penstock.Engine`. Arrays are numpy; term ids are uint64, times int64 ms.
+"""The native core. It is private: applications use `penstock.Engine`. Arrays are numpy arrays. Term ids are uint64, and
+times are int64 in ms.
 
 Long calls release the GIL. Errors: DataError, LimitError, StorageError and DataPlaneError of `penstock.errors`.
 """
@@ -44,7 +45,7 @@ class Dictionary:
     def settle(self, ids: Ids) -> Ids: ...   # private ids -> the source's ids, for terms it knows
 
 class TermSource(Protocol):
-    """The source of a partial dictionary's terms. Any evaluating thread may call it."""
+    """The source of a partial dictionary's terms. Any evaluating thread can call it."""
     def decode(self, ids: Ids) -> Sequence[TermTuple]: ...
     def find(self, terms: Sequence[TermTuple]) -> Ids: ...  # 0 for unknown terms; assigns no ids
 
@@ -59,7 +60,7 @@ class TermTexts:
     def decode(self, ids: Ids) -> list[TermTuple | None]: ...  # None for 0
 
 class TextTerms(TermTexts):
-    """Terms that arrived as text, numbered from 1. Blank nodes may have any label."""
+    """Terms that arrived as text, numbered from 1. Blank nodes can have any label."""
     def __init__(self) -> None: ...
     def id_of(self, kind: int, lexical: str, datatype: str = "", lang: str = "") -> int: ...  # equal for equal terms
     def publish(self, ids: Ids) -> Ids: ...  # unchanged: the ids are valid only within their answer
@@ -111,7 +112,7 @@ class LocalTerms(TermTexts):
     def publish(self, ids: Ids) -> Ids: ...  # local ids -> dictionary ids (local blank nodes become fresh ones)
 
 class BlankScope:
-    """Blank node labels of a document that is parsed in parts."""
+    """The blank node labels of a document that is parsed in parts."""
     def __init__(self) -> None: ...
     def __len__(self) -> int: ...
 
@@ -178,7 +179,9 @@ def parse_nquads(
 
 # ---- keys (bindings/keys.cpp)
 class KeyIndex:
-    """An index from keys to numbers other than 0. A key has `width` term ids. Keys are given as `width` columns."""
+    """An index from keys to numbers. The numbers are not 0. A key consists of `width` term ids. Keys are given as
+    `width` columns.
+    """
     def __init__(self, width: int) -> None: ...
     def __len__(self) -> int: ...
     def bytes(self) -> int: ...
@@ -213,13 +216,13 @@ class Labelled:
     def label_pairs(self, first: int = 1) -> tuple[Ids, Ids]: ...
 
 class StoreLease:
-    """Retains what readers of a snapshot need, until this object is garbage-collected."""
+    """Retains the data that readers of a snapshot need, until this object is garbage-collected."""
     @property
     def snapshot(self) -> int: ...
 
 class StoreCapture:
-    """A store's state at a moment. To write it to disk, call `write`: once, from any thread. A capture that is never
-    written has no effect.
+    """A store's state at one moment. `write` writes the state to disk. Call it at most once, from any thread. A capture
+    that is never written has no effect.
     """
     def write(self) -> None: ...
     @property
@@ -265,7 +268,7 @@ class Store(Labelled):
     def open(saved: str, directory: str, reserve_bytes: int = 1 << 36, publish_logs: bool = False) -> Store: ...
 
 class Overlay(Source):
-    """A view with the changes of an update that is not committed yet. It holds the difference to `base`."""
+    """A view with the changes of an update that is not committed yet. The view holds the difference from `base`."""
     def __init__(self, graph: Labelled, base: Source) -> None: ...
     def add(self, s: Ids, p: Ids, o: Ids, g: Ids) -> None: ...
     def remove(self, s: Ids, p: Ids, o: Ids, g: Ids) -> None: ...
@@ -304,11 +307,12 @@ def bins(vertices: Ids, shards: int, pieces: int) -> NDArray[np.uint32]: ...  # 
 
 class BulkLoad:
     """A bulk load, which is one commit. Each edge is in the bin of its subject (direction 0) and in the bin of its
-    object (direction 1). Each bin is appended in one call.
+    object (direction 1). The caller appends each bin in one call.
 
     The load is aborted if this object is garbage-collected before publish(). `shards`: the number of shards for which
-    the bins were made; 0 = that of the store. `snapshot`: the number of the snapshot, if the caller assigns it (as for
-    Store.apply). In this case the store may have only a part of the shards, and loads only their bins.
+    the bins were made. 0 means the number of shards of the store. `snapshot`: the number of the snapshot, if the caller
+    assigns this number (as for Store.apply). In this case, the store can have only some of the shards. It then loads
+    only the bins of these shards.
     """
     def __init__(
         self, store: Store, pieces: int, shards: int = 0, stream: int = 0, batch: int = 0, snapshot: int | None = None
@@ -391,8 +395,8 @@ class Plan:
 Foreign = Callable[[str, list[TermTuple | None], float], TermTuple | None]
 
 class Profile:
-    """The rows of a plan's last run, and the times of its last timed run, by node id. Each run that gets the same
-    profile replaces its content.
+    """The rows of a plan's last run, and the times of its last timed run, by node id. Each run with this profile
+    replaces the content of the profile.
     """
     def __init__(self) -> None: ...
     timed: bool                                # the next run measures times; a run that succeeds resets it
@@ -407,7 +411,7 @@ class Profile:
     # operator), the reason for a complete evaluation (None: updated), changed rows of its input, bytes of its state
 
 class MaintenanceTotals:
-    """Counts of an engine's operators that may update their state from changes (ADR 78)."""
+    """Counters of an engine's operators that can update their state from changes (ADR 78)."""
     def __init__(self) -> None: ...
     @property
     def updated(self) -> int: ...      # evaluations that updated the state
@@ -479,9 +483,9 @@ ForkPart = tuple[list[int], list[Ids]] | None  # slots and their columns, starti
 class StepForker: ...  # with it, `execute` can run steps of a plan on nodes
 
 class Forker(StepForker):
-    """Runs forks of a plan on other processes. `run` gets the number of the fork in the plan, the rows for each node
-    (`ForkPart`; a node is a place that executes forks, such as a shard of a store), and the remaining seconds and bytes
-    (0 = no limit). It returns the resulting rows of each node.
+    """Runs forks of a plan on other processes. A *node* is a place that executes forks, such as a shard of a store.
+    `run` gets the number of the fork in the plan, the rows for each node (`ForkPart`), and the remaining seconds and
+    bytes (0 = no limit). It returns the resulting rows of each node.
     """
     def __init__(
         self, owners: Sequence[int], run: Callable[[int, list[ForkPart], float, int], Sequence[ForkPart]]
@@ -491,8 +495,8 @@ class Forker(StepForker):
 def runs(column: Ids) -> tuple[Ids, NDArray[np.int64]]: ...
 
 def multiset_difference(a: Sequence[Ids], b: Sequence[Ids]) -> NDArray[np.int64]:
-    """Return the numbers of the rows of `a` that remain after each row of `b` has removed one equal row (ISTREAM,
-    DSTREAM).
+    """Return the numbers of the rows in the multiset difference of `a` and `b` (ISTREAM, DSTREAM). Each row of `b`
+    removes one equal row of `a`.
     """
 
 # ---- data plane (bindings/dataplane.cpp)
@@ -525,7 +529,7 @@ class ServedRegions:
     def directory(self) -> list[RegionEntry]: ...
 
 class TlsIdentity:
-    """Certificates of this process, for TLS of the data plane. DataPlaneError if there is no OpenSSL."""
+    """Certificates of this process, for TLS of the data plane. DataPlaneError if OpenSSL is not available."""
     def __init__(self, ca: str, certificate: str, key: str) -> None: ...  # files in PEM
 
 class DataPlaneServer:

@@ -23,7 +23,7 @@ def texts_of(column: Any) -> Texts:
 
 
 def strings(texts: Texts) -> Any:
-    """Return a string column made of offsets and bytes."""
+    """Return a string column for given offsets and bytes."""
     offsets, data = texts
     return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
 
@@ -40,12 +40,12 @@ def longs(ids: Ids) -> Any:
 
 
 def unpacked(column: Any, row: int) -> Ids:
-    """Return the ids packed in a cell of a binary column."""
+    """Return the ids that are packed in a cell of a binary column."""
     return np.frombuffer(column[row].as_buffer(), np.uint64)
 
 
 def packed(ids: Ids) -> bytes:
-    """Return ids packed as a cell of a binary column."""
+    """Pack ids into a cell of a binary column."""
     return np.ascontiguousarray(ids).tobytes()
 
 
@@ -56,7 +56,7 @@ def bytes_between(column: Any, first: int, end: int) -> bytes:
 
 
 def runs(*columns: NDArray[Any]) -> list[tuple[int, int]]:
-    """Return [first, end) of each run of rows that are equal in all columns."""
+    """Return (first, end) for each run of consecutive rows that are equal in all columns. `end` is exclusive."""
     n = len(columns[0])
     if n == 0:
         return []

@@ -1,4 +1,4 @@
-"""Diagnosis of an installation: each check returns findings with their remedies (`penstock doctor`)."""
+"""Diagnosis of an installation (`penstock doctor`). Each check returns findings with remedies."""
 
 from penstock.doctor.findings import Finding, Level
 

@@ -30,7 +30,9 @@ _FOREVER: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """A topic as the brokers describe it. `config`: its settings; None if this client may not read them."""
+    """The state of a topic, from the brokers. `config`: the settings of the topic. None if this client is not allowed
+    to read them.
+    """
 
     partitions: int
     config: Mapping[str, str] | None
@@ -72,8 +74,8 @@ def describe(log: KafkaLog, names: list[str]) -> dict[str, TopicState]:
 def topics(
     topics_: ClusterTopics, states: Mapping[str, TopicState], used: Sequence[Topic] | None = None
 ) -> Iterator[Finding]:
-    """Check that the topics exist, with the partitions and settings that services need. `used`: the topics to check;
-    None: all.
+    """Check that the topics exist, with the partitions and settings that services need. `used`: the topics to check.
+    None: all topics.
     """
     wrong, checked = False, topics_.all() if used is None else used
     for topic in checked:
@@ -123,7 +125,7 @@ def _topic(topics_: ClusterTopics, topic: Topic, state: TopicState) -> Iterator[
 
 
 def permissions(log: KafkaLog, principal: Principal, cluster: Cluster) -> Iterator[Finding]:
-    """Check that this client may do what a service needs: with topics, consumer groups and transactional ids."""
+    """Check that this client has the permissions of a service, on topics, consumer groups and transactional ids."""
     acls = required_acls(principal, cluster)
     denied = [(operation, f"topic {topic}") for operation, topic in lacking_operations(log, principal, cluster)]
     for acl in acls:
@@ -139,8 +141,8 @@ def permissions(log: KafkaLog, principal: Principal, cluster: Cluster) -> Iterat
 
 
 def _denied(log: KafkaLog, acl: Acl) -> list[tuple[str, str]]:
-    """Return the denied operations of an ACL on a group or a transactional id, each as (operation, resource). Empty for
-    other ACLs.
+    """Return the denied operations of an ACL on a group or a transactional id, each as (operation, resource). The list
+    is empty for ACLs on other resources.
     """
     resource = f"{acl.kind} {acl.name}"
     try:
@@ -157,7 +159,9 @@ def _denied(log: KafkaLog, acl: Acl) -> list[tuple[str, str]]:
 
 
 def retention(shards: str, states: Mapping[str, TopicState], oldest_checkpoint_s: float | None) -> Iterator[Finding]:
-    """Check that the log reaches back to the oldest checkpoint (`oldest_checkpoint_s`: its age; None: none exists)."""
+    """Check that the log reaches back to the oldest checkpoint. `oldest_checkpoint_s`: the age of this checkpoint in s.
+    None: no checkpoint exists.
+    """
     state = states.get(shards)
     if state is None or state.config is None:
         return

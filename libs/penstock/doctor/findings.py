@@ -12,16 +12,16 @@ class Level(StrEnum):
     ok = "ok"
     """The check passed."""
     skipped = "skipped"
-    """The check does not apply, or needs something that is missing; the text gives the reason."""
+    """The check does not apply, or a requirement of the check is missing. The text gives the reason."""
     warning = "warning"
-    """Services run now, but may fail or lose data later."""
+    """Services run now, but can fail or lose data later."""
     failure = "failure"
     """Services cannot run, or lose their guarantees."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found. `remedy`: what to do about a warning or failure."""
+    """The result of a check. `remedy`: what to do about a warning or failure."""
 
     check: str
     level: Level
@@ -40,10 +40,10 @@ def skipped(check: str, text: str) -> Finding:
 
 
 def warning(check: str, text: str, remedy: str) -> Finding:
-    """Return the finding of a check that found a possible problem, with its remedy."""
+    """Return the finding of a check that has found a possible problem, with a remedy."""
     return Finding(check, Level.warning, text, remedy)
 
 
 def failure(check: str, text: str, remedy: str) -> Finding:
-    """Return a failure."""
+    """Return the finding of a check that has failed, with a remedy."""
     return Finding(check, Level.failure, text, remedy)

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from penstock.doctor.findings import Finding
 
 LEAST_FILES: Final = 4_096
-"""Recommended limit of open files. A lower one may be too small for the connections of many clients and for region
-files.
+"""Recommended limit of open files. A lower limit is perhaps too small for the connections of many clients and for
+region files.
 """
 LEAST_SHARED_BYTES: Final = 256 << 20
-"""Recommended free shared memory. With less, the shards of a store cannot grow."""
+"""Recommended free shared memory in bytes. With less free memory, the shards of a store cannot grow."""
 _LEAST_DISK_SHARE: Final = 0.05
 _PACKAGES: Final = ("confluent-kafka", "pydantic-settings", "structlog", "pyarrow", "uvicorn", "starlette")
 _TIME_ERROR: Final = 5  # of ntp_adjtime: the kernel's clock is not synchronized
@@ -32,7 +32,7 @@ _TIMEX_BYTES: Final = 512
 
 
 def packages() -> Iterator[Finding]:
-    """Report the version of Python, and check that the packages which services need are installed."""
+    """Report the version of Python. Check that the packages which services need are installed."""
     yield ok("python", f"Python {sys.version.split()[0]}")
     absent = []
     for name in _PACKAGES:
@@ -96,8 +96,8 @@ def shared_memory(folder: Path) -> Iterator[Finding]:
 
 
 def rdma(device: str, *, required: bool) -> Iterator[Finding]:
-    """Check whether this machine can serve regions over RDMA. If it cannot and RDMA is not `required`, services use
-    TCP.
+    """Check whether this machine can serve regions over RDMA. If it cannot, services use TCP, unless RDMA is
+    `required`.
     """
     wrong = missing(device)
     if not wrong:
@@ -111,7 +111,7 @@ def rdma(device: str, *, required: bool) -> Iterator[Finding]:
 
 
 def ports(listening: dict[str, tuple[str, int]]) -> Iterator[Finding]:
-    """Check that the ports which a service will listen on are free. `listening`: host and port by setting."""
+    """Check that the ports are free on which a service will listen. `listening`: host and port by setting."""
     for setting, (host, number) in listening.items():
         if not number:
             continue
@@ -126,7 +126,7 @@ def ports(listening: dict[str, tuple[str, int]]) -> Iterator[Finding]:
 
 
 def disk(folder: Path) -> Iterator[Finding]:
-    """Check that a data directory can be written, is private, and has space."""
+    """Check that a data directory can be written and is private, and that its file system has free space."""
     if not folder.is_dir():
         yield warning("data directory", f"{folder} does not exist", "the service creates it at its first start")
         return

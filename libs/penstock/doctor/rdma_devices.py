@@ -1,7 +1,7 @@
 """Checks of RDMA devices with pyverbs: ports, addresses, and a READ from the device to itself.
 
-pyverbs is part of rdma-core (Debian: python3-pyverbs); it is not on PyPI. Without pyverbs, or without a device, the
-check reports this. `machine.rdma` checks the other requirements of RDMA, and needs only the native module.
+pyverbs is part of rdma-core (Debian: python3-pyverbs). It is not on PyPI. If pyverbs or a device is missing, the check
+reports this. `machine.rdma` checks the other requirements of RDMA, and needs only the native module.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class _Loop:
         self._memory = MR(domain, mmap.PAGESIZE, access, address=self._begin)
 
     def times_s(self) -> list[float]:
-        """Return the time of each READ. TimeoutError if a READ fails, does not end, or copies wrong bytes."""
+        """Return the time of each READ in s. TimeoutError if a READ fails, does not end, or copies wrong bytes."""
         from pyverbs import enums  # noqa: PLC0415
         from pyverbs.wr import SGE, SendWR  # type: ignore[import-not-found] # noqa: PLC0415
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _PROBE: Final = (1, "urn:penstock:doctor", "", "")  # an IRI that no dictionary knows
 LISTEN_S: Final = 3.0
 MAX_SKEW_MS: Final = 500
-"""Maximum tolerated difference of clocks. With a larger one, services differ in which events are too far ahead and
-which sources are idle.
+"""Maximum tolerated difference of clocks in ms. With a larger difference, two services can disagree on which events are
+too far ahead, and on which sources are idle.
 """
 
 
@@ -65,7 +65,7 @@ def clocks(log: Log, heartbeats: str, clock: Clock) -> Iterator[Finding]:
 
 
 def dictionaries(locations: Sequence[str], certificates: PeerCertificates | None = None) -> Iterator[Finding]:
-    """Check that each of the dictionaries answers."""
+    """Check that each dictionary answers."""
     for location in locations:
         try:
             terms = FlightTerms([location], certificates)

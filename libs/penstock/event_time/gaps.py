@@ -1,5 +1,5 @@
-"""Gaps: instants of a query that are not evaluated, because one advance of event time made too many instants due
-(docs/semantics.md §2).
+"""Gaps. A gap is a range of instants that a query does not evaluate, because one advance of event time has made too
+many instants due (docs/semantics.md §2).
 """
 
 from __future__ import annotations
@@ -7,12 +7,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MAX_GAPS = 10_000
-"""Maximum number of gaps retained per query; beyond it, the oldest are removed."""
+"""Maximum number of gaps that are retained per query. Beyond this number, the oldest gaps are removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Skipped instants: the `count` instants in (after, until], times in ms."""
+    """Skipped instants. They are the `count` instants in (after, until]. Times are in ms."""
 
     after: int
     until: int

@@ -15,9 +15,9 @@ _EXACT_STEPS = 10  # with more steps, inclusion-exclusion is too expensive
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The instants t0 + k·step of every step in `steps`; if `bounded` (STARTING AT), only those with k ≥ 0.
+    """The instants t0 + k·step for every step in `steps`. If `bounded` is set (STARTING AT), only instants with k ≥ 0.
 
-    All times are in ms. All steps share t0, so if one step is a multiple of another, it adds no instants.
+    All times are in ms. All steps share t0. A step that is a multiple of another step therefore adds no instants.
     """
 
     t0: int
@@ -35,12 +35,14 @@ class Grid:
         return min([self.latest(step, time) + step for step in self.steps])
 
     def latest(self, step: int, time: int) -> int:
-        """Return the latest t0 + k·step at or before `time`, also with k < 0 if the grid is `bounded`."""
+        """Return the latest t0 + k·step at or before `time`. The result can have k < 0, even if the grid is
+        `bounded`.
+        """
         return time - (time - self.t0) % step
 
     def count(self, after: int, until: int) -> int:
-        """Return the number of instants in (after, until]. The number is only an upper bound if the grid has more than
-        10 steps that are not multiples of another step.
+        """Return the number of instants in (after, until]. If the grid has more than 10 steps that are not multiples of
+        another step, the result is only an upper bound.
         """
         if self.bounded:
             after = max(after, self.t0 - 1)
@@ -84,5 +86,7 @@ def batch_end(time: int, batch_ms: int) -> int:
 
 
 def closed_until(watermark: int, batch_ms: int) -> int:
-    """Return the end of the last batch that a watermark closes: the largest multiple of Δ not after the watermark."""
+    """Return the end of the last batch that a watermark closes. It is the largest multiple of Δ at or before the
+    watermark.
+    """
     return watermark // batch_ms * batch_ms

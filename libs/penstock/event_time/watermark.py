@@ -5,4 +5,4 @@ from __future__ import annotations
 from typing import Final
 
 NEVER: Final = -(1 << 63)
-"""The watermark of a stream without progress, as in the core (source.hpp, kNever)."""
+"""The watermark of a stream without progress. The core has the same constant (source.hpp, kNever)."""

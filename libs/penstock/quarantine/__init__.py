@@ -1,9 +1,9 @@
 """Decoding of the records of internal topics, and quarantine of records that cannot be decoded.
 
 A service that cannot decode a record fails with `UnreadableRecordError`. The error names the record, and the command
-that puts it into quarantine. This command, `penstock quarantine`, writes the position of the record to the quarantine
-topic. A service reads this topic when it cannot decode a record, and skips the record if the topic contains its
-position.
+that puts the record into quarantine. This command, `penstock quarantine`, writes the position of the record to the
+quarantine topic. When a service cannot decode a record, it reads this topic. If the topic contains the position of the
+record, the service skips the record.
 """
 
 from penstock.quarantine.internal_records import InternalRecords

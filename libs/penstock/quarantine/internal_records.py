@@ -28,8 +28,8 @@ _log = logging.getLogger("penstock.quarantine")
 class InternalRecords:
     """Decodes the records of a cluster's internal topics. Skips records in quarantine.
 
-    Only records that cannot be decoded are looked up in quarantine: a record that can be decoded always has its effect,
-    because other services may have read it already. `ignored`: number of records that `read_or_ignore` has skipped.
+    Only records that cannot be decoded are looked up in quarantine. A record that can be decoded always has its effect,
+    because other services have perhaps read it already. `ignored`: number of records that `read_or_ignore` has skipped.
     """
 
     def __init__(self, log: Log, names: TopicNames) -> None:
@@ -38,12 +38,12 @@ class InternalRecords:
         self._warned = -_QUIET_S
 
     def read(self, message: Message, kinds: Kinds) -> Any:
-        """Return the record in a message, or None if it is in quarantine. `kinds`: the permitted kinds of records.
-        UnreadableRecordError if the record cannot be decoded or has another kind, unless the quarantine topic can be
-        read and contains its position.
+        """Return the record in a message, or None if the record is in quarantine. `kinds`: the permitted kinds of
+        records. UnreadableRecordError if the record cannot be decoded or has another kind, and the position of the
+        record is not found in the quarantine topic.
 
-        This method never raises TransientError: the caller's reader has already passed the record, so a retry would
-        lose the record.
+        This method never raises TransientError. The caller's reader has already passed the record. If the caller
+        retried, the record would be lost.
         """
         try:
             return _decoded(message, kinds)
@@ -55,8 +55,8 @@ class InternalRecords:
             return None
 
     def read_or_ignore(self, message: Message, kinds: Kinds) -> Any:
-        """Return the record in a message, or None if it cannot be decoded. Use this method only for topics in which no
-        single record is essential.
+        """Return the record in a message, or None if the record cannot be decoded. Use this method only for topics in
+        which no single record is essential.
         """
         try:
             return _decoded(message, kinds)
@@ -69,8 +69,8 @@ class InternalRecords:
             return None
 
     def view(self, partitions: Iterable[Partition], kinds: Kinds) -> CompactedView:
-        """Return a compacted view of partitions. A record in quarantine does not replace the previous record of its
-        key.
+        """Return a compacted view of partitions. A record in quarantine does not replace the previous record with the
+        same key.
         """
         return CompactedView(self._log, partitions, lambda message: self.read(message, kinds) is not None)
 
@@ -96,7 +96,7 @@ def _decoded(message: Message, kinds: Kinds) -> Wire:
 
 
 def readable(message: Message, kinds: Kinds) -> str | None:
-    """Return why a record cannot be decoded, or None if it can."""
+    """Return the reason why a record cannot be decoded, or None if it can be decoded."""
     try:
         _decoded(message, kinds)
     except WireError as error:

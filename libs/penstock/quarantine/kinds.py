@@ -1,4 +1,4 @@
-"""The kinds of records that each internal topic may contain."""
+"""The kinds of records that each internal topic is allowed to contain."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ HEARTBEATS: Final = (wire.Heartbeat,)
 
 
 def kinds_of(names: TopicNames, topic: str) -> Kinds | None:
-    """Return the kinds of records that a topic may contain, or None if its records cannot be put into quarantine."""
+    """Return the kinds of records that a topic is allowed to contain. None if records of the topic cannot be put into
+    quarantine.
+    """
     if topic.startswith(f"{names.prefix}.tuples."):
         return TUPLES
     return {

@@ -22,8 +22,8 @@ _READ_S = 60.0
 
 
 class Quarantined(NamedTuple):
-    """A record in quarantine. `place`: its position as text. `bytes`: the size of its value. `fresh`: whether the call
-    of `set_aside` that returns this object has put the record into quarantine.
+    """A record in quarantine. `place`: the position of the record as text. `bytes`: the size of the record's value.
+    `fresh`: whether the record was not in quarantine before the call of `set_aside` that has returned this object.
     """
 
     place: str
@@ -91,9 +91,7 @@ def _found(log: Log, place: Place) -> Message:
 
 
 def _entry(key: bytes, value: bytes) -> Quarantined:
-    """Return an entry of the quarantine topic. Its key is the position of the record; its value is only for
-    information.
-    """
+    """Return an entry of the quarantine topic. `key`: the position of the record. `value`: only for information."""
     try:
         said = json.loads(value)
         reason, size = str(said["reason"]), int(said["bytes"])

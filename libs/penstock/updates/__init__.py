@@ -1,1 +1,3 @@
-"""Updates of a cluster: a query engine evaluates them, and the coordinator writes their effects (ADR 76)."""
+"""Updates of a cluster. A query engine evaluates an update, and the coordinator writes the effect of the update (ADR
+76).
+"""

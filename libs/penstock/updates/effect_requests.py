@@ -1,4 +1,4 @@
-"""Requests by which the coordinator lets query engines evaluate updates."""
+"""Requests of the coordinator to query engines for the evaluation of updates."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _PAUSE_S: Final = 0.1
 
 
 class EffectRequests:
-    """Lets one of the live query engines evaluate an update. `engines` returns the base URLs of the live engines.
+    """Asks one of the live query engines to evaluate an update. `engines`: returns the base URLs of the live engines.
 
-    For HTTPS, `ca` is the CA of the engines' certificates. With `certificate` and without `ca`, each engine must
-    present this instance's certificate, or a certificate that is signed by one in the file `certificate`. With neither,
-    a CA of the system must have signed the engines' certificates.
+    For HTTPS, `ca` is the CA of the engines' certificates. Without `ca`, but with `certificate`, each engine must
+    present this instance's certificate, or a certificate that a certificate in the file `certificate` has signed.
+    Without both, a CA of the system must have signed the engines' certificates.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class EffectRequests:
     ) -> Effect | Response:
         """Return the effect of an update on a snapshot that contains insertion number `insertions`. If an engine
         refuses the update, return the engine's response. `headers`: the headers of the client's request. They contain
-        the token, which the engine checks.
+        the token. The engine checks the token.
 
         UnavailableError if no engine has evaluated or refused the update after 20 s of attempts.
         """

@@ -1,4 +1,4 @@
-"""The route by which the coordinator asks a query engine to evaluate updates."""
+"""The HTTP route by which the coordinator asks a query engine to evaluate updates."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LOOK_S: Final = 0.005
 
 def routes(evaluator: UpdateEvaluator) -> list[BaseRoute]:
     """Return the route PATH (POST). The request parameter `insertions` is the number of an insertion that the snapshot
-    must contain. The other parameters and the body are those of `/update`.
+    must contain. The other parameters and the body are the same as for `/update`.
     """
 
     async def effects(request: Request) -> Response:

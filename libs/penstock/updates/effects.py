@@ -1,4 +1,4 @@
-"""The effect of an update: the quads that it removes and adds, as ids of the cluster's dictionary."""
+"""The effect of an update. It contains the removed quads and the added quads, as ids of the cluster's dictionary."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids
 
 MAX_INSERTION = 1_000_000
-"""Maximum number of triples that one insertion removes and adds. An insertion is one transaction."""
+"""Maximum total number of triples that one insertion removes and adds. An insertion is one transaction."""
 MEDIA_TYPE = "application/vnd.penstock.effect"
 _COLUMNS = 4
 _ID = np.dtype("<u8")
@@ -24,9 +24,10 @@ _ID = np.dtype("<u8")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Effect:
-    """An evaluated update. `insertions`: the number of an insertion. The snapshot of the evaluation contains it and all
-    earlier insertions, and possibly later ones. `removed`: columns s, p, o and g of the quads to remove. `added`: the
-    same columns of the quads to add afterwards. `graphs`: IRIs of the named graphs in column g of `added`.
+    """An evaluated update. `insertions`: the number of an insertion. The snapshot of the evaluation contains this
+    insertion and all earlier insertions, and possibly later insertions. `removed`: columns s, p, o and g of the quads
+    to remove. `added`: the same columns of the quads to add afterwards. `graphs`: IRIs of the named graphs in column g
+    of `added`.
     """
 
     insertions: int
@@ -43,7 +44,7 @@ class Effect:
 
     @classmethod
     def of_bytes(cls, data: bytes) -> Effect:
-        """Return the effect in a message. DataError if it is malformed."""
+        """Return the effect in a message. DataError if the message is malformed."""
         line, _, body = data.partition(b"\n")
         try:
             head = json.loads(line)

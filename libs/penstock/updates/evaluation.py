@@ -1,4 +1,4 @@
-"""Evaluates updates in a query engine, on the snapshot that the engine has reached, without changing anything."""
+"""Evaluates updates in a query engine, on the snapshot that the engine has reached. The evaluation changes nothing."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ _MAX_RETRIES = 3  # maximum number of retries after failures of stores
 
 
 class UpdateEvaluator:
-    """Evaluates updates. May be used from any thread.
+    """Evaluates updates. The object can be used from any thread.
 
     `insertions`: returns the number of the last insertion that the engine has applied. `texts`: shared with the
-    engine's one-shot queries. `load_directory`: the directory of the files that LOAD may read; None: LOAD is an error.
+    engine's one-shot queries. `load_directory`: the directory of the files that LOAD is allowed to read. None: LOAD is
+    an error.
     """
 
     def __init__(
@@ -58,8 +59,8 @@ class UpdateEvaluator:
     def evaluate(self, text: str, base: str | None = None, dataset: Dataset | None = None) -> Effect:
         """Return the effect of an update on the latest snapshot.
 
-        QueryError, with a position, if the text is no valid update, if an operation fails, or for LOAD without a
-        directory. LimitError if a pattern exceeds the limits of one-shot queries, or if the update removes and
+        QueryError, with a position, if the text is not a valid update, if an operation fails, or for LOAD without a
+        `load_directory`. LimitError if a pattern exceeds the limits of one-shot queries, or if the update removes and
         adds more than MAX_INSERTION triples together. UnavailableError if a store or the dictionary cannot be read now.
         """
         bound = self._texts.bound_update(text, base) if dataset is None else None
@@ -74,7 +75,7 @@ class UpdateEvaluator:
         return self._attempts(update)
 
     def _attempts(self, update: Update | BoundUpdate) -> Effect:
-        """Evaluate an update. After the failure of a store, retry on a new view."""
+        """Evaluate an update. After the failure of a store, retry with a new view."""
         retries = 0
         while True:
             try:
@@ -110,8 +111,8 @@ class UpdateEvaluator:
 
 
 class _ClusterRun(UpdateRun):
-    """An execution whose operations see ids of the cluster's dictionary only. A term that an operation computes and
-    adds therefore has the same id when a later operation reads it.
+    """An execution whose operations see only ids of the cluster's dictionary. If an operation computes a term and adds
+    it, a later operation therefore reads the same id.
     """
 
     def _operation(self, operation: Operation | BoundModify) -> GraphChange:
@@ -124,7 +125,7 @@ class _ClusterRun(UpdateRun):
         return GraphChange(removed, (s, p, o, g))
 
     def _document(self, operation: LoadDocument, directory: Path) -> GraphChange:
-        """Parse a document with a dictionary of its own: the engine's dictionary then gets only the terms that are
+        """Parse a document with a separate dictionary, so that the engine's dictionary gets only the terms that are
         read.
         """
         assert isinstance(self.core, OneShotCore)
@@ -135,8 +136,8 @@ class _ClusterRun(UpdateRun):
 
 
 class SnapshotGraph:
-    """One snapshot of the stored graph, with its own numbers of edge labels. A label that an update adds gets its
-    number in the cluster only when the update is committed.
+    """One snapshot of the stored graph, with separate numbers of edge labels. The cluster assigns a number to a label
+    that an update adds only when the update is committed.
     """
 
     placement = None  # forks would read the stores without the changes of earlier operations
@@ -157,6 +158,6 @@ class SnapshotGraph:
         self._view = None
 
     def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:
-        """Return None: all operators run in this process."""
+        """Return None, because all operators run in this process."""
         del view, fragments
         return None
