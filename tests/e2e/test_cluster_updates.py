@@ -15,7 +15,7 @@ pytest.importorskip("confluent_kafka")
 from penstock.cli.cluster.kills import service_of
 from penstock.cli.cluster.local_cluster import LocalCluster
 from penstock.client import Client
-from penstock.errors import ConflictError
+from penstock.errors import ConflictError, QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,3 +116,26 @@ def test_updates_are_executed_once_and_in_order_while_services_are_killed(
     print(
         f"{len(expected)} updates with patterns and {data.done} of data ({updating.conflicts} conflicts) while {', '.join(killed)} were killed: 0 lost, 0 doubled, 0 out of order"
     )
+
+
+def test_a_load_reads_a_file_of_the_query_engines_once(
+    broker, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "a.ttl").write_text("<urn:a> <urn:p> 1, 2, [] .")
+    (tmp_path / "secret.ttl").write_text("<urn:secret> <urn:p> 1 .")
+    monkeypatch.setenv("PENSTOCK_LOAD_DIRECTORY", str(files))
+    with (
+        LocalCluster(broker.bootstrap_servers, tmp_path / "cluster", prefix=topic_prefix) as cluster,
+        Client(broker.bootstrap_servers, cluster.url, cluster.sparql_url, prefix=topic_prefix) as client,
+    ):
+        text = "LOAD <file:a.ttl> INTO GRAPH <urn:g> ; INSERT { ?o <urn:of> ?s } WHERE { GRAPH <urn:g> { ?s ?p ?o } "
+        assert client.update(text + "FILTER(isBlank(?o)) }") == 4
+        [row] = client.query("SELECT (COUNT(*) AS ?n) (COUNT(DISTINCT ?o) AS ?m) { GRAPH <urn:g> { ?s ?p ?o } }")
+        assert (int(row["n"]), int(row["m"])) == (3, 3)
+        assert client.query("ASK { ?node <urn:of> <urn:a> . GRAPH <urn:g> { <urn:a> <urn:p> ?node } }")
+        with pytest.raises(QueryError, match="there is no file") as caught:
+            client.update("INSERT DATA { <urn:b> <urn:p> 1 } ;\n LOAD <file:../secret.ttl>")
+        assert (caught.value.line, caught.value.column) == (2, 2)
+        assert not client.query("ASK { <urn:b> ?p ?o }")
