@@ -1,6 +1,6 @@
-"""The answers of evaluations: `Solutions`, a boolean, or `Triples` (which users get as an rdflib graph).
+"""The answers of evaluations: `Solutions`, a boolean, or `Triples`. Users get `Triples` as an rdflib graph.
 
-An answer contains columns of term ids. It decodes them when its terms are first accessed.
+An answer contains columns of term ids. The answer decodes the ids when its terms are first accessed.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _FEW = 128  # maximum number of ids in a small answer
 T = TypeVar("T")
 TextFormat: TypeAlias = Literal["json", "xml", "csv", "tsv"]
 Decoder: TypeAlias = native.LocalTerms | native.TextTerms
-"""Decodes the term ids of an answer. `publish` replaces the ids of computed terms by dictionary ids, which are valid
-outside of the evaluation too. Each computed blank node becomes a new node of the dictionary.
+"""Decodes the term ids of an answer. `publish` replaces the ids of computed terms by dictionary ids. Dictionary ids are
+also valid outside of the evaluation. Each computed blank node becomes a new node of the dictionary.
 """
 
 
 class Answer:
     """Columns of ids, their decoder, and a lease that retains their terms.
 
-    `columns` may be `Pairs`, the cross product of several parts. In that case, whole columns are created only when they
+    `columns` can be `Pairs`, the cross product of several parts. In that case, whole columns are created only when they
     are accessed.
     """
 
@@ -62,18 +62,19 @@ class Answer:
 
     @cached_property
     def published(self) -> tuple[Ids, ...]:
-        """The columns with dictionary ids, which are valid in the whole engine, in place of the ids of computed
-        terms.
+        """The columns with dictionary ids in place of the ids of computed terms. Dictionary ids are valid in the whole
+        engine.
         """
         return publish(self.columns, self._decoder)
 
     def _whole(self, held: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
-        """Return columns with one value per row, from columns with one value for each id in `_held`."""
+        """Return columns with one value per row. `held` contains columns with one value for each id in `_held`."""
         return tuple(held) if self._pairs is None else self._pairs.expand(held)
 
     def _columns_to_write(self) -> tuple[Sequence[Ids], Sequence[int]]:
-        """Return (columns, repeats). `columns`: one column per variable. `repeats`: for each column, the number of
-        successive rows for which each of its values stands. `repeats` is empty if the columns have one value per row.
+        """Return (columns, repeats). `columns` contains one column per variable. `repeats` contains, for each column,
+        the number of successive rows that each value of the column stands for. If the columns have one value per row,
+        `repeats` is empty.
         """
         return (self._held, ()) if self._pairs is None else (self._pairs.columns, self._pairs.repeats)
 
@@ -85,8 +86,8 @@ class Answer:
 
     @cached_property
     def _decoded(self) -> tuple[list[TermTuple | None], list[_Places]]:
-        """The decoded terms, and for each held column the position of each id's term in this list. In a small answer,
-        the list may contain a term several times.
+        """The list of decoded terms and, for each held column, the positions of its terms in this list. In a small
+        answer, the list can contain a term several times.
         """
         if sum(map(len, self._held)) <= _FEW:  # decoding duplicates costs less than sorting
             terms: list[TermTuple | None] = []
@@ -100,7 +101,7 @@ class Answer:
         return self._decoder.decode(ids), [*np.split(positions, ends)]
 
     def _by_row(self, terms: list[T]) -> Iterator[tuple[T, ...]]:
-        """Yield the rows of the answer as tuples of values. `terms`: the value of each decoded term."""
+        """Yield the rows of the answer as tuples of values. `terms` contains the value of each decoded term."""
         return self._zipped(
             [
                 terms[places.start : places.stop] if isinstance(places, range) else [terms[i] for i in places.tolist()]
@@ -150,8 +151,8 @@ class Solutions(Answer):
 
     @property
     def ids(self) -> dict[str, Ids]:
-        """The columns of term ids by variable name, 0 for unbound variables. `Engine.decode` accepts these ids while
-        this object exists.
+        """The columns of term ids by variable name, with 0 for unbound variables. `Engine.decode` accepts these ids
+        while this object exists.
         """
         return dict(zip(self.variables, self.published, strict=True))
 
@@ -174,8 +175,9 @@ class Solutions(Answer):
         return native.answer_text("tsv", *self.written())
 
     def parts(self, text_format: TextFormat, part_bytes: int) -> Iterator[bytes]:
-        """Yield the answer in UTF-8, in parts of at least `part_bytes` bytes (the last part may be smaller), so that
-        the text never exists as a whole. DataError, before the first part, if the format cannot represent a term.
+        """Yield the answer in UTF-8, in parts of at least `part_bytes` bytes, so that the text never exists as a whole.
+        The last part can be smaller. If the format cannot represent a term, the call raises DataError before the first
+        part.
         """
         if text_format == "xml":
             check = native.AnswerText(text_format, *self.written())
@@ -186,13 +188,14 @@ class Solutions(Answer):
             yield part
 
     def written(self) -> tuple[Sequence[str], Sequence[Ids], Sequence[int], int, native.TermTexts]:
-        """Return what the native module needs in order to write the answer: variables, columns, repeats, number of
-        rows and terms.
+        """Return what the native module needs in order to write the answer: variables, columns, repeats, terms, and the
+        number of rows.
         """
         return (self.variables, *self._columns_to_write(), self._rows, self._decoder)
 
     def to_arrow(self) -> pa.Table:
-        """Return an Arrow table with one column per variable: struct(type, value, datatype, lang), null if unbound.
+        """Return an Arrow table with one column per variable. The type of a column is struct(type, value, datatype,
+        lang). A cell is null if the variable is unbound.
 
         `type` is "uri", "bnode" or "literal". `datatype` is null for IRIs and blank nodes. `lang` is null unless the
         literal has a language tag.
@@ -226,7 +229,7 @@ _TRIPLE = ("s", "p", "o")
 def publish(columns: Sequence[Ids], decoder: Decoder) -> tuple[Ids, ...]:
     """Return the columns with dictionary ids in place of the ids of computed terms.
 
-    Pass all columns of an answer in one call, so that a computed blank node becomes the same new node in all of them.
+    Pass all columns of an answer in one call. A computed blank node then becomes the same new node in all columns.
     """
     if not any((column >> TAG_SHIFT == TAG_LOCAL).any() for column in columns):
         return tuple(columns)

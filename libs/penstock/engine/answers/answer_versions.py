@@ -1,5 +1,5 @@
-"""Versions of a cohort's answer. A version represents all rows at an instant by the rows of an earlier instant and the
-changes since then.
+"""Versions of a cohort's answer. A version represents all rows at an instant by two parts: the rows of an earlier
+instant, and the changes since that instant.
 
 Stream operators and evaluations with `changes` compare an answer with the previous version (ADR 81, ADR 86).
 """
@@ -25,12 +25,12 @@ _FEW_ROWS = 4096  # changes of fewer rows are not applied before they are needed
 
 
 class AnswerVersion:
-    """The rows of a cohort at an instant. Their member numbers are those of `members`, the membership at that instant.
-    A version always has the same rows, so any thread may read them; the next instant gets a new version.
+    """The rows of a cohort at an instant. The member numbers are the numbers in `members`, the membership at that
+    instant. The rows of a version never change, so any thread can read them. The next instant gets a new version.
 
-    `answer_id`: identifies the execution whose answer these rows are (`Execution.answer_id`), or 0. `changes`: the
-    changes that lead from the parameter `rows` to these rows. They are applied when the rows are read. `leases`: retain
-    the terms of the rows; () if the caller retains them (`ids`).
+    `answer_id` identifies the execution that has returned this answer (`Execution.answer_id`), or is 0. `changes` are
+    the changes that lead from the parameter `rows` to the rows of this version. The changes are applied when the rows
+    are read. `leases` retain the terms of the rows. If `leases` is (), the caller retains the terms (`ids`).
     """
 
     __slots__ = ("_parts", "answer_id", "leases", "members")
@@ -56,7 +56,9 @@ class AnswerVersion:
         return rows
 
     def rows_of(self, numbers: Ids) -> Rows:
-        """Return the rows of the members `numbers`, which must be ascending. The cost depends only on these members."""
+        """Return the rows of the members `numbers`. The numbers must be ascending. The cost depends only on these
+        members.
+        """
         rows, changes = self._parts
         chosen = rows.of_members(numbers)
         if not changes:
@@ -65,7 +67,7 @@ class AnswerVersion:
 
     @property
     def parts(self) -> tuple[Rows, tuple[Changes, ...]]:
-        """The rows of an earlier version, and the changes since."""
+        """The rows of an earlier version, and the changes since that version."""
         return self._parts
 
     def followed_by(self, changes: Changes, answer_id: int) -> AnswerVersion:
@@ -77,14 +79,14 @@ class AnswerVersion:
         return AnswerVersion(self.members, rows, answer_id, now, self.leases)
 
     def ids(self) -> tuple[Ids, ...]:
-        """Return all columns of term ids, whose terms the dictionary must retain."""
+        """Return all columns of term ids. The dictionary must retain the terms of these ids."""
         rows, parts = self._parts
         changed = [column for changes in parts for column in changes.added.columns]
         return (*rows.columns, *changed)
 
     def renew(self, dictionary: native.Dictionary) -> None:
-        """Replace the leases by a new lease. Call before a collection of terms; the collection must mark the terms of
-        `ids` as used.
+        """Replace the leases by a new lease. Call this before a collection of terms. The collection must mark the terms
+        of `ids` as used.
 
         If many rows have changed, the call applies the changes, so that `ids` loses the terms of removed rows.
         """
@@ -95,7 +97,9 @@ class AnswerVersion:
             self.leases = (dictionary.lease(),)
 
     def renumbered(self, members: Membership) -> Rows:
-        """Return the rows with the member numbers of `members`, without rows of members that are not in `members`."""
+        """Return the rows with the member numbers of `members`. Rows of members that are not in `members` are left
+        out.
+        """
         if members is self.members:
             return self.rows
         numbers = members.renumbered(self.members, self.rows.member)
@@ -105,8 +109,8 @@ class AnswerVersion:
         return Rows(numbers[retained], rows.columns, rows.decoder)
 
     def merged(self, other: AnswerVersion, members: Membership) -> AnswerVersion:
-        """Return the version of the cohort into which two cohorts are merged. `other`: the version of the other cohort.
-        `members`: the members of both cohorts.
+        """Return the version for a cohort into which two cohorts are merged. `other` is the version of the second
+        cohort. `members` are the members of both cohorts.
         """
         mine, theirs = self.renumbered(members), other.renumbered(members)
         columns = tuple(np.concatenate(pair) for pair in zip(mine.columns, theirs.columns, strict=True))
@@ -117,9 +121,9 @@ class AnswerVersion:
 
 @dataclass(frozen=True, slots=True)
 class AnswerChanges:
-    """The answers of an execution for a query with `changes`: the version `now`, and its differences from the
-    previous version, by member. `bytes`: the size of the rows that no earlier block contains. `before`: the members of
-    the previous version; None: there is none.
+    """The answers of an execution for a query with `changes`: the version `now`, and its differences from the previous
+    version, by member. `bytes` is the size of the rows that no earlier block contains. `before` contains the members of
+    the previous version, or is None if there is no previous version.
     """
 
     now: AnswerVersion
@@ -129,8 +133,8 @@ class AnswerChanges:
 
 
 def difference(larger: Rows, smaller: Rows | None) -> Rows:
-    """Return the rows of `larger` that are not in `smaller`, as a multiset difference, in their order. The rows must be
-    `published`: only then can ids of computed terms be compared.
+    """Return the rows of `larger` that are not in `smaller`, in their order, as a multiset difference. The rows must be
+    `published`, because other ids of computed terms cannot be compared.
     """
     if smaller is None or not len(smaller) or not len(larger):
         return larger
@@ -139,8 +143,8 @@ def difference(larger: Rows, smaller: Rows | None) -> Rows:
 
 
 def _compacted(earlier: Sequence[Changes], latest: Changes) -> tuple[Changes, ...]:
-    """Return all changes, merged into a few parts. Each part is at least twice as large as the next one, so each row is
-    copied only a logarithmic number of times.
+    """Return all changes, merged into a few parts. Each part is at least twice as large as the next part. Because of
+    this, the number of times that a row is copied is only logarithmic.
     """
     if not len(latest):
         return tuple(earlier)

@@ -20,11 +20,11 @@ ARROW_TERM = pa.struct(
     [("type", pa.string()), ("value", pa.string()), ("datatype", pa.string()), ("lang", pa.string())]
 )
 KINDS = ("uri", "bnode", "literal")
-"""The values of `type`: the first for terms of kind 1, and so on."""
+"""The values of `type`, in the order of the term kinds: the first value is for kind 1."""
 
 
 def term_column(ids: Ids, terms: TermTexts) -> pa.ChunkedArray:
-    """Return a column of terms as struct(type, value, datatype, lang), null for 0 (unbound)."""
+    """Return a column of terms as struct(type, value, datatype, lang). The id 0 (unbound) becomes null."""
     return pa.chunked_array(_chunks(ids, terms), ARROW_TERM)
 
 
@@ -55,7 +55,7 @@ def lexical_column(ids: Ids, terms: TermTexts) -> pa.ChunkedArray:
 
 
 def _named(places: NDArray[np.int32], names: list[str]) -> pa.Array:
-    """Return `names[place]` for each place, null for -1."""
+    """Return `names[place]` for each place, and null for -1."""
     if not names or (len(places) and places.max() < 0):
         return pa.nulls(len(places), pa.string())
     absent = places < 0

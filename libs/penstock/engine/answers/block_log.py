@@ -1,4 +1,6 @@
-"""The blocks of a cohort until each member has consumed its evaluation in them, and their total size in an engine."""
+"""The log of a cohort's blocks, and the total size of all blocks in an engine. A block stays in the log until each
+member has consumed its evaluation in the block.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,10 @@ _HOLES = 4
 
 
 class Unpolled:
-    """The total size in bytes of the blocks in all block logs of an engine, and the logs with blocks of single queries.
+    """The total size in bytes of the blocks in all block logs of an engine, and the logs that contain blocks of single
+    queries.
 
-    `lock` also protects the logs: threads that poll remove blocks while evaluations append others.
+    `lock` also protects the logs, because threads that poll remove blocks while evaluations append others.
     """
 
     def __init__(self) -> None:
@@ -29,7 +32,7 @@ class Unpolled:
         self._filled: dict[BlockLog, None] = {}
 
     def order(self) -> int:
-        """Return the place of a new log among all logs."""
+        """Return the position of a new log in the order of all logs."""
         return next(self._orders)
 
     def filled(self, log: BlockLog) -> None:
@@ -41,8 +44,8 @@ class Unpolled:
         self._filled.pop(log, None)
 
     def claim(self) -> list[BlockLog]:
-        """Return the logs of single queries that have blocks, without those that an earlier call has returned. A log is
-        returned again after `BlockLog.following` has returned nothing.
+        """Return the logs of single queries that have blocks and that no earlier call has returned. If
+        `BlockLog.following` returns nothing for a log, a later call can return this log again.
         """
         if not self._filled:
             return []
@@ -55,11 +58,12 @@ class Unpolled:
 
 
 class BlockLog:
-    """Holds the blocks of a cohort. A block is held until every member has consumed its evaluation in the block. Other
-    threads may read and consume blocks while the engine appends them.
+    """The blocks of a cohort. A block stays in the log until every member has consumed its evaluation in the block.
+    Other threads can read and consume blocks while the engine appends blocks.
 
     An evaluation is consumed either by the result queue of its query (`take_one`) or by the engine's queue (`take`).
-    `order`: the log's place among the logs of the engine. `claimed`: whether the engine's queue has the log.
+    `order` is the position of this log among the logs of the engine. `claimed`: whether the engine's queue has this
+    log.
     """
 
     def __init__(self, unpolled: Unpolled | None = None) -> None:
@@ -75,7 +79,7 @@ class BlockLog:
         return len(self._blocks)
 
     def append(self, block: Block) -> bool:
-        """Add a block. Returns False if no member has an evaluation in it."""
+        """Add a block. Returns False if no member has an evaluation in the block."""
         block.waiting = block.readers()
         with self._lock:
             number, self.next = self.next, self.next + 1
@@ -89,8 +93,8 @@ class BlockLog:
         return True
 
     def blocks(self, first: int, end: int) -> Iterator[tuple[int, Block]]:
-        """Yield the blocks with numbers from `first` to `end`, exclusive, in order. A block that is removed meanwhile
-        is skipped.
+        """Yield the blocks with numbers from `first` (inclusive) to `end` (exclusive), in order. A block that is
+        removed meanwhile is skipped.
         """
         with self._lock:
             sparse = end - first > _HOLES * len(self._blocks)
@@ -109,7 +113,7 @@ class BlockLog:
                 self._consumed(number, block, 1)
 
     def take_one(self, number: int, member: int) -> bool:
-        """Consume the evaluation of a member in a block. Returns False if it is consumed already."""
+        """Consume the evaluation of a member in a block. Returns False if the evaluation is consumed already."""
         with self._lock:
             block = self._blocks.get(number)
             if block is None or not block.pending(member):
@@ -120,8 +124,8 @@ class BlockLog:
             return True
 
     def take(self, number: int, most: int, excluded: Collection[Recipient]) -> tuple[Block | None, Sequence[int]]:
-        """Consume at most `most` evaluations of a block, without those of the queries in `excluded`. Returns the block
-        and the numbers of the members, ascending; None if the block does not exist.
+        """Consume at most `most` evaluations of a block. The evaluations of the queries in `excluded` are left out.
+        Returns the block and the numbers of the members, ascending. Returns None if the block does not exist.
         """
         with self._lock:
             block = self._blocks.get(number)
@@ -151,12 +155,12 @@ class BlockLog:
             self._unpolled.emptied(self)
 
     def block(self, number: int) -> Block | None:
-        """Return a block; None if it does not exist."""
+        """Return a block, or None if the block does not exist."""
         return self._blocks.get(number)
 
     def following(self, number: int) -> list[int]:
-        """Return the numbers of the blocks after block `number`, ascending. If there are none, the log is no longer
-        claimed (see `Unpolled.claim`).
+        """Return the numbers of the blocks after block `number`, ascending. If there is no such block, the log is no
+        longer claimed (see `Unpolled.claim`).
         """
         with self._lock:
             found = [each for each in self._blocks if each > number]
@@ -168,8 +172,9 @@ class BlockLog:
 
     # ---- checkpoints
     def restore(self, following: int, blocks: dict[int, Block]) -> None:
-        """Restore the blocks of a checkpoint, as if all members had consumed them. `following`: the number of the next
-        block. `reopen`, and `StepQueue.restore`, then add the evaluations that are not consumed.
+        """Restore the blocks of a checkpoint, as if all members had consumed their evaluations. `following` is the
+        number of the next block. Afterwards, `reopen` and `StepQueue.restore` add the evaluations that are not
+        consumed.
         """
         self.next = following
         self._blocks = blocks
@@ -179,7 +184,9 @@ class BlockLog:
             self._unpolled.bytes += block.bytes
 
     def reopen(self, member: Recipient, first: int, end: int) -> None:
-        """Let a member have its evaluations in the restored blocks from `first` to `end`, exclusive."""
+        """Make a member's evaluations in the restored blocks from `first` (inclusive) to `end` (exclusive) pending
+        again.
+        """
         for _, block in self.blocks(first, end):
             number = block.members.number_of(member)
             if number is not None and block.concerns(number):
@@ -188,7 +195,7 @@ class BlockLog:
                 block.waiting += 1
 
     def drop_read(self) -> None:
-        """Remove restored blocks that all members have consumed."""
+        """Drop the restored blocks that all members have consumed."""
         with self._lock:
             for number, block in list(self._blocks.items()):
                 if block.taken is not None and block.waiting == block.readers() > 0:
@@ -201,8 +208,8 @@ class BlockLog:
 
 
 def _first_pending(block: Block, taken: bytearray, most: int, passed: Collection[int]) -> list[int]:
-    """Return the first `most` members with a pending evaluation, and mark these as consumed. Members in `passed` are
-    left out.
+    """Return the first `most` members with a pending evaluation, and mark their evaluations as consumed. Members in
+    `passed` are left out.
     """
     found: list[int] = []
     at = block.first_pending

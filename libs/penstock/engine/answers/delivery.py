@@ -1,4 +1,4 @@
-"""Delivery of results as they occur: to subscribers, and to iterations that wait for them."""
+"""Delivery of results as they occur, to subscribers and to iterations that wait for results."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ class Leaving(Protocol):
         """Return the evaluations that are pending."""
 
     def give_up(self, evaluation: Evaluation) -> bool:
-        """Remove an evaluation that `left` has returned. Returns False if it is consumed already."""
+        """Remove an evaluation that `left` has returned. Returns False if the evaluation is consumed already."""
 
 
 class Listeners:
-    """The queues of an engine whose evaluations are delivered as they occur. The engine calls `deliver` of each queue
-    in `queues` after each change.
+    """The queues of an engine that deliver evaluations as they occur. After each change, the engine calls `deliver` of
+    each queue in `queues`.
 
-    `taking` protects all queues; it is held only briefly, and never while user code runs.
+    `taking` protects all queues. It is held only briefly, and never while user code runs.
 
     `heard`: the queries with a subscriber of their own. `all_heard`: whether there is a subscriber for all single
-    queries. `together`: whether the single queries of the engine were polled together; the evaluations of queries that
-    are stopped afterwards remain in their logs. `stopped`: the queues of queries that were stopped earlier.
+    queries. `together`: whether the single queries of the engine were polled together. If so, the evaluations of
+    queries that are stopped later remain in their logs. `stopped`: the queues of queries that were stopped earlier.
     """
 
     def __init__(self) -> None:
@@ -56,8 +56,10 @@ class Listeners:
 
 class Delivery(ABC):
     """A queue of evaluations that can be polled, or delivered to subscribers. A queue with a subscriber or a waker adds
-    itself to `listeners`. `_delivering` is held while subscribers run, but no thread waits for it; it exists from the
-    first subscription on. There is a queue for each query, so it is small.
+    itself to `listeners`.
+
+    `_delivering` is held while subscribers run, but no thread waits for this lock. The lock exists from the first
+    subscription on, because there is a queue for each query and a queue must be small.
     """
 
     __slots__ = ("_delivering", "_listeners", "_subscribers", "_undelivered", "_wakers", "ended")
@@ -79,8 +81,8 @@ class Delivery(ABC):
         """Handle that a subscriber was added or removed."""
 
     def subscribe(self, callback: Callable[[Evaluation], object]) -> Callable[[], None]:
-        """Add a subscriber: `callback` is called with each pending and future evaluation. Returns a function that ends
-        the subscription.
+        """Add a subscriber. `callback` is called with each pending and future evaluation. The call returns a function
+        that ends the subscription.
         """
         self._delivering = self._delivering or Lock()
         self._subscribers += (callback,)
@@ -96,8 +98,8 @@ class Delivery(ABC):
         return unsubscribe
 
     def wake(self, waker: Callable[[], object]) -> Callable[[], None]:
-        """Add a waker: it is called when there may be new evaluations, and when the queue has ended. Returns a function
-        that removes the waker.
+        """Add a waker. It is called when there can be new evaluations, and when the queue has ended. The call returns a
+        function that removes the waker.
         """
         self._wakers += (waker,)
         self._listen()
@@ -112,10 +114,12 @@ class Delivery(ABC):
             self._listeners.queues.add(self)
 
     def deliver(self) -> None:
-        """Call the wakers, then deliver pending evaluations to subscribers. The engine calls this after each change.
+        """Call the wakers, then deliver pending evaluations to subscribers. The engine calls this method after each
+        change.
 
-        If a delivery is already in progress, in another thread or further up the call stack, that delivery includes the
-        new evaluations. This method does not wait for it, so that a subscriber may call the engine.
+        A delivery can already be in progress, in another thread or further up the call stack. In that case, the earlier
+        delivery includes the new evaluations. This method does not wait for the earlier delivery, so that a subscriber
+        can call the engine.
         """
         for waker in self._wakers:
             waker()
@@ -158,10 +162,10 @@ TakenT = TypeVar("TakenT", bound=Taken)
 
 
 def poll(take: Callable[[int | None], TakenT], limit: int | None, catch_up: Callable[[], bool]) -> TakenT:
-    """Return pending evaluations that `take` removes from a queue, at most `limit` of them (None: all).
+    """Return pending evaluations, at most `limit` of them (None: all). `take` removes them from a queue.
 
     `catch_up` evaluates some instants of queries that began in the past, and returns whether there was an evaluation.
-    It is called until it returns False, or until there are `limit` evaluations (None: AT_ONCE).
+    This function calls `catch_up` until the result is False, or until there are `limit` evaluations (None: AT_ONCE).
     """
     taken, most = take(limit), AT_ONCE if limit is None else limit
     while len(taken) < most and catch_up():
@@ -170,8 +174,9 @@ def poll(take: Callable[[int | None], TakenT], limit: int | None, catch_up: Call
 
 
 async def as_they_occur(queue: Delivery, take: Callable[[int], Sequence[ItemT]]) -> AsyncIterator[ItemT]:
-    """Yield the items of a queue as they occur: evaluations of queries, or steps of a query set. Ends when the queue
-    has ended and all items are consumed. `take`: removes and returns pending items, at most a number of them.
+    """Yield the items of a queue as they occur. The items are evaluations of queries, or steps of a query set. The
+    iteration ends when the queue has ended and all items are consumed. `take` removes and returns pending items. Its
+    argument is the maximum number of items.
     """
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
 

@@ -20,10 +20,10 @@ _ALL = 1 << 60
 
 
 class EngineQueue(Delivery):
-    """The pending evaluations of all single queries of an engine, without those with a subscriber of their own.
+    """The pending evaluations of all single queries of an engine, except the queries with a subscriber of their own.
 
-    An evaluation has one owner, the block log: what this queue takes, the result queue of the query does not give, and
-    conversely. The queue looks only at logs that have blocks, so quiet queries cost nothing.
+    The block logs own the evaluations. An evaluation is returned only once, either by this queue or by the result queue
+    of its query. This queue looks only at logs that have blocks, so queries without results cost nothing.
     """
 
     __slots__ = ("_heads", "_stopped", "_unpolled")
@@ -70,8 +70,8 @@ class EngineQueue(Delivery):
         return taken
 
     def _add_head(self, log: BlockLog, number: int, following: Iterator[int]) -> None:
-        """Add the first block of a log after block `number`. `following`: the numbers of later blocks, as far as they
-        are known.
+        """Add the first block of a log after block `number`. `following` yields the numbers of the known later
+        blocks.
         """
         while True:
             for later in following:
@@ -85,8 +85,8 @@ class EngineQueue(Delivery):
             following = iter(known)
 
     def _begin(self) -> None:
-        """Add the evaluations of queries that were stopped before the first call, as far as the program still has their
-        `Query` objects.
+        """Add the evaluations of queries that were stopped before the first call. A query's evaluations are added only
+        if the program still has the query's `Query` object.
         """
         if self._listeners.together:
             return

@@ -1,7 +1,7 @@
-"""The records of evaluations in a results topic (docs/kafka.md, ADR 96): `json` has one evaluation a record,
-`json-batch` and `arrow` have the evaluations of many members at an instant.
+"""The records of evaluations in a results topic (docs/kafka.md, ADR 96). A record in the format `json` has one
+evaluation. A record in the formats `json-batch` and `arrow` has the evaluations of many members at an instant.
 
-The native module writes the evaluations from the columns of a block. `record_lines` reads them.
+The native module writes the evaluations from the columns of a block. `record_lines` reads the records.
 """
 
 from __future__ import annotations
@@ -33,15 +33,17 @@ if TYPE_CHECKING:
 RecordFormat: TypeAlias = Literal["json", "json-batch", "arrow"]
 RECORD_FORMATS: Final[tuple[str, ...]] = get_args(RecordFormat)
 FORMAT_HEADER: Final = "result_format"
-"""The header of a results record that has the format of its value. A record without it has the format `json`."""
+"""The header of a results record that names the format of the record's value. A record without this header has the
+format `json`.
+"""
 SHARED: Final = b"evaluations"
-"""Metadata of an Arrow schema: the members that the evaluations have in common, as a JSON object."""
+"""The key in the metadata of an Arrow schema for the JSON members that all evaluations share, as a JSON object."""
 RESULT_BATCH_BYTES: Final = 1 << 20
 """Maximum size in bytes of a record with several evaluations."""
 
 
 def record_format(text: str | None) -> RecordFormat:
-    """Return the format that a text names; None is `json`. DataError for another text."""
+    """Return the format that a text names. None stands for `json`. DataError for another text."""
     if text is None:
         return "json"
     for found in get_args(RecordFormat):
@@ -51,8 +53,8 @@ def record_format(text: str | None) -> RecordFormat:
 
 
 class Encoded(NamedTuple):
-    """Records: their keys and values, and the number of evaluations in each. The evaluations are in the order of their
-    members. A key is `QUERY@TIME` of the first evaluation in the record.
+    """Records, as their keys and values, and the number of evaluations in each record. The evaluations are in the order
+    of their members. The key of a record is `QUERY@TIME` of the record's first evaluation.
     """
 
     keys: Sequence[bytes]
@@ -61,7 +63,7 @@ class Encoded(NamedTuple):
 
 
 class RecordNames:
-    """The names of the queries whose answers a block has, by member number."""
+    """The names of the queries that have answers in a block, by member number."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.native = native.QueryNames(names)
@@ -81,10 +83,12 @@ def encode(
     most: int = RESULT_BATCH_BYTES,
     complete: Collection[int] = (),
 ) -> Encoded:
-    """Return the records of the evaluations of the members `numbers`, which must be ascending and have an answer.
+    """Return the records with the evaluations of the members `numbers`. The numbers must be ascending, and the members
+    must have an answer.
 
-    `most`: maximum size in bytes of a record with several evaluations. `complete`: with `changes`, the members whose
-    record has the complete answer in place of `added` and `removed`. LimitError if an answer is too large for Arrow.
+    `most` is the maximum size in bytes of a record with several evaluations. For a query with `changes`, `complete`
+    contains the members whose record has the complete answer in place of `added` and `removed`. LimitError if an answer
+    is too large for Arrow.
     """
     if record_format == "arrow":
         return _arrow(block, names, numbers, most, complete)
@@ -106,7 +110,7 @@ _TRIPLE = ("s", "p", "o")
 
 # ---- JSON of products and of queries with `changes`
 def _entries(block: Block, names: RecordNames, numbers: Ids, most: int, complete: Collection[int]) -> Encoded:
-    """Return records in JSON whose evaluations are written one by one."""
+    """Return records in JSON, with evaluations that are written one by one."""
     shared = shared_members(block.reading).encode()
     keys: list[bytes] = []
     values: list[bytes] = []
@@ -157,7 +161,9 @@ def _arrow(block: Block, names: RecordNames, numbers: Ids, most: int, complete: 
 
 
 def _written(batch: pa.RecordBatch, time: int, most: int, found: Encoded) -> None:
-    """Add the records of a batch to `found`, each with an IPC stream of at most `most` bytes or one evaluation."""
+    """Add the records of a batch to `found`. Each record is an IPC stream of at most `most` bytes, or with only one
+    evaluation.
+    """
     rows = batch.num_rows
     value = stream_of(batch) if rows == 1 or batch.get_total_buffer_size() < 4 * most else None
     if value is not None and (rows == 1 or len(value) <= most):
@@ -179,7 +185,7 @@ def stream_of(batch: pa.RecordBatch) -> bytes:
 
 
 class _TooMuchTextError(LimitError):
-    """The texts of a column exceed what one array can have."""
+    """The texts of a column exceed the capacity of one array."""
 
 
 def _batch(block: Block, names: RecordNames, numbers: Ids, complete: Collection[int]) -> pa.RecordBatch:
@@ -210,7 +216,9 @@ def _batch(block: Block, names: RecordNames, numbers: Ids, complete: Collection[
 
 
 def _values(block: Block, numbers: Ids, complete: Collection[int], name: str) -> dict[str, list[bool | str | None]]:
-    """Return the columns of booleans or graphs: `name` for answers, and with `changes`, `added` and `removed`."""
+    """Return the columns of booleans or graphs. They are the column `name` for answers, or the columns `added` and
+    `removed` for a query with `changes`.
+    """
     evaluations = [Evaluation("", block, number) for number in numbers.tolist()]
     if block.changes is None:
         return {name: [_value(evaluation.raw) for evaluation in evaluations]}
@@ -229,7 +237,7 @@ def _value(answer: Raw) -> bool | str:
 
 
 def _spans_of(block: Block, numbers: Ids) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first and the end of each member's rows in a block."""
+    """Return the start and the end (exclusive) of each member's rows in a block."""
     if not len(block.present):
         nothing = np.zeros(len(numbers), np.int64)
         return nothing, nothing
@@ -250,7 +258,7 @@ def _lists(
     decoder: Decoder,
     absent: NDArray[np.bool_] | None = None,
 ) -> pa.Array:
-    """Return a list of solutions for each member. `absent`: the members with null in place of a list."""
+    """Return a list of solutions for each member. The members in `absent` have null in place of a list."""
     first, end = spans
     counts = end - first
     if absent is not None:

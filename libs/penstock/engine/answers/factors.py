@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Product:
-    """The factors of a cohort's result, each sorted by member. A member's rows are the cross product of its rows in
-    each factor. All ids are dictionary ids (`Rows.published`).
+    """The factors of a cohort's result. Each factor is sorted by member. A member's rows are the cross product of its
+    rows in each factor. All ids are dictionary ids (`Rows.published`).
     """
 
     parts: tuple[Rows, ...]
@@ -31,7 +31,9 @@ class Product:
 
     @property
     def decoder(self) -> Decoder | None:
-        """A decoder for the ids of all factors: the first factor's, because any decoder accepts dictionary ids."""
+        """A decoder for the ids of all factors. It is the decoder of the first factor, because any decoder accepts
+        dictionary ids.
+        """
         return self.parts[0].decoder
 
     @property
@@ -63,7 +65,7 @@ class Product:
 
     @cached_property
     def _counts(self) -> NDArray[np.int64]:
-        """The number of rows, by factor and present member."""
+        """The number of rows for each factor and each present member."""
         counts = np.empty((len(self.parts), len(self.present)), np.int64)
         for i, rows in enumerate(self.parts):
             after = np.searchsorted(rows.member, self.present, side="right")
@@ -74,7 +76,7 @@ class Product:
         return int(self.starts[-1])
 
     def of(self, member: int) -> Pairs:
-        """Return the rows of a member as a cross product of its rows in each factor."""
+        """Return the rows of a member, as a cross product of the member's rows in each factor."""
         parts, counts = [], []
         for rows in self.parts:
             span = rows.span_of(member)

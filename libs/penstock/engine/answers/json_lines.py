@@ -1,4 +1,6 @@
-"""An evaluation as a line of JSON: the format of `--format jsonl` and of the cluster's results topics (kafka.md)."""
+"""An evaluation as a line of JSON. This is the format of `--format jsonl` and of the cluster's results topics
+(kafka.md).
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,12 @@ def json_line(
     member: Any = None,
 ) -> bytes:
     """Return an evaluation as one line of JSON in UTF-8, without a line end. `query` overrides the evaluation's query
-    name. `error`: an error to write in place of the answer; None: the evaluation's own error, if it has one.
+    name. `error` is an error to write in place of the answer. If `error` is None, the evaluation's own error is
+    written, if there is one.
 
-    If the query was registered with `changes`, the line has `added` and `removed` in place of the answer. With
-    `whole`, the line also has the answer. With `complete`, the line has only the answer. `member`: the key of a member
-    of a query set, in a form that JSON can represent; None: the evaluation is that of a query.
+    If the query was registered with `changes`, the line has `added` and `removed` in place of the answer. With `whole`,
+    the line also has the answer. With `complete`, the line has only the answer. `member` is the key of a query set's
+    member, in a form that JSON can represent. It is None for the evaluation of a query.
     """
     named = {"query": query or evaluation.query, **({} if member is None else {"member": member})}
     head = named | _shared(evaluation.reading)
@@ -39,13 +42,13 @@ def json_line(
 
 
 def shared_members(reading: Reading) -> str:
-    """Return the members that the lines of all evaluations of an execution have in common, without braces."""
+    """Return the JSON members that all evaluations of an execution share, without braces."""
     return one_line(_shared(reading))[1:-1]
 
 
 def json_entry(evaluation: Evaluation, query: str, *, complete: bool) -> bytes:
-    """Return the object of an evaluation in a record of `json-batch`, without its shared members. `complete`: see
-    `json_line`.
+    """Return the JSON object of an evaluation in a record of `json-batch`, without the members that all evaluations
+    share. `complete`: see `json_line`.
     """
     return _with_answer(evaluation, one_line({"query": query})[:-1], whole=False, complete=complete)
 
@@ -69,7 +72,7 @@ def _with_answer(evaluation: Evaluation, opening: str, *, whole: bool, complete:
 
 
 def _line(opening: str, answer: Raw) -> bytes:
-    """Return a JSON object whose text begins with `opening`, followed by the members of an answer."""
+    """Return a JSON object whose text begins with `opening`, followed by the JSON members of an answer."""
     if isinstance(answer, bool):
         return f'{opening}, "head": {{}}, "boolean": {"true" if answer else "false"}}}'.encode()
     if isinstance(answer, Solutions):
@@ -78,7 +81,7 @@ def _line(opening: str, answer: Raw) -> bytes:
 
 
 def _document(answer: Raw) -> bytes:
-    """Return a JSON object with the members of an answer, on one line: U+0085, U+2028 and U+2029 are escaped."""
+    """Return an answer as a JSON object on one line, with escapes for U+0085, U+2028 and U+2029."""
     return b"{" + _line("", answer).removeprefix(b", ")
 
 

@@ -27,10 +27,10 @@ class Recipient(Protocol):
 
 
 class Membership:
-    """An immutable list of members. Their numbers start at 1, because a 0 in the hidden member column would be an
-    unbound cell.
+    """An immutable list of members. The numbers of members start at 1, because a 0 in the hidden member column would be
+    an unbound cell.
 
-    `all` has the members in the order of their numbers; after a restart, it has None in place of a removed member.
+    `all` contains the members in the order of their numbers. After a restart, it has None in place of a removed member.
     `one_reader`: whether one reader consumes the evaluations of all members.
     """
 
@@ -53,12 +53,14 @@ class Membership:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The members' names, in the order of their numbers; "" in place of a removed member."""
+        """The members' names, in the order of the members' numbers. A removed member has "" in place of its name."""
         return tuple(["" if member is None else member.name for member in self.all])
 
     @property
     def parameters(self) -> native.Seed | tuple[Ids, ...]:
-        """The seed table as an argument of `native.execute`: columns or, for the members of a query set, a `Seed`."""
+        """The seed table as an argument of `native.execute`. It is a tuple of columns or, for the members of a query
+        set, a `Seed`.
+        """
         return self.seed
 
     def __len__(self) -> int:
@@ -66,7 +68,7 @@ class Membership:
 
     def reported_keys(self, numbers: Ids | None) -> tuple[Ids, ...]:  # noqa: ARG002 - see SetMembership
         """Return the keys of the members `numbers` (None: of all members) as columns of ids. The result is () unless
-        they are members of a query set.
+        the members belong to a query set.
         """
         return ()
 
@@ -75,14 +77,14 @@ class Membership:
         return self._numbers.get(member)
 
     def renumbered(self, earlier: Membership, numbers: Ids) -> Ids:
-        """Convert the member numbers of `earlier` to those of this list. The result is 0 for members that this list
+        """Convert member numbers of `earlier` to the numbers of this list. The result is 0 for members that this list
         does not contain.
         """
         found: Ids = self.renumbering(earlier)[numbers]
         return found
 
     def renumbering(self, earlier: Membership) -> Ids:
-        """Return an array that maps the member numbers of `earlier` to those of this list. It has 0 for members that
-        this list does not contain, and at index 0.
+        """Return an array that maps the member numbers of `earlier` to the numbers of this list. The array has 0 at
+        index 0, and for members that this list does not contain.
         """
         return np.array([0, *(self._numbers.get(m, 0) if m is not None else 0 for m in earlier.all)], np.uint64)

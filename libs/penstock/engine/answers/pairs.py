@@ -1,8 +1,8 @@
-"""The rows of an answer as a cross product of independent parts, which is expanded to whole columns only when these are
-needed.
+"""The rows of an answer as a cross product of independent parts. The product is expanded to whole columns only when
+these columns are needed.
 
-Two parts with n and m rows represent n·m rows in the space of n + m rows (factorised representations of query results:
-Olteanu and Závodný, TODS 40(1), 2015; here only products). See docs/adr/0047.
+Two parts with n and m rows represent n·m rows in the space of n + m rows. This is a factorised representation of a
+query result (Olteanu and Závodný, TODS 40(1), 2015), here with products only. See docs/adr/0047.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids
 
     Places: TypeAlias = tuple[tuple[int, int], ...]
-    """For each variable, the number of its part and of its column in that part."""
+    """For each variable, the number of its part, and the number of its column in this part."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """The rows of an answer: the cross product of the parts' rows. Rows of the last part vary fastest.
+    """The rows of an answer, as the cross product of the parts' rows. The rows of the last part vary fastest.
 
-    `counts`: the number of rows of each part. A part without columns still multiplies the number of rows. `places`:
-    where each variable is.
+    `counts` is the number of rows of each part. A part without columns still multiplies the number of rows. `places`
+    says which part and column contains each variable.
     """
 
     parts: tuple[tuple[Ids, ...], ...]
@@ -50,22 +50,22 @@ class Pairs:
 
     @property
     def columns(self) -> tuple[Ids, ...]:
-        """The column of each variable, with one value per row of its part."""
+        """The column of each variable. A column has one value per row of its part."""
         return tuple(self.parts[part][column] for part, column in self.places)
 
     @property
     def repeats(self) -> tuple[int, ...]:
-        """For each variable, the number of successive rows that have the same row of its part."""
+        """For each variable, the number of successive rows that repeat one row of the variable's part."""
         return tuple(prod(self.counts[part + 1 :]) for part, _ in self.places)
 
     def expand(self, held: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
-        """Return one whole column per variable. `held`: columns of values that correspond to those of the property
+        """Return one whole column per variable. `held` contains columns of values, in the order of the property
         `held`.
         """
         return tuple(self._whole(part, held[self._first(part) + column]) for part, column in self.places)
 
     def rows(self, held: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]]:
-        """Yield the rows of the columns that `expand(held)` would return, without creating these columns."""
+        """Yield the rows of the columns that `expand(held)` would return. The call does not create these columns."""
         columns = iter(held)
         parts = [
             list(zip(*islice(columns, len(part)), strict=True)) if part else [()] * count

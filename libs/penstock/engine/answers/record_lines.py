@@ -1,4 +1,6 @@
-"""Reads the records of a results topic (docs/kafka.md): their evaluations as objects of JSON, whatever their format."""
+"""Reads the records of a results topic (docs/kafka.md). The evaluations become JSON objects, whatever the format of the
+record is.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ _CHANGES = ("added", "removed")
 
 
 def format_of(headers: Sequence[tuple[str, bytes]]) -> RecordFormat:
-    """Return the format of a results record. DataError if it is unknown."""
+    """Return the format of a results record. DataError if the format is unknown."""
     return record_format(
         next((value.decode(errors="replace") for name, value in headers if name == FORMAT_HEADER), None)
     )
@@ -30,8 +32,8 @@ def format_of(headers: Sequence[tuple[str, bytes]]) -> RecordFormat:
 def lines_of(
     value: bytes, headers: Sequence[tuple[str, bytes]], chosen: Callable[[str], bool] = lambda _: True
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the evaluations in a results record: for each, the JSON object of a record in the format `json`. `chosen`:
-    whether the evaluations of the query of that name are chosen.
+    """Yield the evaluations in a results record. Each evaluation has the form of a record in the format `json`.
+    `chosen(name)` says whether to yield the evaluations of the query with this name.
     """
     record_format = format_of(headers)
     if record_format == "arrow":
@@ -70,7 +72,7 @@ def _rows(batch: pa.RecordBatch, chosen: Callable[[str], bool]) -> Iterator[dict
 
 
 def _document(value: Any, variables: Sequence[str]) -> dict[str, Any]:
-    """Return an answer, or its added or removed part, as members of an object of JSON."""
+    """Return an answer, or its added or removed part, as members of a JSON object."""
     if isinstance(value, bool):
         return {"head": {}, "boolean": value}
     if isinstance(value, str):
@@ -83,7 +85,7 @@ def _solution(row: dict[str, dict[str, str | None] | None]) -> dict[str, dict[st
 
 
 def _term(term: dict[str, str | None]) -> dict[str, str]:
-    """Return a term as an object of SPARQL Results JSON."""
+    """Return a term as a JSON object of SPARQL Results JSON."""
     found = {"type": term["type"], "value": term["value"]}
     if term["lang"]:
         found["xml:lang"] = term["lang"]
@@ -93,22 +95,24 @@ def _term(term: dict[str, str | None]) -> dict[str, str]:
 
 
 def error_line(line: Mapping[str, Any], reason: str) -> bytes:
-    """Return the line of an evaluation with an error in place of its answer. If the line has an error already, that
-    error remains.
+    """Return the line of an evaluation with an error in place of the answer. If the line already has an error, this
+    earlier error remains.
     """
     head = {name: line[name] for name in _HEAD if name in line}
     return one_line(head | {"error": line.get("error", reason)}).encode()
 
 
 class Half(NamedTuple):
-    """Half of a results record with several evaluations."""
+    """One half of a results record with several evaluations."""
 
     key: bytes
     value: bytes
 
 
 def halves(value: bytes, headers: Sequence[tuple[str, bytes]]) -> list[Half]:
-    """Divide a results record into two records with half of its evaluations each. Returns [] if it has only one."""
+    """Divide a results record into two records. Each has half of the evaluations. Returns [] if the record has only one
+    evaluation.
+    """
     record_format = format_of(headers)
     if record_format == "json":
         return []

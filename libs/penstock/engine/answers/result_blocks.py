@@ -42,10 +42,11 @@ _BLOCK_BYTES = 1_024  # estimated size of a block without rows
 @dataclass(frozen=True, slots=True)
 class Reading:
     """The instant of an execution, and what the execution has read: the bounds (start, end] of each window by IRI, the
-    snapshot number, and the last batch of each stream. Times are in ms. `attempt`: the engine's attempt (see
+    snapshot number, and the last batch of each stream. Times are in ms. `attempt` is the engine's attempt (see
     `Evaluation.attempt`).
 
-    A start is None if the window has none: an `[ALL]` window, or a count window before its first report.
+    A start is None if the window has no start. This is the case for an `[ALL]` window, and for a count window before
+    its first report.
     """
 
     time: int
@@ -57,14 +58,14 @@ class Reading:
 
 @dataclass(slots=True)
 class Block:
-    """The rows of an execution, sorted by member. `present`: the numbers of the members with rows, ascending; the rows
-    of member `present[i]` are at positions `starts[i]` to `starts[i + 1]`, exclusive. `errors`: by member number, why a
-    member has no answer.
+    """The rows of an execution, sorted by member. `present` contains the numbers of the members with rows, ascending.
+    The rows of the member `present[i]` are at the positions from `starts[i]` to `starts[i + 1]`, exclusive. `errors`
+    contains, by member number, the reason why a member has no answer.
 
-    `product`: the rows as factors, or None; with factors, `columns` is empty. `changes`: for a query
-    with `changes`, the version of its answer and the differences from the previous version. The block itself then has
-    no rows, and `present` has the numbers of the members with changes. `waiting`: number of members that have not
-    consumed their evaluation.
+    `product` contains the rows as factors, or is None. With factors, `columns` is empty. `changes` is for a query with
+    `changes`. It contains the version of the answer and the differences from the previous version. In this case, the
+    block itself has no rows, and `present` contains the numbers of the members with changes. `waiting` is the number of
+    members that have not consumed their evaluation.
     """
 
     reading: Reading
@@ -86,7 +87,7 @@ class Block:
     first_pending: int = 1
 
     def rows_of(self, member: int) -> slice:
-        """Return the positions of a member's rows, an empty slice if the member has none."""
+        """Return the positions of a member's rows. The result is an empty slice if the member has no rows."""
         i = int(np.searchsorted(self.present, member))
         if i == len(self.present) or self.present[i] != member:
             return slice(0, 0)
@@ -111,7 +112,7 @@ class Block:
         return bool(rows.stop > rows.start)
 
     def pending(self, member: int) -> bool:
-        """Return whether a member has an evaluation in this block that it has not consumed."""
+        """Return whether a member has an evaluation in this block and has not consumed the evaluation."""
         return self.concerns(member) if self.taken is None else not self.taken[member]
 
     def concerned(self) -> Sequence[int]:
@@ -136,20 +137,20 @@ class Block:
         return names if len(members) == len(names) else [names[member - 1] for member in members]
 
     def reported(self, numbers: Ids) -> Ids:
-        """Return the members among `numbers` that have an evaluation in this block. `numbers` must be ascending."""
+        """Select the members in `numbers` that have an evaluation in this block. `numbers` must be ascending."""
         if not self.sparse:
             return numbers
         found = np.union1d(self.present, np.fromiter(self.errors, np.uint64)) if self.errors else self.present
         return numbers[np.isin(numbers, found, assume_unique=True)]
 
     def triples(self) -> Triples:
-        """Return the triples of all members. The block must be that of a CONSTRUCT or DESCRIBE."""
+        """Return the triples of all members. The block must belong to a CONSTRUCT or DESCRIBE."""
         assert self.decoder is not None
         return Triples(self.columns, len(self.columns[0]), self.decoder, self.lease)
 
     def readers(self) -> int:
-        """Return the number of readers of this block: the members with an evaluation in it. All members of a query set
-        are one reader.
+        """Return the number of readers of this block. Each member with an evaluation is a reader. All members of a
+        query set are one reader.
         """
         if self.members.one_reader:
             return int(not self.sparse or len(self.present) > 0 or len(self.errors) > 0)
@@ -159,8 +160,8 @@ class Block:
 class Evaluation:
     """The answer of a query at one instant.
 
-    If the evaluation has failed, for example because it exceeded a limit on time or memory, `error` has the reason, and
-    access to `answer` raises it.
+    An evaluation can fail, for example because it exceeds a limit on time or memory. In this case, `error` has the
+    reason, and access to `answer` raises `error`.
     """
 
     __slots__ = ("_answer", "_block", "_member", "query")
@@ -176,7 +177,7 @@ class Evaluation:
 
     @property
     def place(self) -> tuple[Block, list[int]]:
-        """The block of the answer, and a list with the member's number."""
+        """The block of the answer, and a list that contains only the member's number."""
         return self._block, [self._member]
 
     @property
@@ -191,8 +192,8 @@ class Evaluation:
 
     @property
     def windows(self) -> dict[str, Bounds]:
-        """The nominal bounds of each window, by IRI of the stream or named window: (start, exclusive; end, inclusive),
-        in ms. A start is None if the window has none.
+        """The nominal bounds of each window, by IRI of the stream or named window. Bounds are (start, end) in ms: the
+        start is exclusive, the end inclusive. A start is None if the window has no start.
         """
         return dict(self._block.reading.windows)
 
@@ -203,25 +204,27 @@ class Evaluation:
 
     @property
     def vts(self) -> dict[str, int]:
-        """The vector timestamp of the evaluation: by stream IRI, the number of the last batch that it could read."""
+        """The vector timestamp of the evaluation: by stream IRI, the number of the last batch that was available to the
+        evaluation.
+        """
         return dict(self._block.reading.vts)
 
     @property
     def attempt(self) -> int:
-        """In an embedded engine: 1 plus the number of restarts after a crash. In a cluster: the highest epoch among
-        the buckets that the query engine has opened.
+        """In an embedded engine: 1 plus the number of restarts after a crash. In a cluster: the highest epoch of the
+        buckets that the query engine has opened.
         """
         return self._block.reading.attempt
 
     @property
     def error(self) -> PenstockError | None:
-        """Why the evaluation has no answer, or None."""
+        """The reason why the evaluation has no answer, or None."""
         return self._block.errors.get(self._member)
 
     @property
     def answer(self) -> Decoded:
-        """The answer: Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT and DESCRIBE. Raises `error` if
-        it is not None.
+        """The answer: Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT and DESCRIBE. If `error` is not
+        None, access raises `error`.
         """
         if self._answer is None:
             self._answer = _decoded(self.raw)
@@ -229,7 +232,7 @@ class Evaluation:
 
     @property
     def raw(self) -> Raw:
-        """Like `answer`, but with Triples, which are not decoded yet, in place of an rdflib graph."""
+        """Like `answer`, but with Triples in place of an rdflib graph. The terms of Triples are not decoded yet."""
         if self.error is not None:
             raise self.error
         block = self._block
@@ -251,9 +254,9 @@ class Evaluation:
 
     @property
     def complete(self) -> bool:
-        """Whether the evaluation is not relative to an earlier one: it has an `error`, or the query was registered
-        without `changes`, or it is the first evaluation of the query's text. Of a query set, only the first evaluations
-        are complete.
+        """Whether the evaluation is not relative to an earlier one. This is the case in three situations: the
+        evaluation has an `error`, the query was registered without `changes`, or the evaluation is the first one of the
+        query's text. For a query set, only the first evaluations are complete.
         """
         changes = self._block.changes
         if changes is None or self.error is not None or changes.before is None:
@@ -265,18 +268,18 @@ class Evaluation:
 
     @property
     def added(self) -> Decoded:
-        """What this answer has and the previous answer did not have: for SELECT, Solutions with the multiset difference
-        of the rows; for CONSTRUCT and DESCRIBE, an rdflib graph of triples; for ASK, whether the answer became true.
+        """What this answer has and the previous answer did not have. For SELECT: Solutions with the multiset difference
+        of the rows. For CONSTRUCT and DESCRIBE: an rdflib graph of triples. For ASK: whether the answer became true.
 
-        The previous answer is that of the query's last evaluation without an error. The first evaluation of a text is
-        compared with an answer without rows and triples, or with False (`complete`). Raises `error` if it is not None,
-        and PenstockError if the query was registered without `changes`.
+        The previous answer is the answer of the query's last evaluation without an error. The first evaluation of a
+        text is compared with an answer without rows and triples, or with False (`complete`). If `error` is not None,
+        access raises `error`. PenstockError if the query was registered without `changes`.
         """
         return _decoded(self._of(self._changes().added))
 
     @property
     def removed(self) -> Decoded:
-        """What the previous answer had and this answer does not have, in the form of `added`. For ASK, whether the
+        """What the previous answer had and this answer does not have, in the form of `added`. For ASK: whether the
         answer became false.
         """
         return _decoded(self._of(self._changes().removed))
@@ -289,8 +292,8 @@ class Evaluation:
 
     @property
     def has_changes(self) -> bool:
-        """Whether the query was registered with `changes`, or its set reports changes, so that `added` and `removed`
-        exist.
+        """Whether `added` and `removed` exist, because the query was registered with `changes`, or because its set
+        reports changes.
         """
         return self._block.changes is not None
 
@@ -319,8 +322,8 @@ def _decoded(raw: Raw) -> Decoded:
 
 
 class Evaluations(Sequence[Evaluation]):
-    """Evaluations that were removed from their queues together. An `Evaluation` is created at each access, so that a
-    loop that retains none holds one at a time.
+    """Evaluations that were removed from their queues together. Each access creates a new `Evaluation`. A loop that
+    retains no evaluation therefore holds only one at a time.
     """
 
     __slots__ = ("_ends", "_parts")
@@ -330,7 +333,7 @@ class Evaluations(Sequence[Evaluation]):
         self._ends: list[int] = []
 
     def add(self, block: Block, members: Sequence[int]) -> None:
-        """Append the evaluations of members, given by their numbers, in a block."""
+        """Append the evaluations of some members in a block. The members are given by their numbers."""
         if members:
             self._parts.append((block, members))
             self._ends.append(len(self) + len(members))

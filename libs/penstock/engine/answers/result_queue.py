@@ -1,5 +1,5 @@
-"""The result queue of a query: its evaluations until they are polled or delivered to subscribers, each once and in
-order.
+"""The result queue of a query. It holds the evaluations of the query, in order, until each is polled or delivered to
+subscribers once.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _NOTHING: deque[Evaluation] = deque()
 
 @dataclass(slots=True)
 class Segment:
-    """The blocks of a log that a member still has to consume: from number `next` to `end`, exclusive. `end` None: all
-    blocks from `next` on, including future ones.
+    """The blocks of a log that a member still has to consume: from number `next` (inclusive) to `end` (exclusive). If
+    `end` is None, the segment has all blocks from `next` on, including future ones.
     """
 
     log: BlockLog
@@ -43,11 +43,12 @@ class Segment:
 class ResultQueue(Delivery):
     """The pending results of a member.
 
-    If a member moves to another cohort, it consumes the log of that cohort from then on. A queue is therefore a list of
-    segments of logs. The engine's queue may consume evaluations of the same blocks (`EngineQueue`). It does not move
-    the segments, so blocks of a segment may be consumed already.
+    A member can move to another cohort. From then on, the member consumes the log of that cohort. A queue is therefore
+    a list of segments of logs. The engine's queue can consume evaluations of the same blocks (`EngineQueue`). The
+    engine's queue does not move the segments, so blocks of a segment can be consumed already.
 
-    `single`: whether the queue is that of a single query, whose evaluations the engine's queue may consume.
+    `single`: whether this is the queue of a single query. The engine's queue can consume the evaluations of a single
+    query.
     """
 
     __slots__ = ("__weakref__", "_left", "_member", "_segments")
@@ -99,14 +100,14 @@ class ResultQueue(Delivery):
             return len(self._left) + waiting
 
     def bytes(self) -> int:
-        """Return the size in bytes of the blocks with pending evaluations. Other queries may share these blocks."""
+        """Return the size in bytes of the blocks with pending evaluations. Other queries can share these blocks."""
         with self._taking:
             return sum(block.bytes for s in self._segments for _, block, _ in self._pending_in(s, s.until))
 
     # ---- subscribers
     @property
     def subscribed(self) -> bool:
-        """Whether there is a subscriber, of this queue or of all single queries."""
+        """Whether this queue has a subscriber, or there is a subscriber of all single queries."""
         return bool(self._subscribers) or (self.single and self._listeners.all_heard)
 
     def _subscribers_changed(self) -> None:
@@ -117,7 +118,7 @@ class ResultQueue(Delivery):
 
     # ---- engine side
     def follow(self, log: BlockLog) -> None:
-        """Consume `log` from its current end on. The previous log is consumed only up to its current end."""
+        """Consume `log` from its current end on. The previous log is consumed only to its own current end."""
         with self._taking:
             self._close_last()
             self._segments.append(Segment(log, log.next))
@@ -148,7 +149,7 @@ class ResultQueue(Delivery):
             return list(self._left)
 
     def give_up(self, evaluation: Evaluation) -> bool:
-        """Remove an evaluation that `left` has returned. Returns False if it is consumed already."""
+        """Remove an evaluation that `left` has returned. Returns False if the evaluation is consumed already."""
         with self._taking:
             if not self._left or self._left[0] is not evaluation:
                 return False
@@ -157,8 +158,8 @@ class ResultQueue(Delivery):
 
     # ---- checkpoints
     def segments(self) -> list[tuple[BlockLog, int, int | None]]:
-        """Return the segments as (log, next block, end), for a checkpoint. The next block of a single query is the
-        first one with a pending evaluation.
+        """Return the segments as (log, next block, end), for a checkpoint. For a single query, the next block is the
+        first block with a pending evaluation.
         """
         with self._taking:
             return [(segment.log, self._next_in(segment), segment.end) for segment in self._segments]

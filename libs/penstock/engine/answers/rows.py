@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of an execution, sorted by member. `member`: the member number of each row. `columns`: the columns of
-    the answer. `decoder` None: the ids are dictionary ids.
+    """The rows of an execution, sorted by member. `member` contains the member number of each row. `columns` contains
+    the columns of the answer. If `decoder` is None, the ids are dictionary ids.
     """
 
     member: Ids
@@ -30,7 +30,7 @@ class Rows:
     decoder: Decoder | None
 
     def take(self, rows: np.ndarray) -> Rows:
-        """Return the rows at the positions `rows`, in that order."""
+        """Return the rows at the positions `rows`, in the order of these positions."""
         return Rows(self.member[rows], tuple(column[rows] for column in self.columns), self.decoder)
 
     def __len__(self) -> int:
@@ -42,7 +42,9 @@ class Rows:
         return slice(low, int(np.searchsorted(self.member, member, side="right")))
 
     def of_members(self, numbers: Ids) -> Rows:
-        """Return the rows of the members `numbers`, which must be ascending. The cost depends mainly on these rows."""
+        """Return the rows of the members `numbers`. The numbers must be ascending. The cost depends mainly on these
+        rows.
+        """
         if not len(numbers) or not len(self.member):
             return self.take(np.empty(0, np.int64))
         first, end = (np.searchsorted(self.member, numbers, side=side) for side in ("left", "right"))
@@ -51,8 +53,8 @@ class Rows:
         return self.take(np.arange(int(counts.sum())) + np.repeat(first - before, counts))
 
     def spans(self) -> tuple[Ids, NDArray[np.int64]]:
-        """Return the members that have rows, ascending, and offsets: the i-th member has the rows from offsets[i] up to
-        offsets[i + 1], exclusive.
+        """Return the members that have rows, ascending, and offsets. The rows of the i-th member are at the positions
+        from offsets[i] to offsets[i + 1], exclusive.
         """
         return native.runs(self.member)
 
@@ -67,8 +69,8 @@ class Rows:
         return self.member.nbytes * (1 + len(self.columns))
 
     def published(self) -> Rows:
-        """Return the rows with dictionary ids in place of the ids of computed terms, which only this execution's
-        decoder knows.
+        """Return the rows with dictionary ids in place of the ids of computed terms. Only this execution's decoder
+        knows the ids of computed terms.
         """
         if self.decoder is None or not self.columns:
             return self
@@ -76,9 +78,9 @@ class Rows:
 
     def settled(self, dictionary: native.Dictionary) -> Rows:
         """Return the rows with global ids in place of private ids, for terms that `dictionary` has fetched from the
-        cluster by now. The rows must be `published`.
+        cluster. The rows must be `published`.
 
-        A computed term has a private id. If later data contains the term, the cluster has given it a global id.
+        A computed term has a private id. If later data contains the term, the cluster has given the term a global id.
         """
         return Rows(self.member, tuple(dictionary.settle(column) for column in self.columns), self.decoder)
 
@@ -114,14 +116,14 @@ class Changes:
         return Changes(self.added.published(), self.removed.published())
 
     def undecoded(self) -> Changes:
-        """Return the changes without decoders: a decoder retains the results of its execution. The changes must be
-        `published`.
+        """Return the changes without decoders, because a decoder retains the results of its execution. The changes must
+        be `published`.
         """
         return Changes(*(Rows(rows.member, rows.columns, None) for rows in (self.added, self.removed)))
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
-    """Return the rows of several executions together, sorted by member. The rows must be `published`."""
+    """Return the rows of several executions in one `Rows`, sorted by member. The rows must be `published`."""
     member = np.concatenate([rows.member for rows in parts])
     columns = tuple(np.concatenate(columns) for columns in zip(*(rows.columns for rows in parts), strict=True))
     decoder = next((rows.decoder for rows in parts if rows.decoder is not None), None)

@@ -1,5 +1,5 @@
 """Conversion of columns of Arrow values to terms, and of the values of keys back to Arrow. A cell that is neither an
-IRI nor a literal has a fault, and its row is rejected.
+IRI nor a literal has a fault, and the row of the cell is rejected.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ _CODES = np.array([_UNUSABLE, IRI, BLANK, LITERAL, LITERAL], np.uint8)  # of no 
 
 @dataclass(slots=True)
 class Cells:
-    """A column of cells. `texts`: lexical forms, datatypes and languages. `type`: the type that a key column with these
-    values has: "string", "int64", "double", "bool" or "term". `plain`: which cells are text without a type. `faults`:
-    by row, why a cell cannot be used. The kind of such a cell has no meaning.
+    """A column of cells. `texts` contains lexical forms, datatypes and languages. `type` is the type of a key column
+    that has these values: "string", "int64", "double", "bool" or "term". `plain` is a mask of the cells that are text
+    without a type. `faults` contains, by row, the reason why a cell cannot be used. The kind of such a cell has no
+    meaning.
     """
 
     kinds: NDArray[np.uint8]
@@ -54,7 +55,7 @@ class Cells:
 
 
 def read_cells(column: pa.ChunkedArray, text_kind: int, max_bytes: int) -> Cells:
-    """Return the terms of a column. `text_kind`: the kind of term (IRI or LITERAL) that text without a type denotes.
+    """Return the terms of a column. Text without a type denotes terms of the kind `text_kind` (IRI or LITERAL).
     DataError if the Arrow type is not supported, or if the column has more than 2 GiB of text.
     """
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -104,8 +105,8 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _written(array: pa.Array) -> tuple[pa.Array, str, str] | None:
-    """Return the lexical forms of values, the name of their datatype, and their type in a key (see `Cells.type`). None
-    if their Arrow type is not supported.
+    """Return the lexical forms of values, the name of their datatype, and their type in a key (see `Cells.type`). The
+    result is None if the Arrow type of the values is not supported.
     """
     kind = array.type
     if pa.types.is_integer(kind):
@@ -176,8 +177,9 @@ def key_column(ids: Ids, terms: TermTexts, kind: str) -> pa.ChunkedArray:
 def key_ids(
     dictionary: Dictionary, types: Sequence[str], text_kinds: Sequence[int], key: object
 ) -> tuple[int, ...] | None:
-    """Return the ids of a key's values; None if `key` does not have the types of the key columns, or if the dictionary
-    does not contain one of its values. In both cases, no member has this key. `key`: the value, or a tuple of several.
+    """Return the ids of a key's values. `key` is the value, or a tuple of several values. The result is None if `key`
+    does not have the types of the key columns, or if the dictionary does not contain one of the values. In both cases,
+    no member has this key.
     """
     names = [str(i) for i in range(len(types))]
     try:
@@ -194,8 +196,8 @@ def key_ids(
 
 
 def fits(cells: Cells, kind: str) -> NDArray[np.bool_]:
-    """Return which cells can be values of a key column of the type `kind`. All cells fit the types "term" and "" (the
-    type of a new column).
+    """Return a mask of the cells that can be values of a key column of the type `kind`. All cells fit the types "term"
+    and "" (the type of a new column).
     """
     count = len(cells.kinds)
     if kind in ("", cells.type) or (kind == "term" and cells.type in _KEY_TYPES):

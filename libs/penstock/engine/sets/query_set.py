@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SetOperations:
-    """What a query set needs of its engine. The references to the engine's methods are weak, so they do not keep the
-    engine alive. `lock`: the engine's lock.
+    """What a query set needs of its engine. The references to the engine's methods are weak, so that they do not keep
+    the engine alive. `lock` is the engine's lock.
     """
 
     add: WeakMethod[Callable[[SetMember, pa.Table], MembersReport]]
@@ -59,27 +59,31 @@ class QuerySet:
             return len(self._member)
 
     def __bool__(self) -> bool:
-        """Return True, also without members."""
+        """Return True, even if the set has no members."""
         return True
 
     def __contains__(self, key: object) -> bool:
-        """Return whether there is a member with this key: a value, or a tuple if the key has several columns."""
+        """Return whether there is a member with this key. `key` is a value, or a tuple if the key has several
+        columns.
+        """
         member = self._member
         with self._operations.lock:
             ids = key_ids(member.dictionary, member.key_types, tuple(map(member.text_kind, member.key)), key)
             return ids is not None and bool(member.index.find([np.array([each], np.uint64) for each in ids])[0])
 
     def add(self, rows: Any) -> MembersReport:
-        """Add members: an Arrow table or record batch, a pandas or polars frame, or rows (dicts, or tuples in the order
-        of `columns`). Other columns are ignored.
+        """Add members. `rows` is an Arrow table or record batch, a pandas or polars frame, or a series of rows. Each
+        row is a dict, or a tuple in the order of `columns`. Other columns are ignored.
 
-        A row with the key of a member replaces this member if the parameters differ, and has no effect otherwise. Text
-        (a `str`, or a value of an Arrow column of strings) denotes an IRI if the query uses the parameter as a vertex,
-        and a string literal otherwise. Other terms are given as rdflib terms, or as an Arrow column of terms (see
-        `Solutions.to_arrow`). A row that cannot be a member becomes a dead letter and affects no other row.
+        If a row has the key of a member, there are two cases. If the parameters differ, the row replaces the member.
+        Otherwise, the row has no effect.
 
-        The table is added in chunks of several thousand rows. After a LimitError (`max_members`), the earlier chunks
-        are members. DataError if a column is missing or has an unsupported type.
+        Text is a `str`, or a value of an Arrow column of strings. If the query uses the parameter as a vertex, text
+        denotes an IRI, and otherwise a string literal. Other terms are given as rdflib terms, or as an Arrow column of
+        terms (see `Solutions.to_arrow`). A row that cannot be a member becomes a dead letter and affects no other row.
+
+        The table is added in chunks of several thousand rows. After a LimitError (`max_members`), the rows of the
+        earlier chunks remain members. DataError if a column is missing or has an unsupported type.
         """
         table = as_table(rows, self.columns)
         if (add := self._operations.add()) is None:
@@ -87,8 +91,8 @@ class QuerySet:
         return add(self._member, table)
 
     def remove(self, keys: Any) -> int:
-        """Remove the members with these keys. `keys`: rows with the columns of the key, in the same forms as for `add`.
-        Unknown keys have no effect. Returns the number of removed members.
+        """Remove the members with these keys. `keys` contains rows with the columns of the key, in one of the forms
+        that `add` accepts. Unknown keys have no effect. Returns the number of removed members.
         """
         table = as_table(keys, self.key)
         if (remove := self._operations.remove()) is None:
@@ -97,8 +101,8 @@ class QuerySet:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns that a table of members must have: the parameters, then the other columns of the
-        key.
+        """The names of the columns that a table of members must have: first the parameters, then the key columns that
+        are not parameters.
         """
         return self._member.columns
 
@@ -125,7 +129,7 @@ class QuerySet:
 
     @property
     def report(self) -> str:
-        """Which members report at an instant: "every", "nonempty" or "change"."""
+        """Which members report at an instant: "every", "nonempty" or "change" (see `Step`)."""
         return self._member.report
 
     @property
@@ -139,7 +143,7 @@ class QuerySet:
         return list(self._member.gaps)
 
     def status(self) -> QueryStatus:
-        """Return the status of the set: which streams it waits for, and which input would end the wait."""
+        """Return the status of the set: the streams for which the set waits, and the input that would end the wait."""
         with self._operations.lock:
             return status_of(self._member)
 
@@ -165,13 +169,13 @@ class QuerySet:
             return len(self._member.result_queue)
 
     def subscribe(self, callback: Callable[[Step], object]) -> Callable[[], None]:
-        """Call `callback` with every pending and future step (see `Query.subscribe`). Returns a function that ends the
-        subscription.
+        """Call `callback` with every pending and future step (see `Query.subscribe`). The call returns a function that
+        ends the subscription.
         """
         return self._member.result_queue.subscribe(callback)  # type: ignore[arg-type]
 
     async def __aiter__(self) -> AsyncIterator[Step]:
-        """Yield steps as they occur. Ends when the set is stopped and all steps are consumed.
+        """Yield steps as they occur. The iteration ends when the set is stopped and all steps are consumed.
 
         PenstockError if the set has a subscriber, which receives the steps instead.
         """

@@ -28,16 +28,17 @@ if TYPE_CHECKING:
     from penstock.engine.sets.set_member import SetMember
 
 CHUNK_ROWS, CHUNK_BYTES = 65_536, 32 << 20
-"""Maximum number of rows of a table that form one change, and their maximum size in bytes. A single row may be
-larger.
+"""Limits of one change: the maximum number of rows of a table, and the maximum size of these rows in bytes. A single
+row can be larger.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class MembersReport:
-    """What has become of the rows of a table. `added`: rows with a new key. `replaced`: rows with a known key and other
-    parameters. `unchanged`: rows that were members already, and rows that a later row of the same chunk replaces (see
-    `QuerySet.add`). `rejected`: rows that cannot be members; they are in the dead-letter output.
+    """What has become of the rows of a table. `added`: the number of rows with a new key. `replaced`: the number of
+    rows with a known key and other parameters. `unchanged`: the number of rows that were members already, and of rows
+    that a later row of the same chunk replaces (see `QuerySet.add`). `rejected`: the number of rows that cannot be
+    members. The rejected rows are in the dead-letter output.
     """
 
     added: int = 0
@@ -46,7 +47,7 @@ class MembersReport:
     rejected: int = 0
 
     def __add__(self, other: MembersReport) -> MembersReport:
-        """Return the sums."""
+        """Return the sums of two reports."""
         return MembersReport(
             self.added + other.added,
             self.replaced + other.replaced,
@@ -67,8 +68,8 @@ def chunks(table: pa.Table) -> Iterator[pa.Table]:
 
 
 def add(runtime: Runtime, member: SetMember, table: pa.Table) -> MembersReport:
-    """Add the rows of a table with the columns `member.columns` to a query set. LimitError, without effect, if there
-    would be more members than `max_members`.
+    """Add the rows of a table with the columns `member.columns` to a query set. LimitError if there would be more
+    members than `max_members`. This error has no effect.
     """
     rows = MemberRows.read(member, table, runtime.core.limits.max_member_bytes)
     rows.find(member, runtime.core.dictionary)
@@ -81,10 +82,12 @@ def add(runtime: Runtime, member: SetMember, table: pa.Table) -> MembersReport:
 
 @dataclass(slots=True)
 class MemberRows:
-    """The rows of a table of members. `faults`: by row, why it cannot be a member. `good`: which rows have no fault.
-    The other attributes have an element for each good row, and are set by `find`. `keys`, `parameters`: columns of
-    ids. `known`: the number of the member with the row's key, or 0. `fresh`: whether the row changes the set: it is the
-    last one with its key, and no member has this key and these parameters.
+    """The rows of a table of members. `faults` contains, by row, the reason why the row cannot be a member. `good` is a
+    mask of the rows without a fault.
+
+    The other attributes have an element for each good row. `find` sets them. `keys` and `parameters` are columns of
+    ids. `known` is the number of the member with the row's key, or 0. `fresh` says whether the row changes the set. A
+    row changes the set if it is the last row with its key, and if no member has this key and these parameters.
     """
 
     cells: dict[str, Cells]
@@ -97,7 +100,7 @@ class MemberRows:
 
     @classmethod
     def read(cls, member: SetMember, table: pa.Table, max_bytes: int) -> MemberRows:
-        """Read a table with the columns `member.columns`. `max_bytes`: the maximum size of a value."""
+        """Read a table with the columns `member.columns`. `max_bytes` is the maximum size of a value."""
         cells = {name: read_cells(table.column(name), member.text_kind(name), max_bytes) for name in member.columns}
         faults = _faults(member, cells)
         good = np.ones(table.num_rows, np.bool_)
@@ -113,8 +116,8 @@ class MemberRows:
         self.fresh = _last_of_each_key(self.keys) & ~member.unchanged(self.known, self.parameters)
 
     def columns(self, member: SetMember) -> MemberColumns:
-        """Return the fresh rows as members with new numbers. Sets the types of the set's key columns if no member was
-        added before.
+        """Return the fresh rows as members with new numbers. If no member was added before, the call sets the types of
+        the set's key columns.
         """
         for i, name in enumerate(member.key):
             member.key_types[i] = member.key_types[i] or type_of(self.cells[name])
@@ -124,8 +127,8 @@ class MemberRows:
 
 
 def put(runtime: Runtime, member: SetMember, rows: MemberRows, not_before: int | None = None) -> tuple[int, int | None]:
-    """Add a member for each fresh row. `not_before`: see `Registry.extend`. Returns the number of members that the new
-    ones replace, and the registration point of the new members.
+    """Add a member for each fresh row. Returns the number of members that the new members replace, and the registration
+    point of the new members. `not_before`: see `Registry.extend`.
     """
     if not rows.fresh.any():
         return 0, None
@@ -137,8 +140,8 @@ def put(runtime: Runtime, member: SetMember, rows: MemberRows, not_before: int |
 
 
 def remove(runtime: Runtime, member: SetMember, table: pa.Table) -> int:
-    """Remove the members whose keys are the rows of a table with the columns `member.key`. Keys of no member have no
-    effect. Returns the number of removed members.
+    """Remove the members whose keys are the rows of a table with the columns `member.key`. A key without a member has
+    no effect. Returns the number of removed members.
     """
     cells = {name: read_cells(table.column(name), member.text_kind(name), 1 << 30) for name in member.key}
     usable = np.ones(table.num_rows, np.bool_)
@@ -152,7 +155,7 @@ def remove(runtime: Runtime, member: SetMember, table: pa.Table) -> int:
 
 
 def _faults(member: SetMember, cells: dict[str, Cells]) -> dict[int, str]:
-    """Return why rows cannot be members, by row number."""
+    """Return, by row number, the reasons why rows cannot be members."""
     faults: dict[int, str] = {}
     for name, each in cells.items():
         for row, fault in each.faults.items():

@@ -25,7 +25,7 @@ _MAX_PARTS = 64  # of added members, before they are joined
 
 
 class SetCohort(Cohort):
-    """The members of a query set with the same windows. Additions and removals are collected, and applied to the
+    """The members of a query set with the same windows. Additions and removals are collected. They are applied to the
     columns when the members are next read.
     """
 
@@ -75,15 +75,15 @@ class SetCohort(Cohort):
         self._members = None
 
     def drop(self, numbers: Ids) -> None:
-        """Remove members, which must be in the cohort."""
+        """Remove members. They must be in the cohort."""
         if len(numbers):
             self._removed.append(numbers)
             self._count -= len(numbers)
             self._members = None
 
     def have(self, numbers: Ids) -> NDArray[np.bool_]:
-        """Return for each number whether it belongs to a current member, or to a member that was removed since
-        `columns` was last read.
+        """Return a mask of the numbers that belong to members. These are the current members, and the members that were
+        removed since `columns` was last read.
         """
         found = self._columns.have(numbers)
         for part in self._added:
@@ -91,8 +91,8 @@ class SetCohort(Cohort):
         return found
 
     def parameters_of(self, numbers: Ids) -> tuple[NDArray[np.intp], tuple[Ids, ...]]:
-        """Return the positions in `numbers` at which there are members of this cohort, and the parameters of these
-        members.
+        """Find the members of this cohort in a list of member numbers. Returns the positions of these members in
+        `numbers`, and the parameters of these members.
         """
         columns = self.columns
         rows = columns.rows_of(numbers)
@@ -119,7 +119,7 @@ class SetOwner(Member):
 
 
 class SetGroup(Group):
-    """The group of a query set. `owner`: the set. The group has no cohort as long as the set has no members."""
+    """The group of a query set. `owner` is the set. The group has no cohort while the set has no members."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class SetGroup(Group):
         self.owner: SetOwner
 
     def new_cohort(self, number: int) -> SetCohort:
-        """Return a new cohort, whose results the set consumes."""
+        """Return a new cohort. The set consumes the results of this cohort."""
         cohort = SetCohort(self, number)
         self.owner.result_queue.follow(cohort.log)
         return cohort
@@ -154,7 +154,7 @@ class SetGroup(Group):
         return [cohort for cohort in self.cohorts if isinstance(cohort, SetCohort)]
 
     def drop(self, numbers: Ids, pool: WindowPool) -> None:
-        """Remove members, and the cohorts that have no members then."""
+        """Remove members, and then the cohorts without members."""
         for cohort in self.set_cohorts():
             cohort.drop(numbers[cohort.have(numbers)])
             if not len(cohort):

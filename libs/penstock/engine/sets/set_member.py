@@ -1,5 +1,5 @@
-"""A query set as the schedule and the checkpoints see it: one member. Each of its results is a step: the answers of
-the set's members at one instant.
+"""A query set in the view of the schedule and the checkpoints: one member. Each result of this member is a step: the
+answers of all members of the set at one instant.
 """
 
 from __future__ import annotations
@@ -34,18 +34,20 @@ if TYPE_CHECKING:
 
 
 REPORTS = ("every", "nonempty", "change")
-"""Which members of a set report at an instant: all, those with rows, or those whose answer has changed."""
+"""Which members of a set report at an instant: all members, the members with rows, or the members with a changed
+answer.
+"""
 
 
 RECORD_KEY = "key of the record"
-"""The column of the key of a cluster's query sets: the key of a record of the parameters topic. It is no variable's
-name, so no parameter or column of the answer has this name.
+"""The key column of a cluster's query sets. It contains the keys of the parameters topic's records. The name is no
+valid variable name, so no parameter or column of the answer has this name.
 """
 
 
 class SetMember(SetOwner):
     """A query set. `key`: the names of the columns that identify a member. `key_types`: the types of these columns (see
-    `Cells.type`), "" before the first member is added. `index`: maps the key of a member to its number. `constants`:
+    `Cells.type`), or "" before the first member is added. `index`: maps the key of a member to its number. `constants`:
     the constants of one member, for estimates.
     """
 
@@ -84,8 +86,8 @@ class SetMember(SetOwner):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns that a table of members must have: the parameters, then the other columns of the
-        key.
+        """The names of the columns that a table of members must have: first the parameters, then the key columns that
+        are not parameters.
         """
         return tuple(dict.fromkeys((*self.set_template.names, *self.key)))
 
@@ -102,7 +104,7 @@ class SetMember(SetOwner):
 
     @property
     def cohort(self) -> Cohort | None:
-        """The cohort with the most members; None if the set has no members."""
+        """The cohort with the most members, or None if the set has no members."""
         return max(self.set_group.cohorts, key=len, default=None)
 
     @cohort.setter
@@ -115,8 +117,8 @@ class SetMember(SetOwner):
         return np.arange(first, self.next_number, dtype=np.uint64)
 
     def unchanged(self, numbers: Ids, parameters: tuple[Ids, ...]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Return for each row whether the member with its number in `numbers` has the row's parameters. False for
-        number 0, which stands for no member.
+        """Return a mask of the unchanged rows. A row is unchanged if the member with the row's number in `numbers` has
+        the parameters of the row. The number 0 stands for no member, so the mask is False for this number.
         """
         same = np.zeros(len(numbers), np.bool_)
         if not numbers.any():
@@ -131,7 +133,9 @@ class SetMember(SetOwner):
         return same
 
     def sample(self) -> tuple[Constant, ...]:
-        """Return the constants of a member, in the order of the template's parameters. () if the set has no members."""
+        """Return the constants of a member, in the order of the template's parameters. The result is () if the set has
+        no members.
+        """
         for cohort in self.set_group.set_cohorts():
             if len(cohort):
                 return self.constants_of(cohort.columns)
@@ -156,8 +160,8 @@ class SetMember(SetOwner):
 
 
 def with_report(query: ContinuousQuery, report: str) -> ContinuousQuery:
-    """Return the query of a set with the report `report`, which is one of REPORTS. QueryError if `report` is "change"
-    and the query has ISTREAM or DSTREAM.
+    """Return the query of a set with the report mode `report`, one of REPORTS. QueryError if `report` is "change" and
+    the query has ISTREAM or DSTREAM.
     """
     if report == "change" and query.r2s is not RelationToStream.RSTREAM:
         message = f"a report of changes and {query.r2s.value} exclude each other: REGISTER QUERY reports both"
@@ -166,8 +170,8 @@ def with_report(query: ContinuousQuery, report: str) -> ContinuousQuery:
 
 
 def checked_key(template: SetTemplate, key: Sequence[str] | str | None) -> tuple[str, ...]:
-    """Return the names of the columns of the key. If `key` is None, these are the names of the parameters. DataError if
-    the key is empty or has equal names, or if a column of the answer has one of the names.
+    """Return the names of the key columns. If `key` is None, these are the names of the parameters. DataError if the
+    key is empty, if it contains a name twice, or if a column of the answer has one of the names.
     """
     names = template.names if key is None else (key,) if isinstance(key, str) else tuple(key)
     if not names or len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
@@ -183,10 +187,10 @@ def checked_key(template: SetTemplate, key: Sequence[str] | str | None) -> tuple
 
 
 def sets_of(members: list[Member]) -> list[SetMember]:
-    """Return the query sets among members."""
+    """Return the query sets in a series of members."""
     return [member for member in members if isinstance(member, SetMember)]
 
 
 def cohort_columns(cohort: Cohort) -> MemberColumns | None:
-    """Return the members of the cohort of a query set; None for other cohorts."""
+    """Return the members of a query set's cohort, or None for other cohorts."""
     return cohort.columns if isinstance(cohort, SetCohort) else None

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MemberColumns:
-    """Members, in ascending order of their numbers. `parameters`: a column of ids for each declared parameter. `keys`:
-    a column of ids for each column of the key. The number of a member never changes.
+    """Members, in ascending order of their numbers. `parameters` has a column of ids for each declared parameter.
+    `keys` has a column of ids for each column of the key. The number of a member never changes.
     """
 
     numbers: Ids
@@ -31,7 +31,9 @@ class MemberColumns:
 
     @classmethod
     def empty(cls, parameters: int, keys: int) -> MemberColumns:
-        """Return no members. `parameters`, `keys`: the numbers of parameter columns and of key columns."""
+        """Return columns without members. `parameters` and `keys` are the numbers of parameter columns and key
+        columns.
+        """
         none = np.empty(0, np.uint64)
         return cls(none, (none,) * parameters, (none,) * keys)
 
@@ -62,7 +64,7 @@ class MemberColumns:
         return rows
 
     def have(self, numbers: Ids) -> NDArray[np.bool_]:
-        """Return for each number whether it belongs to a member."""
+        """Return a mask of the numbers that belong to members."""
         return self.rows_of(numbers) < len(self)
 
     def without(self, numbers: Ids) -> MemberColumns:
@@ -97,8 +99,8 @@ def joined(parts: Sequence[MemberColumns]) -> MemberColumns:
 
 
 class SetMembership(Membership):
-    """The members of a query set for which a plan is executed. `occurrences`: for each parameter of the template, the
-    index of the declared parameter.
+    """The members of a query set for which a plan is executed. `occurrences` contains, for each parameter of the
+    template, the index of the declared parameter.
     """
 
     one_reader = True
@@ -115,15 +117,17 @@ class SetMembership(Membership):
 
     @cached_property
     def parameters(self) -> native.Seed:
-        """The seed table with indexes, for all executions until members are added or removed."""
+        """The seed table with indexes. The same object is used for all executions until members are added or
+        removed.
+        """
         return native.Seed(self.seed)
 
     def __len__(self) -> int:
         return len(self.columns)
 
     def renumbered(self, earlier: Membership, numbers: Ids) -> Ids:  # noqa: ARG002 - numbers do not change
-        """Return `numbers`, with 0 for members that this list does not contain. A member has the same number in both
-        lists.
+        """Return `numbers`, with 0 in place of members that this list does not contain. A member has the same number in
+        both lists.
         """
         return np.where(self.columns.have(numbers), numbers, np.uint64(0))
 

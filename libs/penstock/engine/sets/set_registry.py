@@ -1,4 +1,4 @@
-"""Registration of query sets, and of their members: the part of the registry that concerns sets."""
+"""The part of the registry that concerns query sets: it registers the sets and their members."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class SetRegistry(ABC):
-    """The query sets of a registry (`Registry`, which has the attributes)."""
+    """The query sets of a registry. `Registry` provides the attributes."""
 
     _core: EngineCore
     _streams: Streams
@@ -69,9 +69,9 @@ class SetRegistry(ABC):
         max_catch_up: int | None = None,
         stands: bool = False,
     ) -> SetMember:
-        """Add a query set without members, and return it. `key`: the names of the columns that identify a member; None:
-        the parameters. `max_catch_up`, `stands`: see `Registry.register`. QueryError or DataError if the set is
-        invalid, LimitError if there are too many queries, all without effect.
+        """Add a query set without members, and return it. `key` contains the names of the columns that identify a
+        member; None stands for the parameters. `max_catch_up`, `stands`: see `Registry.register`. QueryError or
+        DataError if the set is invalid, LimitError if there are too many queries. All these errors have no effect.
         """
         if stands:
             assert name is not None
@@ -122,8 +122,8 @@ class SetRegistry(ABC):
         return member
 
     def extend(self, member: SetMember, columns: MemberColumns, not_before: int | None = None) -> int | None:
-        """Add members to a query set. They get the current registration point (see `registration_point`), or
-        `not_before` if that is later. Returns their registration point.
+        """Add members to a query set. The members get the current registration point (see `registration_point`), or
+        `not_before` if this time is later. Returns the registration point of the new members.
         """
         group = member.set_group
         if not member.constants:  # the first members: now there is a sample for the plan
@@ -137,8 +137,8 @@ class SetRegistry(ABC):
         return point
 
     def rejoin(self, member: SetMember, columns: MemberColumns, point: int | None, last: int | None) -> Cohort:
-        """Add members of a query set that had joined it before, as a separate cohort with the registration point
-        `point`. `last`: its last evaluated instant in ms. The caller settles the group.
+        """Add earlier members of a query set again, as a separate cohort with the registration point `point`. `last` is
+        the last evaluated instant of this cohort, in ms. The caller settles the group.
         """
         if not member.constants:
             member.constants = member.constants_of(columns)

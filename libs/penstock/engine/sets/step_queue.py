@@ -1,4 +1,4 @@
-"""The result queue of a query set: its steps until they are polled or delivered."""
+"""The result queue of a query set. It holds the steps of the set until they are polled or delivered."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class StepQueue(ResultQueue):
-    """The pending steps of a query set. The set consumes the logs of all its cohorts at the same time, and a step is
-    made of the blocks of one instant.
+    """The pending steps of a query set. The set consumes the logs of all its cohorts at the same time. A step consists
+    of the blocks of one instant.
 
-    Callers hold the engine's lock, because an evaluation of the set appends to several logs.
+    Callers hold the engine's lock, because an evaluation of the set appends blocks to several logs.
     """
 
     single = False
@@ -46,8 +46,8 @@ class StepQueue(ResultQueue):
         return 1 << 60 if limit is None else max(limit, 0)
 
     def _pending(self) -> dict[tuple[int, int], list[tuple[Segment, int, Block]]]:
-        """Return the pending blocks by (instant, place). `place`: the position of a block among the reports of its
-        cohort at that instant.
+        """Return the pending blocks by (instant, place). `place` is the index of a block among the reports of its
+        cohort at this instant.
         """
         found: dict[tuple[int, int], list[tuple[Segment, int, Block]]] = {}
         for segment in self._segments:
@@ -69,12 +69,12 @@ class StepQueue(ResultQueue):
             return sum(block.bytes for blocks in self._pending().values() for _, _, block in blocks)
 
     def follow(self, log: BlockLog) -> None:
-        """Consume the log of another cohort, too, from its current end on."""
+        """Consume also the log of another cohort, from the current end of this log on."""
         with self._taking:
             self._segments.append(Segment(log, log.next))
 
     def leave(self, log: BlockLog) -> None:
-        """Consume a log only up to its current end."""
+        """Consume a log only to its current end."""
         with self._taking:
             for segment in [each for each in self._segments if each.log is log and each.end is None]:
                 segment.end = log.next
@@ -82,7 +82,7 @@ class StepQueue(ResultQueue):
                     self._segments.remove(segment)
 
     def restore(self, segments: list[tuple[BlockLog, int, int | None]]) -> None:
-        """Restore the segments of a checkpoint. Counts the set as one reader of each pending block."""
+        """Restore the segments of a checkpoint. The set counts as one reader of each pending block."""
         self._segments.clear()
         self._segments.extend(Segment(log, first, end) for log, first, end in segments)
         for blocks in self._pending().values():

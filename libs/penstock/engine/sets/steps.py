@@ -32,8 +32,8 @@ TRIPLE = ("subject", "predicate", "object")
 
 
 class KeyedSet(Recipient, Protocol):
-    """What a step needs of its query set. `key`, `key_types`: the names of the columns of the key, and the types of
-    their values.
+    """What a step needs of its query set. `key` and `key_types` are the names of the key columns and the types of their
+    values.
     """
 
     key: tuple[str, ...]
@@ -48,9 +48,9 @@ class KeyedSet(Recipient, Protocol):
 class Step:
     """The results of the members of a query set at one instant.
 
-    The set's `report` determines which members report: all members, those with rows, or those whose answer has changed.
-    Members with an error always report. `len()` is the number of members that report. A member whose evaluation has
-    failed is in `errors` and has no rows; the other members are not affected.
+    The set's `report` determines which members report: all members, the members with rows, or the members with a
+    changed answer. Members with an error always report. `len()` is the number of members that report. A member whose
+    evaluation has failed is in `errors` and has no rows; the other members are not affected.
     """
 
     def __init__(self, owner: KeyedSet, blocks: list[Block]) -> None:
@@ -79,7 +79,7 @@ class Step:
 
     @property
     def vts(self) -> dict[str, int]:
-        """By stream IRI, the number of the last batch that the evaluation could read."""
+        """By stream IRI, the number of the last batch that was available to the evaluation."""
         return dict(self._blocks[0].reading.vts)
 
     @property
@@ -92,7 +92,7 @@ class Step:
 
     @property
     def members(self) -> pa.Table:
-        """The keys of the members that report, in the columns of the key."""
+        """The keys of the members that report, as a table of the key columns."""
         return self._table([self._keys(block, _reporting(block)) for block in self._blocks])
 
     @property
@@ -106,35 +106,35 @@ class Step:
         return found
 
     def to_arrow(self) -> pa.Table:
-        """Return the rows of the members that report as an Arrow table: first the columns of the key, then those of the
-        answer (see `Solutions.to_arrow`). An ASK has no further columns; its table has the members for which it is
-        true.
+        """Return the rows of the members that report as an Arrow table. The first columns are the columns of the key.
+        The columns of the answer follow (see `Solutions.to_arrow`). The table of an ASK has only the columns of the
+        key, and contains the members for which the answer is true.
         """
         return self._table([self._rows(block) for block in self._blocks])
 
     @property
     def added(self) -> pa.Table:
-        """For each answer, the rows that the member's previously reported answer did not contain, as a multiset
-        difference, in the form of `to_arrow`. PenstockError if the set does not report changes.
+        """For each answer, the rows that the member's previously reported answer did not contain. The difference is a
+        multiset difference. The table has the form of `to_arrow`. PenstockError if the set does not report changes.
         """
         return self._table([self._rows(block, self._changes(block).changes.added) for block in self._blocks])
 
     @property
     def removed(self) -> pa.Table:
-        """For each answer, the rows of the member's previously reported answer that this answer does not contain; see
-        `added`.
-        """
+        """For each answer, the rows that only the member's previously reported answer contains (see `added`)."""
         return self._table([self._rows(block, self._changes(block).changes.removed) for block in self._blocks])
 
     @property
     def rows(self) -> int:
-        """The number of rows of all answers, or of added and removed rows if the set reports changes."""
+        """The number of rows of all answers. If the set reports changes, the number of added and removed rows."""
         return sum(
             int(block.starts[-1]) if block.changes is None else len(block.changes.changes) for block in self._blocks
         )
 
     def evaluation(self, key: object) -> Evaluation | None:
-        """Return the evaluation of a member; None if it does not report. `key`: see `step[key]`."""
+        """Return the evaluation of a member, or None if the member does not report. `key` is the key as in
+        `step[key]`.
+        """
         place = self._place(key)
         return None if place is None else Evaluation(self.query, *place)
 
@@ -142,10 +142,11 @@ class Step:
         return self._place(key) is not None
 
     def __getitem__(self, key: object) -> Solutions | bool | rdflib.Graph:
-        """Return the answer of a member that reports. KeyError if it does not report. Raises the member's error if its
-        evaluation has failed.
+        """Return the answer of a member that reports. KeyError if the member does not report. If the evaluation of the
+        member has failed, the call raises the error of this evaluation.
 
-        `key`: the value of the key, or a tuple if the key has several columns. The call reads the keys of all members.
+        `key` is the value of the key, or a tuple if the key has several columns. The call reads the keys of all
+        members.
         """
         if (found := self.evaluation(key)) is None:
             raise KeyError(key)
@@ -175,7 +176,7 @@ class Step:
         return None
 
     def _keys(self, block: Block, numbers: Ids, counts: NDArray[np.int64] | int = 1) -> list[pa.ChunkedArray]:
-        """Return the keys of members, each `counts` times."""
+        """Return the keys of members. The key of each member is repeated as often as `counts` says."""
         columns = _columns(block)
         rows = np.repeat(columns.rows_of(numbers), counts)
         return [key_column(ids[rows], self._terms, kind) for ids, kind in zip(columns.keys, self._types, strict=True)]
@@ -188,7 +189,9 @@ class Step:
         return block.changes
 
     def _rows(self, block: Block, changed: Rows | None = None) -> list[pa.ChunkedArray]:
-        """Return the answers of the members that report, or the rows `changed`, with their keys."""
+        """Return the answers of the members that report, with the keys of the members. If `changed` is given, return
+        these rows instead of the answers.
+        """
         if block.changes is not None:
             rows = changed if changed is not None else block.changes.now.rows_of(block.present)
             answers = (term_column(column, self._terms) for column in rows.columns)
@@ -215,7 +218,7 @@ class Step:
 
 
 def _key_of(row: dict[str, Any]) -> Any:
-    """Return the key in a row of key columns."""
+    """Return the key in one row of the key columns."""
     return tuple(row.values()) if len(row) > 1 else next(iter(row.values()))
 
 

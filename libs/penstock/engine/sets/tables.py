@@ -1,4 +1,4 @@
-"""Conversion of what users give as members (Arrow, pandas, polars, rows) to Arrow tables."""
+"""Conversion of the members that users give (Arrow, pandas, polars, rows) to Arrow tables."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 TEXT, UNUSABLE = "text", "unusable"
-"""Further values of `type` in a column of terms: text whose meaning follows from the use of the parameter, and a Python
-object that is no term.
+"""Additional values of `type` in a column of terms. The first stands for text whose meaning follows from the use of the
+parameter. The second stands for a Python object that is no term.
 """
 _PLAIN = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 
 
 def as_table(rows: Any, names: Sequence[str]) -> pa.Table:
-    """Return the columns `names` of a table: of an Arrow table or record batch, a pandas or polars frame, or of rows. A
-    row is a dict, or a tuple of values in the order of `names`. If there is only one name, a row may also be the value
-    itself.
+    """Return the columns `names` of a table. `rows` is an Arrow table or record batch, a pandas or polars frame, or a
+    series of rows. A row is a dict, or a tuple of values in the order of `names`. If there is only one name, a row can
+    also be the value itself.
 
-    Python values become Arrow values if all values of a column have the same simple type; otherwise, the column
-    contains terms. DataError if a column is missing or occurs twice, if a row has the wrong length, or if `rows` is
-    something else.
+    If all values of a column have the same simple type, the column becomes an Arrow column of this type. Otherwise, the
+    column contains terms. DataError if a column is missing or occurs twice, if a row has the wrong length, or if `rows`
+    is something else.
     """
     table = _arrow(rows)
     if table is None:
