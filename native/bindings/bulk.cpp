@@ -194,7 +194,7 @@ void bind_bulk(nb::module_& m) {
     m.def("blank_labels", &blank_labels, "scope"_a);
     m.def("bins", &bins, "vertices"_a, "shards"_a, "pieces"_a);
     m.def("sort_edges", &sort_edges, "graphs"_a, "predicates"_a, "vertices"_a, "values"_a);
-    nb::class_<Load>(m, "BulkLoad", "One commit whose edges come in bins.")
+    nb::class_<Load>(m, "BulkLoad", "A bulk load, which is one commit. Its edges are given in bins.")
         .def(nb::init<Store&, std::size_t, std::size_t, std::uint32_t, std::int64_t, std::optional<Snapshot>>(),
              "store"_a, "pieces"_a, "shards"_a = 0, "stream"_a = 0, "batch"_a = 0, "snapshot"_a = nb::none(),
              nb::keep_alive<1, 2>())

@@ -145,7 +145,7 @@ void bind_node(nb::module_& m) {
             },
             "ca"_a, "certificate"_a, "key"_a);
 
-    nb::class_<ServedRegions>(m, "ServedRegions", "What a node lets others read.")
+    nb::class_<ServedRegions>(m, "ServedRegions", "The regions that other processes can read from this node.")
         .def(
             "__init__",
             [](ServedRegions* self, const std::optional<std::string>& rdma_device) {
@@ -157,7 +157,7 @@ void bind_node(nb::module_& m) {
         .def("withdraw", &ServedRegions::withdraw, "number"_a)
         .def("directory", &ServedRegions::directory);
 
-    nb::class_<TcpServer>(m, "DataPlaneServer", "The thread that answers reads over TCP.")
+    nb::class_<TcpServer>(m, "DataPlaneServer", "A thread that serves reads over TCP.")
         .def(
             "__init__",
             [](TcpServer* self, const ServedRegions& regions, const std::string& host, std::uint16_t port,
@@ -173,16 +173,16 @@ void bind_node(nb::module_& m) {
 }
 
 void bind_planes(nb::module_& m) {
-    nb::class_<Plane>(m, "Plane", "Reads regions of nodes; one thread at a time.")
+    nb::class_<Plane>(m, "Plane", "Reads regions of nodes. Only one thread at a time can use a plane.")
         .def("directory", &directory, "node"_a)
         .def("read", &read, "node"_a, "regions"_a, "offsets"_a, "lengths"_a)
         .def("transport", &Plane::transport, "node"_a)
         .def("remark", &Plane::remark, "node"_a);
 
-    bind_plane<TcpPlane>(m, "TcpPlane", "Over one TCP connection.")
+    bind_plane<TcpPlane>(m, "TcpPlane", "A plane over one TCP connection.")
         .def("is_on_this_machine", &TcpPlane::is_on_this_machine, nb::call_guard<penstock::Unlocked>())
         .def("offers_rdma", &TcpPlane::offers_rdma);
-    bind_plane<SharedPlane>(m, "SharedPlane", "Regions of a node of this machine, mapped.");
+    bind_plane<SharedPlane>(m, "SharedPlane", "A plane that maps the regions of a node on this machine.");
     m.def("rdma_plane", &rdma_plane, "node"_a, "host"_a, "port"_a, "secret"_a, "device"_a = "",
           "connect_timeout_ms"_a = 2000, "read_timeout_ms"_a = 10000, "bytes_in_flight"_a = std::uint64_t{32} << 20,
           "tls"_a = nb::none());
@@ -193,7 +193,7 @@ void bind_planes(nb::module_& m) {
 }  // namespace
 
 void bind_dataplane(nb::module_& m) {
-    nb::class_<RegionEntry>(m, "RegionEntry", "A region as its node's directory has it.")
+    nb::class_<RegionEntry>(m, "RegionEntry", "The entry of a region in the directory of its node.")
         .def_prop_ro("node", [](const RegionEntry& entry) { return entry.id.node; })
         .def_prop_ro("number", [](const RegionEntry& entry) { return entry.id.number; })
         .def_prop_ro("kind", [](const RegionEntry& entry) { return static_cast<std::uint32_t>(entry.kind); })

@@ -306,37 +306,39 @@ std::vector<Maintained> maintained(const TimestampedProfile& profile) {
 void bind_exec(nb::module_& m) {
     using namespace penstock;
     nb::class_<Plan>(m, "Plan",
-                     "A compiled physical plan (docs/plan-format.md); any number of threads may execute it at once.")
+                     "A compiled physical plan (docs/plan-format.md). Several threads can execute it at the same time.")
         .def("__init__", [](Plan* self, nb::dict spec) { new (self) Plan(to_spec(spec)); }, "spec"_a);
 
-    nb::class_<TimestampedProfile>(m, "Profile", "Rows of a plan's last run, times of its last timed run.")
+    nb::class_<TimestampedProfile>(m, "Profile", "The rows of a plan's last run, and the times of its last timed run.")
         .def(nb::init<>())
         .def_prop_rw(
             "timed", [](const TimestampedProfile& p) { return p.timed; },
             [](TimestampedProfile& p, bool timed) { p.timed = timed; },
-            "Whether the next run is asked for times. It runs every operator; a run that succeeds sets it back.")
+            "Whether the next run measures times. A timed run executes every operator. If it succeeds, it resets this "
+            "flag.")
         .def_prop_ro(
             "reused", [](const TimestampedProfile& p) { return p.reused; },
-            "Whether the last run found by look-ups that its answer is the one before, so that no operator ran.")
+            "Whether the last run has found by look-ups that its answer is unchanged. Such a run executes no operator.")
         .def_prop_ro(
             "timed_at_ms", [](const TimestampedProfile& p) { return p.timed_at_ms; },
-            "`now_ms` of the last timed run; None before.")
+            "The `now_ms` of the last timed run. None before the first timed run.")
         .def(
             "rows", [](const TimestampedProfile& p) { return by_node(p.rows); },
-            "Rows that each node gave in the last run.")
+            "The number of rows of each node in the last run.")
         .def(
             "nanos", [](const TimestampedProfile& p) { return by_node(p.nanos); },
-            "Own time of each node in the last timed run, ns; empty before the first.")
-        .def("maintained", &maintained, "Of the last run, the operators that may update their state from changes.");
+            "The time in ns of each node itself in the last timed run. Empty before the first timed run.")
+        .def("maintained", &maintained, "The operators of the last run that can update their state from changes.");
 
     nb::class_<exec::MaintenanceTotals>(m, "MaintenanceTotals",
-                                        "Counts of an engine's operators that may update their state from changes.")
+                                        "Counters of an engine's operators that can update their state from changes.")
         .def(nb::init<>())
         .def_prop_ro("updated", [](const exec::MaintenanceTotals& t) { return t.updated.load(); })
         .def_prop_ro("complete", [](const exec::MaintenanceTotals& t) { return t.complete.load(); })
         .def_prop_ro("state_bytes", [](const exec::MaintenanceTotals& t) { return t.state_bytes.load(); });
 
-    nb::class_<Result>(m, "Result", "An answer: columns of term ids by slot, and the terms that the evaluation made.")
+    nb::class_<Result>(m, "Result",
+                       "An answer. It has columns of term ids by slot, and the terms that the evaluation has made.")
         .def_prop_ro(
             "slots",
             [](const Result& r) { return std::vector<std::uint32_t>(r.table().slots.begin(), r.table().slots.end()); })
@@ -346,39 +348,41 @@ void bind_exec(nb::module_& m) {
         .def_prop_ro("nanos", [](const Result& r) { return r.nanos; })
         .def_prop_ro(
             "id", [](const Result& r) { return r.change.id; },
-            "Identifies the answer for `since` of a later execution; 0 if its change cannot be found.")
+            "The number of the answer, for `since` of a later execution. 0 if a later execution cannot find the "
+            "change.")
         .def_prop_ro(
             "added", [](const Result& r) { return r.change.known ? std::optional(r.change.added) : std::nullopt; },
-            "If the rows are the change since `since`: how many were added; the others, after them, were removed.")
+            "The number of added rows, if the rows are the change since `since`. The removed rows follow the added "
+            "rows.")
         .def_prop_ro(
             "cpu_nanos", [](const Result& r) { return r.cpu_nanos; },
-            "Processor time of the thread, the clock's own included; 0 unless execute() was asked for cpu_time.")
+            "The processor time of the thread in ns, including the time for the clock itself. 0 without `cpu_time`.")
         .def("column", &column, "i"_a,
-             "A view, valid while the Result lives (it keeps it alive); sort_by() changes it.")
-        .def("columns", &columns, "slots"_a, "The columns of some slots, as column() gives them.")
+             "Return a view of a column. The view keeps the Result alive. sort_by() changes the order in the view.")
+        .def("columns", &columns, "slots"_a, "Return views of the columns of some slots (see `column`).")
         .def("published", &published, "slots"_a)
         .def("offsets", &offsets, "slot"_a, "members"_a,
-             "Where each member's rows begin, and their end: rows of member m are [offsets[m], offsets[m + 1]).")
+             "Return where the rows of each member begin. Member m has the rows [offsets[m], offsets[m + 1]).")
         .def(
             "sort_by", [](Result& r, std::uint64_t slot) { r.sort_by(r.column_of(slot)); }, "slot"_a,
-            "Sorts the rows by the ids of that slot, keeping the order of equals.");
+            "Sort the rows by the ids of a slot. The sort is stable.");
 
-    nb::class_<exec::Forker>(m, "StepForker", "Runs steps of a plan on nodes.");
-    nb::class_<PythonForker, exec::Forker>(m, "Forker", "Steps of a plan that `run` takes to the nodes.",
+    nb::class_<exec::Forker>(m, "StepForker", "Runs forks of a plan on nodes.");
+    nb::class_<PythonForker, exec::Forker>(m, "Forker", "Runs forks of a plan on nodes by calls of the function `run`.",
                                            nb::type_slots(kTraversed<PythonForker, held_by>))
         .def(nb::init<std::vector<std::uint32_t>, nb::object>(), "owners"_a, "run"_a);
 
-    nb::class_<exec::IndexedSeed>(m, "Seed", "Parameters of many runs, with indexes.")
+    nb::class_<exec::IndexedSeed>(m, "Seed", "Parameters for many runs of a plan, with indexes.")
         .def(
             "__init__",
             [](exec::IndexedSeed* self, const std::vector<IdsIn>& columns) {
                 new (self) exec::IndexedSeed(seed_table(columns, 1));
             },
             "columns"_a)
-        .def_prop_ro("bytes", &exec::IndexedSeed::bytes, "Size of the columns and indexes.");
+        .def_prop_ro("bytes", &exec::IndexedSeed::bytes, "The size of the columns and indexes in bytes.");
     m.def(
         "index_seeds_from", [](std::uint64_t rows) { return exec::IndexedSeed::from.exchange(rows); }, "rows"_a,
-        "Sets for the process the number of rows from which seeds are indexed; returns the last one.");
+        "Set the number of rows from which on this process indexes seeds. Returns the previous number.");
 
     m.def("execute", &execute, "plan"_a, "store"_a, "dictionary"_a, "sources"_a, "seed"_a = nb::list(), nb::kw_only(),
           "seed_rows"_a = 1, "now_ms"_a = 0, "windows"_a = nb::list(), "timeout_s"_a = 0.0, "memory_bytes"_a = 0,
@@ -387,10 +391,13 @@ void bind_exec(nb::module_& m) {
           nb::keep_alive<0, 3>());
     m.def(
         "maintain_from", [](std::uint64_t rows) { return exec::Maintenance::from.exchange(rows); }, "rows"_a,
-        "Sets for the process the cost of an input, in rows, from which operators keep state; returns the last one.");
+        "Set the cost of an input in rows from which on operators of this process keep state. Returns the previous "
+        "cost.");
     m.def(
         "maintained", [] { return exec::Maintenance::updates.load(); },
-        "How often operators of this process have updated their state instead of evaluating their input.");
-    m.def("runs", &runs, "column"_a, "Values of a sorted column, each once; where its rows begin, and their end.");
+        "Return how often operators of this process have updated their state in place of a new evaluation.");
+    m.def("runs", &runs, "column"_a,
+          "Return the distinct values of a sorted column, where the rows of each value begin, and the end of the "
+          "column.");
     m.def("multiset_difference", &difference, "a"_a, "b"_a);
 }

@@ -55,7 +55,7 @@ RemoteStore::Clock::time_point clock_time(double seconds) {
 void bind_remote(nb::module_& m) {
     using namespace penstock;
     const auto unlocked = nb::call_guard<Unlocked>();
-    nb::class_<RemoteStore, Labelled>(m, "RemoteStore", "The stored graph as an engine reads it from stores.")
+    nb::class_<RemoteStore, Labelled>(m, "RemoteStore", "The stored graph, which an engine reads from stores.")
         .def(nb::init<std::size_t>(), "shards"_a)
         .def("attach", &RemoteStore::attach, "node"_a, "plane"_a, "shards"_a = std::nullopt, unlocked)
         .def(

@@ -249,10 +249,10 @@ penstock::ColumnOut<std::uint32_t> shard_numbers(const IdsIn& vertices, std::siz
 
 void bind_store(nb::module_& m) {
     m.def("shard_numbers", &shard_numbers, "vertices"_a, "shards"_a);
-    nb::class_<Source>(m, "Source", "What execute() reads: the stored graph at a snapshot, or a window.");
+    nb::class_<Source>(m, "Source", "An input of execute(): the stored graph at a snapshot, or a window.");
 
     constexpr std::size_t kReserve = std::size_t{1} << 36;
-    nb::class_<Labelled>(m, "Labelled", "A stored graph as far as its edge labels go.")
+    nb::class_<Labelled>(m, "Labelled", "The edge labels of a stored graph.")
         .def(
             "label",
             [](Labelled& store, TermId graph, TermId predicate) { return store.labels().find(graph, predicate); },
@@ -262,15 +262,14 @@ void bind_store(nb::module_& m) {
         .def("number_labels", &number_labels, "graphs"_a, "predicates"_a)
         .def("label_pairs", &label_pairs, "first"_a = 1);
 
-    nb::class_<penstock::StoreLease>(m, "StoreLease", "Keeps what readers of a snapshot need; released when collected.")
+    nb::class_<penstock::StoreLease>(m, "StoreLease", "Retains the data that readers of a snapshot need.")
         .def_prop_ro("snapshot", &penstock::StoreLease::snapshot);
 
-    nb::class_<StoreCapture>(m, "StoreCapture",
-                             "A store at a moment, on its way to the disk; collected unwritten, nothing.")
+    nb::class_<StoreCapture>(m, "StoreCapture", "The state of a store at one moment. `write` writes it to disk.")
         .def("write", &write_capture)
         .def_prop_ro("changed_bytes", &StoreCapture::changed_bytes);
 
-    nb::class_<Store, Labelled>(m, "Store", "The stored graph: one writer at a time, any number of readers.")
+    nb::class_<Store, Labelled>(m, "Store", "The stored graph, with one writer at a time and any number of readers.")
         .def("__init__", &make_store, "directory"_a, "shards"_a = 1, "reserve_bytes"_a = kReserve,
              "own"_a = std::vector<std::uint32_t>{}, "publish_logs"_a = false)
         .def("apply", &apply, "snapshot"_a, "s"_a, "labels"_a, "o"_a, "stream"_a = 0, "batch"_a = 0)
@@ -303,7 +302,7 @@ void bind_store(nb::module_& m) {
         .def("added", [](const LabelledOverlay& overlay) { return columns_of(overlay.graph, overlay.added()); })
         .def("removed", [](const LabelledOverlay& overlay) { return columns_of(overlay.graph, overlay.removed()); });
 
-    nb::class_<ShardReader>(m, "ShardReader", "A shard's region mapped read-only, in another process.")
+    nb::class_<ShardReader>(m, "ShardReader", "A read-only mapping of a shard's region, in another process.")
         .def(nb::init<const std::string&>(), "path"_a)
         .def("latest", &ShardReader::latest)
         .def("neighbours", &neighbours, "vertex"_a, "label"_a, "direction"_a)

@@ -148,7 +148,7 @@ std::vector<std::pair<std::int64_t, std::uint64_t>> take_reports(CountWindow& wi
 
 void bind_streams(nb::module_& m) {
     const auto unlocked = nb::call_guard<Unlocked>();
-    nb::class_<Beyond>(m, "Beyond", "Accepted events after their stream's watermark.")
+    nb::class_<Beyond>(m, "Beyond", "The times of accepted events after the watermark of their stream.")
         .def(nb::init<>())
         .def(
             "add",
@@ -164,7 +164,7 @@ void bind_streams(nb::module_& m) {
         .def("held", &Beyond::held);
     nb::class_<SliceSource>(m, "SliceSource", "Closed batches of a stream, for windows.")
         .def("closed", [](const SliceSource& stream) { return unless_never(stream.closed()); });
-    nb::class_<Stream, SliceSource>(m, "Stream", "One stream's open batches and slices.")
+    nb::class_<Stream, SliceSource>(m, "Stream", "The open batches and the slices of one stream.")
         .def("__init__", &make_stream, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "store"_a, "dictionary"_a,
              nb::kw_only(), "number"_a, "batch_ms"_a, "timing"_a.none(), "absorb_graph"_a = 0, "memory_bytes"_a = 0)
         .def_static("decide", &decide, "ts"_a, "watermark"_a, "lateness_ms"_a, "wall_ms"_a, "max_ahead_ms"_a)
@@ -192,12 +192,13 @@ void bind_streams(nb::module_& m) {
 
 void bind_windows(nb::module_& m) {
     const auto unlocked = nb::call_guard<Unlocked>();
-    nb::class_<TimeWindow, Source>(m, "TimeWindow", "A stream's tuples with event time in (start, end].")
+    nb::class_<TimeWindow, Source>(m, "TimeWindow", "The tuples of a stream with an event time in (start, end].")
         .def(nb::init<const SliceSource&>(), nb::keep_alive<1, 2>(), "stream"_a)
         .def("advance", &TimeWindow::advance, "start"_a, "end"_a, unlocked)
         .def("size", &TimeWindow::size)
         .def("bytes", &TimeWindow::bytes);
-    nb::class_<CountWindow, Source>(m, "CountWindow", "A stream's last `size` tuples, reported every `step` tuples.")
+    nb::class_<CountWindow, Source>(m, "CountWindow",
+                                    "The last `size` tuples of a stream. The window reports after every `step` tuples.")
         .def(nb::init<const SliceSource&, std::uint64_t, std::uint64_t, std::int64_t>(), nb::keep_alive<1, 2>(),
              "stream"_a, "size"_a, "step"_a, "after_ms"_a)
         .def("take", &take_reports, "batch"_a)
