@@ -1,5 +1,5 @@
-"""A file of arrays of 64-bit numbers. The address of an array is (offset, length). The unit of both is one number (8
-bytes).
+"""A file of arrays of 64-bit numbers. The address of an array is (offset, length). The offset and the length are counts
+of numbers (8 bytes each).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class ArrayWriter:
         self._length = 0
 
     def add(self, array: NDArray[Any]) -> tuple[int, int]:
-        """Append an array of 64-bit numbers. Returns its address."""
+        """Append an array of 64-bit numbers. Returns the address of the array."""
         place = self._length, len(array)
         self._file.write(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
         self._length += len(array)

@@ -37,8 +37,9 @@ _ERRORS: dict[str, type[PenstockError]] = {"LimitError": LimitError, "DataError"
 
 
 def read_into(runtime: Runtime, folder: Path) -> None:
-    """Restore the state in a checkpoint's folder into an empty runtime, whose stored graph and dictionary are already
-    restored. StorageError if a file is unreadable or corrupt, or has another version of the format.
+    """Restore the state in a checkpoint's folder into an empty runtime. The stored graph and the dictionary of the
+    runtime must be restored already. StorageError if a file is unreadable or corrupt, or has another version of the
+    format.
     """
     path = folder / "engine.json"
     state = read_json(path)
@@ -196,7 +197,7 @@ class _Reader:
         )
 
     def _ids(self, place: list[int]) -> Ids:
-        """Return a column of ids, and mark them as used in the dictionary."""
+        """Return a column of ids, and mark the ids as used in the dictionary."""
         first, length = place
         ids = self._read.get((first, length))
         if ids is None:

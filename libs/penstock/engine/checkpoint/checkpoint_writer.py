@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 class Capturing(Protocol):
-    """A stored graph or a shard, as far as checkpoints need it."""
+    """The part of a stored graph, or of a shard, that checkpoints need."""
 
     def capture(self, directory: str, previous: str = "") -> native.StoreCapture:
-        """Capture the state for a checkpoint in `directory`. Parts that have not changed since the checkpoint in
-        `previous` ("": none) are not captured.
+        """Capture the state for a checkpoint in `directory`. The parts that have not changed since the checkpoint in
+        `previous` are not captured. If `previous` is "", there is no previous checkpoint.
         """
 
 
@@ -43,10 +43,11 @@ STORE = "store"  # name of the folder with the regions, in a checkpoint's folder
 
 
 def write(runtime: Runtime, folder: Path, previous: Path | None) -> None:
-    """Write the complete state of an engine into `folder`. Of the regions, it writes only the parts that have changed
-    since the checkpoint in `previous`; for the other parts, it links to the files of that checkpoint.
+    """Write the complete state of an engine into `folder`. For the stored graph's regions, the call writes only the
+    parts that have changed since the checkpoint in `previous`. For the other parts, it makes links to the files of that
+    checkpoint.
 
-    The caller must hold the engine's lock, and make the folder durable afterwards.
+    The caller must hold the engine's lock. The caller must make the folder durable afterwards.
     """
     writer = _Writer(runtime, folder)
     state = writer.state()
@@ -57,8 +58,8 @@ def write(runtime: Runtime, folder: Path, previous: Path | None) -> None:
 
 
 def capture_store(store: Capturing, folder: Path, previous: Path | None) -> native.StoreCapture:
-    """Capture the changes of the regions since the checkpoint in `previous`, for a checkpoint in `folder`. The method
-    `write` of the result writes them.
+    """Capture the changes of the regions since the checkpoint in `previous`, for a checkpoint in `folder`. The result
+    has a method `write`, which writes the changes.
     """
     return store.capture(str(folder / STORE), "" if previous is None else str(previous / STORE))
 
@@ -94,8 +95,8 @@ class _Writer:
         }
 
     def _columns(self, columns: MemberColumns) -> dict[str, Any]:
-        """Return the members of a query set, as addresses of arrays. A column that is a parameter and a part of the key
-        is written once.
+        """Return the members of a query set, as addresses of arrays. A column can be both a parameter and a part of the
+        key. Such a column is written once.
         """
         places: dict[int, tuple[int, int]] = {}
 
@@ -111,8 +112,8 @@ class _Writer:
         }
 
     def _names(self, members: Membership) -> list[str | None] | dict[str, Any]:
-        """Return the names of the members. In place of a removed member, the list has None, because another query may
-        have its name by now. For a query set, return the columns of its members.
+        """Return the names of the members. A removed member has None in place of its name, because another query can
+        have this name now. For a query set, return the columns of its members.
         """
         if isinstance(members, SetMembership):
             return self._columns(members.columns)
@@ -166,7 +167,9 @@ class _Writer:
         }
 
     def _version(self, version: AnswerVersion) -> dict[str, Any]:
-        """Return a version of an answer. Rows that several versions share are written once."""
+        """Write a version of an answer, and return its description. Rows that several versions share are written
+        once.
+        """
         rows, changes = version.parts
         return {
             "members": self._membership(version.members),
@@ -178,7 +181,7 @@ class _Writer:
         return {"member": self._place(rows.member), "columns": [*map(self._place, rows.published().columns)]}
 
     def _place(self, array: Ids) -> tuple[int, int]:
-        """Write an array, unless the same memory was written before, and return its address."""
+        """Write an array and return its address. If the same memory was written before, return the earlier address."""
         memory = array.__array_interface__["data"][0], len(array), array.strides[0]
         if memory not in self._placed:
             self._placed[memory] = self.arrays.add(array), array

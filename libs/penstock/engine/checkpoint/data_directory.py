@@ -1,9 +1,11 @@
 """The data directory with the checkpoints of one process.
 
-It contains `LOCK`, `CURRENT` (the name of the current checkpoint and the checksum of its manifest), and a folder
-`checkpoint-<n>` per checkpoint. It also contains `RUNNING` while a process uses it, and after a crash. If the process
-has a write-ahead log, it contains the files `log-<n>` of this log. A new checkpoint is written next to the old one,
-made durable, and activated by one rename. Only then is the old checkpoint deleted.
+The directory contains `LOCK`, `CURRENT` (the name of the current checkpoint and the checksum of its manifest), and a
+folder `checkpoint-<n>` per checkpoint. It also contains `RUNNING` while a process uses the directory, and after a
+crash. If the process has a write-ahead log, the directory contains the files `log-<n>` of this log.
+
+A new checkpoint is written next to the old one, made durable, and activated by one rename. Only then is the old
+checkpoint deleted.
 """
 
 from __future__ import annotations
@@ -37,10 +39,11 @@ def _lock(path: Path) -> int | None:
 
 
 class DataDirectory:
-    """A data directory. One process at a time may write to it; others may read it. StorageError if it cannot be used.
+    """A data directory. Only one process at a time can write to it. Other processes can read it. StorageError if the
+    directory cannot be used.
 
-    `crashed`: whether the last process did not close it cleanly. `crashed_attempt`: the attempt of that process, 0 if
-    unknown.
+    `crashed`: whether the last process did not close the directory cleanly. `crashed_attempt` is the attempt of that
+    process, or 0 if the attempt is unknown.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool) -> None:
@@ -67,14 +70,14 @@ class DataDirectory:
             raise StorageError(f"{self.path}: cannot be used as a data directory: {error}") from error
 
     def running(self, attempt: int) -> None:
-        """Record the current attempt, so that after a crash the next attempt has a higher number even without a
+        """Record the current attempt. After a crash, the next attempt then has a higher number even without a
         checkpoint.
         """
         with suppress(OSError):  # if the disk is full, the next attempt may get the same number
             write_durably(self.path / "RUNNING", str(attempt).encode())
 
     def close(self, *, clean: bool) -> None:
-        """Close the directory. `clean`: whether the current checkpoint contains every change."""
+        """Close the directory. `clean` says whether the current checkpoint contains every change."""
         if self._descriptor is not None:
             if clean:
                 (self.path / "RUNNING").unlink(missing_ok=True)
@@ -83,13 +86,13 @@ class DataDirectory:
 
     # ---- current checkpoint
     def pointer(self) -> bytes:
-        """Return the content of `CURRENT`, empty if there is no checkpoint."""
+        """Return the content of `CURRENT`. The content is empty if there is no checkpoint."""
         path = self.path / "CURRENT"
         return _read(path) if path.exists() else b""
 
     def current(self) -> Path | None:
-        """Verify every file of the current checkpoint, and return its folder. None if there is no checkpoint.
-        StorageError if it is corrupt.
+        """Verify every file of the current checkpoint, and return the checkpoint's folder. The result is None if there
+        is no checkpoint. StorageError if the checkpoint is corrupt.
         """
         pointer = self.path / "CURRENT"
         if not pointer.exists():
@@ -106,14 +109,14 @@ class DataDirectory:
         return folder
 
     def in_force(self) -> Path | None:
-        """Return the folder of the current checkpoint without verifying its files, or None if there is no
-        checkpoint.
+        """Return the folder of the current checkpoint, or None if there is no checkpoint. The files are not
+        verified.
         """
         name = self.pointer().decode("utf-8", "replace").partition(" ")[0]
         return self.path / name if name else None
 
     def begin(self) -> Path:
-        """Create and return the folder of a new checkpoint. Removes the folders of unfinished checkpoints."""
+        """Create and return the folder of a new checkpoint. The call removes the folders of unfinished checkpoints."""
         for unfinished in self.path.glob("checkpoint-*.new"):
             shutil.rmtree(unfinished, ignore_errors=True)
         names = (_CHECKPOINT.fullmatch(folder.name) for folder in self.path.iterdir())
@@ -122,9 +125,10 @@ class DataDirectory:
         return make_directory(folder, exist_ok=False)
 
     def publish(self, folder: Path) -> None:
-        """Make the checkpoint in `folder` durable and activate it. Removes the other checkpoints.
+        """Make the checkpoint in `folder` durable and activate it. The call removes the other checkpoints.
 
-        Files that are links to files of the previous checkpoint are already durable, and their checksums are known.
+        Some files are links to files of the previous checkpoint. These files are already durable, and their checksums
+        are known.
         """
         known = self._known()
         files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
@@ -161,7 +165,7 @@ class DataDirectory:
 
 
 def _number(path: Path) -> int:
-    """Return the number that a file contains, 0 if it contains none."""
+    """Return the number that a file contains, or 0 if the file contains no number."""
     text = path.read_text(encoding="utf-8", errors="replace").strip()
     return int(text) if text.isdecimal() else 0
 
@@ -180,7 +184,9 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of a JSON file. StorageError, which names the file, if it cannot be read or parsed."""
+    """Return the content of a JSON file. If the file cannot be read or parsed, StorageError, with the name of the
+    file.
+    """
     try:
         return json.loads(_read(path))
     except ValueError as error:

@@ -1,5 +1,5 @@
-"""The durability of an engine: its write-ahead log, if it has one, and the order in which a checkpoint and the next log
-file are written.
+"""The durability of an engine. This module contains the write-ahead log, if the engine has one, and defines the order
+in which a checkpoint and the next log file are written.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from penstock.engine.runtime import Runtime
 
 Durability: TypeAlias = Literal["none", "checkpoint", "commit"]
-""""none" and "checkpoint": a crash loses the changes since the last checkpoint; a clean shutdown writes a checkpoint.
-"commit": each change is durable when its call returns.
+"""With "none" and "checkpoint", a crash loses the changes since the last checkpoint, and a clean shutdown writes a
+checkpoint. With "commit", each change is durable when its call returns.
 """
 
 _RETRY_GROWTH = 1.1  # factor by which the log grows before a failed checkpoint is tried again
@@ -30,8 +30,8 @@ _log = logging.getLogger("penstock.engine")
 
 
 def checked_durability(found: str, *, writable: bool) -> Durability:
-    """Return `found` as a durability setting. DataError if it is invalid, or if it is "commit" and there is no writable
-    data directory.
+    """Return `found` as a durability setting. DataError if the setting is invalid, or if it is "commit" without a
+    writable data directory.
     """
     for known in get_args(Durability):
         if found == known:
@@ -50,8 +50,8 @@ class ChangeLog:
         self._limit = self._due = 0
 
     def open(self, directory: DataDirectory, recovered: Recovered, limit: int) -> None:
-        """Begin to log to a new file, after recovery has reached `recovered`. `limit`: size of the log in bytes above
-        which a checkpoint is due. StorageError if the file cannot be created.
+        """Begin to log to a new file. `recovered` is the position that recovery has reached. `limit` is the size of the
+        log in bytes above which a checkpoint is due. StorageError if the file cannot be created.
         """
         number = max([recovered.file, *log_numbers(directory.path)]) + 1
         try:
@@ -67,7 +67,7 @@ class ChangeLog:
 
     def stats(self) -> dict[str, int] | None:
         """Return the number of the log's file, its size in bytes, the number of its last entry, and the number of
-        flushes; None if there is no log.
+        flushes. Return None if there is no log.
         """
         wal = self._wal
         return (
@@ -76,7 +76,7 @@ class ChangeLog:
 
     # ---- a change
     def begin(self, entry: Callable[[], LogEntry | None] | None) -> int | None:
-        """Log a change before it is applied. Returns the number of its entry, or None if the change is not logged.
+        """Log a change before it is applied. Returns the number of the log entry, or None if the change is not logged.
         After a StorageError, the caller must not apply the change.
         """
         if self._wal is None or entry is None or (made := entry()) is None:
@@ -84,28 +84,29 @@ class ChangeLog:
         return self._wal.append(made.encode())
 
     def refuse(self, number: int | None) -> None:
-        """Remove entry `number`, because its change was refused. It must be the last entry."""
+        """Remove the entry `number`, because its change was refused. The entry must be the last one."""
         if self._wal is not None and number is not None:
             self._wal.take_back()
 
     def is_long(self) -> bool:
-        """Return whether the log is so long that a checkpoint is due. After a failed checkpoint, the next one is due
-        when the log has grown by a tenth.
+        """Return whether the log is so long that a checkpoint is due. After a failed checkpoint, another checkpoint is
+        due when the log has grown by a tenth.
         """
         return self._wal is not None and self._wal.bytes > self._due
 
     def wait(self, number: int | None) -> None:
-        """Wait until entry `number` is durable. StorageError if that fails: the change was applied, but a crash may
-        lose it.
+        """Wait until the entry `number` is durable. StorageError if the entry does not become durable: the change was
+        applied, but a crash can lose it.
         """
         if self._wal is not None and number is not None:
             self._wal.wait(number)
 
     # ---- checkpoints
     def save(self, runtime: Runtime, directory: DataDirectory) -> None:
-        """Write a checkpoint, and then remove the log of the changes before it. After a StorageError, the earlier
-        checkpoint and log remain. The new checkpoint may then be active without being durable; in that case, further
-        changes are refused until a checkpoint succeeds.
+        """Write a checkpoint, and then remove the log of the changes before the checkpoint.
+
+        After a StorageError, the earlier checkpoint and its log remain. The new checkpoint can then be active without
+        being durable. In that case, further changes are refused until a checkpoint succeeds.
         """
         wal = self._wal
         if wal is None:
@@ -131,7 +132,7 @@ class ChangeLog:
         self._due = self._limit
 
     def unlogged(self) -> None:
-        """Refuse further changes until the next checkpoint. Call after a change that is not logged."""
+        """Refuse further changes until the next checkpoint. The caller has made a change that is not logged."""
         if self._wal is not None:
             self._wal.break_off("no checkpoint contains the last load or update yet")
 

@@ -1,9 +1,11 @@
 """Checkpoints: the complete state of an engine, as files in a folder (semantics.md §6).
 
-`arrays.bin` contains columns of ids, `stream-<n>.bin` the open batches and slices of a stream, `dictionary.bin` the
-terms, `store/` the regions of the stored graph, `log.json` the position in the write-ahead log, and `engine.json`
-everything else. A restart creates plans and windows again; it fills time windows from the slices. `checkpoint_writer`
-writes the folder, `checkpoint_reader` reads it.
+The folder contains these files. `arrays.bin` has columns of ids. `stream-<n>.bin` has the open batches and slices of a
+stream. `dictionary.bin` has the terms. `store/` has the regions of the stored graph. `log.json` has the position in the
+write-ahead log. `engine.json` has everything else.
+
+A restart creates plans and windows again. It fills time windows from the slices. `checkpoint_writer` writes the folder,
+and `checkpoint_reader` reads it.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ _POSITION = "log.json"
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where the write-ahead log continues after a checkpoint. `file`: number of the first log file after it. `entry`:
-    number of the last entry that the checkpoint includes.
+    """The position at which the write-ahead log continues after a checkpoint. `file` is the number of the first log
+    file after the checkpoint. `entry` is the number of the last entry that the checkpoint includes.
     """
 
     file: int = 0
@@ -41,7 +43,9 @@ class Position:
 
 
 def save(runtime: Runtime, directory: DataDirectory, position: Position) -> None:
-    """Write and activate a checkpoint. The caller must hold the engine's lock. StorageError if it cannot be written."""
+    """Write and activate a checkpoint. The caller must hold the engine's lock. StorageError if the checkpoint cannot be
+    written.
+    """
     try:
         folder = directory.begin()
         write(runtime, folder, directory.in_force())
@@ -54,10 +58,11 @@ def save(runtime: Runtime, directory: DataDirectory, position: Position) -> None
 def restored(
     directory: DataDirectory | None, make_core: Callable[[Path | None], EngineCore]
 ) -> tuple[Runtime, Position]:
-    """Return a runtime, and where the write-ahead log continues. The runtime is restored from the current checkpoint;
-    without one, it is empty.
+    """Return a runtime, and the position at which the write-ahead log continues. The runtime is restored from the
+    current checkpoint. Without a checkpoint, the runtime is empty.
 
-    `make_core` creates the engine's core from the folder of a checkpoint; called with None, it creates an empty core.
+    `make_core` creates the engine's core from the folder of a checkpoint. If its argument is None, it creates an empty
+    core.
     """
     if directory is None:
         return _runtime(make_core(None)), Position()

@@ -1,9 +1,9 @@
-"""The entries of the write-ahead log: each operation that changes the state, with the wall-clock time at which it was
-applied.
+"""The entries of the write-ahead log. An entry contains an operation that changes the state, and the wall-clock time at
+which the operation was applied.
 
-An entry is a line of JSON (operation, wall-clock time, arguments), followed by the operation's data, if it has any: the
-bytes of events or of a document, the N-Quads of a change, or the table of rows or keys of a query set's members. To
-recover the state, an engine applies the entries in order to the checkpoint that precedes them.
+An entry is a line of JSON (operation, wall-clock time, arguments), followed by the operation's data, if there are any.
+The data are the bytes of events or of a document, the N-Quads of a change, or the table of rows or keys of a query
+set's members. To recover the state, an engine applies the entries in order to the checkpoint that precedes them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 CHANGE = "change"
-"""The operation of an entry that `changed` has made."""
+"""The operation of an entry that the function `changed` has created."""
 
 
 class Operations(Protocol):
@@ -48,7 +48,7 @@ class Operations(Protocol):
         """Drop a stream."""
 
     def advance(self, iri: str | None, timestamp: int, skip: Any = False) -> object:
-        """Advance the watermark of a stream. `iri` None: advance all input streams."""
+        """Advance the watermark of a stream. If `iri` is None, advance all input streams."""
 
     @property
     def register(self) -> Callable[..., object]:
@@ -92,8 +92,8 @@ class Changeable(Stoppable, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """An operation (`verb`), its arguments, and the bytes of its events or document. `wall_ms`: the wall-clock time at
-    which it was applied.
+    """An operation (`verb`), its arguments, and the bytes of its events or document. `wall_ms` is the wall-clock time
+    at which the operation was applied.
     """
 
     verb: str
@@ -102,15 +102,15 @@ class LogEntry:
     data: bytes = field(default=b"", repr=False)
 
     def encode(self) -> bytes:
-        """Return the entry as bytes: a line of JSON with operation, wall-clock time and arguments, followed by
-        `data`.
-        """
+        """Return the entry as bytes: a line of JSON with operation, wall-clock time and arguments, and then `data`."""
         head = json.dumps([self.verb, self.wall_ms, self.arguments], separators=(",", ":"))
         return b"%b\n%b" % (head.encode(), self.data)
 
     @classmethod
     def decode(cls, payload: bytes) -> LogEntry:
-        """Return the entry that `encode` has converted to `payload`. StorageError if it is corrupt."""
+        """Return the entry from the bytes `payload`, which `encode` has returned. StorageError if the entry is
+        corrupt.
+        """
         head, _, data = payload.partition(b"\n")
         try:
             verb, wall_ms, arguments = json.loads(head)
@@ -120,7 +120,7 @@ class LogEntry:
 
 
 def pushed(wall_ms: int, iri: str, events: Sequence[tuple[object, EventData]], syntax: str) -> LogEntry:
-    """Return the entry of a push. rdflib triples are logged as N-Triples. Invalid events are logged, too, so that the
+    """Return the entry of a push. rdflib triples are logged as N-Triples. Invalid events are also logged, so that the
     replay rejects them again.
     """
     parts, texts = [], []
@@ -132,8 +132,8 @@ def pushed(wall_ms: int, iri: str, events: Sequence[tuple[object, EventData]], s
 
 
 def changed(wall_ms: int, removed: bytes, added: bytes) -> LogEntry:
-    """Return the entry of a change of the stored graph, given as N-Quads. `GraphChange.of_nquads` reads
-    it.
+    """Return the entry of a change of the stored graph. The change is given as N-Quads. `GraphChange.of_nquads` reads
+    the entry.
     """
     return LogEntry(CHANGE, wall_ms, {"removed": len(removed)}, removed + added)
 

@@ -1,9 +1,11 @@
 """Files of the write-ahead log: numbered entries with checksums.
 
-A file starts with a magic word. An entry is a header (length, checksum, number, durable) and its payload. Numbers
-increase; if a number is missing, its entry was removed. `durable` is the number of an earlier entry that was on disk
-when this entry was written. If that earlier entry is missing, the log is corrupt. Entries that are missing or
-incomplete at the end are a torn tail, which a crash has left; none of them was acknowledged.
+A file starts with a magic word. An entry is a header (length, checksum, number, durable) and its payload. The numbers
+of entries increase. If a number is missing, the entry with this number was removed.
+
+`durable` is the number of an earlier entry that was on disk when this entry was written. If that earlier entry is
+missing, the log is corrupt. At the end of a file, entries can be missing or incomplete after a crash: this is a torn
+tail. No entry in a torn tail was acknowledged.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ _log = logging.getLogger("penstock.engine")
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """An entry of a log file, see the module docstring. `end`: the offset in the file at which the entry ends."""
+    """An entry of a log file (see the module docstring). `end` is the offset in the file at which the entry ends."""
 
     number: int
     durable: int
@@ -57,8 +59,8 @@ def log_numbers(folder: Path) -> list[int]:
 
 
 def frames(path: Path, after: int) -> Iterator[Frame]:
-    """Yield the entries of a file up to its end, or up to an incomplete entry at its end. The numbers of the entries
-    must be above `after`. StorageError if the file is corrupt.
+    """Yield the entries of a file, to its end or to an incomplete entry at its end. The numbers of the entries must be
+    above `after`. StorageError if the file is corrupt.
     """
     try:
         data = path.read_bytes()
@@ -93,9 +95,9 @@ def _frame_at(data: bytes, at: int) -> Frame | None:
 
 
 def _check_tail(path: Path, data: bytes, at: int, last: int) -> None:
-    """Check the rest of a file from offset `at` on. `last` is the number of the last valid entry; there is no valid
-    entry at `at`. StorageError if a later valid entry states that an entry after `last` was durable, because that
-    durable entry is then lost.
+    """Check the rest of a file from offset `at` on. There is no valid entry at `at`. `last` is the number of the last
+    valid entry. StorageError if a later valid entry states that an entry after `last` was durable. This durable entry
+    is then lost.
     """
     for number in range(last + 1, last + 1 + _AHEAD):
         word, place = struct.pack("<Q", number), at

@@ -1,8 +1,8 @@
-"""Recovery: replays the write-ahead log after the last checkpoint.
+"""Recovery: replays the entries of the write-ahead log after the last checkpoint.
 
-The replay repeats the evaluations after the checkpoint, with the next attempt number. The log does not record which of
-them were polled. The replay therefore retains only the latest evaluations of each query, within `max_unpolled` and
-`unpolled_mb`. The limits also held before the crash, so older evaluations must have been polled.
+The replay repeats the evaluations after the checkpoint, with the next attempt number. The log does not record which
+evaluations were polled. The replay therefore retains only the latest evaluations of each query, within `max_unpolled`
+and `unpolled_mb`. The limits also held before the crash, so older evaluations must have been polled.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _log = logging.getLogger("penstock.engine")
 
 @dataclass(slots=True)
 class Recovered:
-    """How far a replay has come. `file`: number of the log file. `last`: number of the last entry. `entries`: number of
-    entries that were applied.
+    """The progress of a replay. `file` is the number of the log file. `last` is the number of the last entry. `entries`
+    is the number of entries that were applied.
     """
 
     file: int
@@ -43,7 +43,7 @@ class Recovered:
 
 
 def entries_from(folder: Path, found: Recovered) -> Iterator[LogEntry]:
-    """Yield the entries after position `found`. Updates `found` before it yields an entry."""
+    """Yield the entries after the position `found`. The call updates `found` before it yields an entry."""
     for number in [number for number in log_numbers(folder) if number >= found.file]:
         found.file = number
         for frame in frames(log_path(folder, number), found.last):
@@ -75,7 +75,7 @@ def replay(engine: Operations, runtime: Runtime, folder: Path, position: Positio
 
 
 def _apply(engine: Operations, core: EngineCore, entry: LogEntry, number: int) -> None:
-    """Apply an entry. If a change was refused, but a crash has left its entry in the log, it is refused again."""
+    """Apply an entry. A crash can leave the entry of a refused change in the log. Such a change is refused again."""
     try:
         if entry.verb == CHANGE:
             split = entry.arguments["removed"]
@@ -89,7 +89,7 @@ def _apply(engine: Operations, core: EngineCore, entry: LogEntry, number: int) -
 
 
 def _finish_past(runtime: Runtime, name: str | None) -> None:
-    """Let a query catch up with its past, because only a query that has caught up was replaced."""
+    """Let a query catch up with its past. Only a query that has caught up can have been replaced."""
     member = runtime.registry.members.get(name or "")
     while member is not None and runtime.history is not None and runtime.history.is_behind(member.group):
         runtime.catch_up(_CATCH_UP_S, member.group)

@@ -1,8 +1,9 @@
-"""The write-ahead log of a data directory: entries are written before their changes are applied, and flushed in groups.
+"""The write-ahead log of a data directory. Entries are written before their changes are applied, and are flushed in
+groups.
 
-A thread appends an entry and applies the change under the engine's lock. It then waits, without the lock, until the
-entry is durable. One of the waiting threads flushes for all of them (group commit). A checkpoint names the log file
-that follows it; the earlier files are removed.
+A thread appends an entry and applies the change under the engine's lock. The thread then waits, without the lock, until
+the entry is durable. One of the waiting threads flushes for all of them (group commit). A checkpoint names the log file
+that follows the checkpoint. The earlier log files are removed.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 class WriteAheadLog:
     """Appends to one file at a time. Callers of all methods except `wait` must hold the engine's lock.
 
-    `number`: number of the file. `first`: number of its first entry. `broken`: why nothing can be appended until a
-    checkpoint starts a new file, or None.
+    `number` is the number of the file. `first` is the number of the file's first entry. `broken` is the reason why
+    nothing can be appended until a checkpoint starts a new file, or None.
     """
 
     def __init__(self, folder: Path, number: int, first: int) -> None:
@@ -49,7 +50,7 @@ class WriteAheadLog:
 
     # ---- writing
     def append(self, payload: bytes) -> int:
-        """Write an entry and return its number; the entry is not durable yet. After a StorageError, nothing was
+        """Write an entry and return its number. The entry is not durable yet. After a StorageError, nothing was
         written.
         """
         if self.broken is not None:
@@ -68,7 +69,7 @@ class WriteAheadLog:
         return number
 
     def take_back(self) -> None:
-        """Remove the last entry, whose change was not applied."""
+        """Remove the last entry. Its change was not applied."""
         self.bytes, self._retained = self._before, self._retained_before
         self._cut()
 
@@ -85,8 +86,8 @@ class WriteAheadLog:
 
     # ---- durability
     def wait(self, number: int) -> None:
-        """Wait until entry `number` is durable. Call without the engine's lock. StorageError if a crash may lose the
-        entry.
+        """Wait until the entry `number` is durable. Call this without the engine's lock. StorageError if a crash can
+        lose the entry.
         """
         while True:
             with self._group:
@@ -116,20 +117,20 @@ class WriteAheadLog:
 
     # ---- checkpoints
     def prepare_next(self) -> int:
-        """Create the log file that will follow a checkpoint, before the checkpoint is written. Returns the file's
-        number.
+        """Create the log file that will follow a checkpoint. Call this before the checkpoint is written. Returns the
+        number of the file.
         """
         number = self.number + 1
         os.close(_create(log_path(self._folder, number)))
         return number
 
     def abandon_next(self) -> None:
-        """Remove the file of `prepare_next`, because the checkpoint has failed."""
+        """Remove the file that `prepare_next` has created, because the checkpoint has failed."""
         log_path(self._folder, self.number + 1).unlink(missing_ok=True)
 
     def turn(self) -> None:
-        """Switch to the file of `prepare_next`, and remove the earlier files, because the checkpoint contains their
-        entries.
+        """Switch to the file that `prepare_next` has created, and remove the earlier files. The checkpoint contains the
+        entries of the earlier files.
         """
         with self._group:
             while self._flushing:

@@ -45,7 +45,7 @@ class PushReport:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The result of `Intake.take`: the numbers of events by outcome, and the dead letters."""
+    """The result of `Intake.take`: the number of events for each outcome, and the dead letters."""
 
     report: PushReport
     letters: list[DeadLetter]
@@ -61,9 +61,10 @@ class Intake:
         self._dead = dead
 
     def take(self, stream: LiveStream, events: Events, bad: Sequence[BadEvent]) -> Taken:
-        """Accept the events that are neither late nor too far ahead, and advance the stream. These events become dead
-        letters: those that are too far ahead, those in `bad` (which could not be parsed), and those that remove a
-        triple of a timing predicate. LimitError if the push would exceed a limit; it then has no effect.
+        """Accept the events that are neither late nor too far ahead, and advance the stream. Three kinds of events
+        become dead letters: events that are too far ahead, events in `bad` (they could not be parsed), and events that
+        remove a triple of a timing predicate. LimitError if the push would exceed a limit. In this case, the push has
+        no effect.
         """
         if events.removed is not None:
             events, invalid = checked_removals(events, stream.declaration.timing, self._core.dictionary)
@@ -127,8 +128,8 @@ class Intake:
 
 
 def as_column(values: ArrayLike, dtype: type[np.int64 | np.uint64]) -> NDArray[Any]:
-    """Return the values as a contiguous column of `dtype`. DataError if they are not a one-dimensional array of
-    integers, or if one of them does not fit into `dtype`.
+    """Return the values as a contiguous column of `dtype`. DataError if the values are not a one-dimensional array of
+    integers, or if a value does not fit into `dtype`.
     """
     if type(values) is np.ndarray and values.dtype == dtype and values.ndim == 1 and values.flags.c_contiguous:
         return values  # the common case

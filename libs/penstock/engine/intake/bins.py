@@ -32,17 +32,17 @@ class BinFile(Protocol):
         """The number of the bin among the bins of all shards."""
 
     def read(self) -> BinColumns:
-        """Return the columns graph, predicate, vertex and value. UnavailableError if the file cannot be read now; retry
-        later. StorageError if the file is damaged.
+        """Return the columns graph, predicate, vertex and value. UnavailableError if the file cannot be read now: the
+        caller must retry later. StorageError if the file is damaged.
         """
 
 
 class Bins(Protocol):
-    """The bins of a load, wherever they are stored."""
+    """The bins of a load. They can be stored anywhere."""
 
     @property
     def shards(self) -> int:
-        """The number of shards for which the load was prepared. The stored graph may have another number."""
+        """The number of shards for which the load was prepared. The stored graph can have another number of shards."""
 
     @property
     def pieces(self) -> int:
@@ -50,15 +50,17 @@ class Bins(Protocol):
 
     @property
     def labels(self) -> tuple[Ids, Ids]:
-        """The ids of the graphs and of the predicates of the edge labels, in the order of the label numbers."""
+        """The ids of the edge labels: a column of graphs and a column of predicates, in the order of the label
+        numbers.
+        """
 
     def files(self, shard: int | None = None) -> Iterable[BinFile]:
-        """Return the bins of a shard; None: of all shards."""
+        """Return the bins of a shard. If `shard` is None, return the bins of all shards."""
 
 
 def appended(load: native.BulkLoad, files: Iterable[BinFile]) -> Iterator[UnavailableError | None]:
-    """Append the bins in `files` to `load`. Yields None after each bin. If a bin cannot be read now, yields the error,
-    and the next iteration retries that bin.
+    """Append the bins in `files` to `load`. The call yields None after each bin. If a bin cannot be read now, the call
+    yields the error, and the next iteration retries this bin.
     """
     for file in files:
         columns = None
@@ -72,8 +74,8 @@ def appended(load: native.BulkLoad, files: Iterable[BinFile]) -> Iterator[Unavai
 
 
 def bin_columns(source: Any) -> BinColumns:
-    """Return the columns graph, predicate, vertex and value of the Parquet file of a bin. `source`: a path, or another
-    input that Arrow accepts.
+    """Return the columns graph, predicate, vertex and value of the Parquet file of a bin. `source` is a path, or
+    another input that Arrow accepts.
     """
     with pq.ParquetFile(source) as parquet:
         table = parquet.read(["graph", "predicate", "vertex", "value"])

@@ -1,6 +1,7 @@
-"""The engine's part in bulk loads that `penstock.spark` prepares: it exports its terms, and stores the prepared load.
+"""The engine's part in bulk loads that `penstock.spark` prepares: it exports the terms of the engine, and stores the
+prepared load.
 
-A load is one commit, which becomes visible atomically.
+A load is one commit. It becomes visible atomically.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from penstock.engine.intake.bins import BinColumns
 
 KNOWN_PART = -1
-"""The value of column `part` for terms that the dictionary already contains. For new terms, `part` is the number of a
-task of the load.
+"""The value in the column `part` for terms that the dictionary already contains. For new terms, `part` is the number of
+a task of the load.
 """
 
 _TERMS_PER_PART = 262_144
@@ -50,8 +51,9 @@ _KNOWN = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class KnownTerms:
-    """The dictionary that a load extends: its terms as a Parquet file (None: the dictionary is empty), its first free
-    slot, its first free blank node number, and a digest of all of these.
+    """The dictionary that a load extends. `file` is a Parquet file with the terms, or None if the dictionary is empty.
+    `next_slot` is the first free slot. `blanks` is the first free blank node number. `digest` is a digest of all these
+    parts.
     """
 
     file: Path | None
@@ -65,9 +67,9 @@ NO_TERMS = KnownTerms(None, 1, 0, "")
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A prepared load. `dictionary`: Parquet files of the new terms, in ascending order of ids. `edges`: (direction,
-    bin, Parquet file) of each bin. `blanks`: the number of blank nodes after the load. `pieces`: the number of bins per
-    shard.
+    """A prepared load. `dictionary`: Parquet files of the new terms, in ascending order of ids. `edges`: for each bin,
+    its direction, its number, and its Parquet file. `blanks`: the number of blank nodes after the load. `pieces`: the
+    number of bins per shard.
     """
 
     dictionary: Iterable[Path]
@@ -92,7 +94,7 @@ class _PreparedFile:
 
 @dataclass(frozen=True, slots=True)
 class _PreparedBins:
-    """The bins of a prepared load. The store numbers their edge labels in order of occurrence."""
+    """The bins of a prepared load. The store numbers the edge labels of the bins in order of occurrence."""
 
     prepared: Prepared
     shards: int
@@ -115,8 +117,8 @@ class _PreparedBins:
 
 
 class BulkIntake:
-    """The engine's interface for bulk loads. While a BulkIntake exists, the dictionary retains all terms that it had
-    when the BulkIntake was created.
+    """The engine's interface for bulk loads. While a BulkIntake exists, the dictionary retains all terms that it
+    contained at the creation of the BulkIntake.
     """
 
     def __init__(self, core: EngineCore, writing: AbstractContextManager[object]) -> None:
@@ -131,7 +133,7 @@ class BulkIntake:
 
     @property
     def last_load(self) -> str:
-        """The name of the last load that was stored, empty if there was none."""
+        """The name of the last load that was stored, or an empty string if no load was stored."""
         return self._core.last_load
 
     def known_terms(self, file: Path) -> KnownTerms:
@@ -151,10 +153,10 @@ class BulkIntake:
         return KnownTerms(file if dictionary.size() else None, end, blanks, digest.hexdigest())
 
     def take(self, known: KnownTerms, prepared: Prepared) -> LoadReport:
-        """Store a prepared load as one snapshot. `known`: the dictionary for which the load was prepared.
+        """Store a prepared load as one snapshot. `known` describes the dictionary for which the load was prepared.
 
-        DataError if the dictionary has changed since `known_terms` described it, or if the files are not those of a
-        load; no triple is stored then. LimitError if the store is full.
+        DataError if the dictionary has changed since `known_terms` described it, or if the files do not belong to a
+        load. In both cases, no triple is stored. LimitError if the store is full.
         """
         began, core = time.perf_counter(), self._core
         with self._writing:

@@ -18,13 +18,18 @@ Timing: TypeAlias = tuple[str, ...] | Literal["all"]
 class Declaration:
     """A stream's declaration. Times are in milliseconds.
 
-    batch_ms: batch interval. lateness_ms: how far an event may be behind the latest event. timing: predicates whose
-    tuples are not stored, or "all". absorb_into: the graph to which the other tuples are added; None: the default
-    graph. retention_ms: how long slices are retained even if no window needs them. If there are timing predicates, it
-    is also the range of `[ALL]`. idle_timeout_ms: a stream that is idle longer than this no longer holds back queries.
-    Its next event may therefore be late. max_ahead_ms: how far an event may be ahead of both the watermark and the wall
-    clock. slice_mb: limit in MiB on the memory of the stream's open batches and live slices; None: no limit. mapping:
-    how JSON or CSV messages become events (docs/how-to/map-json.md); None: events are RDF.
+    `batch_ms`: the batch interval. `lateness_ms`: how far an event can be behind the latest event without being late.
+    `timing`: the predicates whose tuples are not stored, or "all". `absorb_into`: the graph to which the other tuples
+    are added; None stands for the default graph.
+
+    `retention_ms`: how long slices are retained even if no window needs them. If there are timing predicates, the
+    retention is also the range of `[ALL]`. `idle_timeout_ms`: a stream that is idle for longer than this time no longer
+    holds back queries. The next event of an idle stream can therefore be late. `max_ahead_ms`: how far an event can be
+    ahead of both the watermark and the wall clock.
+
+    `slice_mb`: the limit in MiB on the memory of the stream's open batches and live slices; None stands for no limit.
+    `mapping`: how JSON or CSV messages become events (docs/how-to/map-json.md). Without a mapping (None), events are
+    RDF.
     """
 
     iri: str
@@ -68,7 +73,7 @@ class Declaration:
 
     @property
     def compiled_mapping(self) -> StreamMapping | None:
-        """The compiled mapping; None if the declaration has no mapping."""
+        """The compiled mapping, or None if the declaration has no mapping."""
         return None if self.mapping is None else compiled(self.mapping)
 
     def as_json(self) -> dict[str, Any]:
@@ -77,7 +82,7 @@ class Declaration:
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Declaration:
-        """Return the declaration that `as_json` has converted to `saved`."""
+        """Return the declaration from the JSON object `saved`, which `as_json` has returned."""
         timing = saved["timing"]
         return cls(**{**saved, "timing": timing if timing == "all" else tuple(timing)})
 
@@ -93,7 +98,7 @@ def check_settings(settings: Mapping[str, object]) -> None:
 
 
 def warning_of(iri: str, settings: Mapping[str, object]) -> str | None:
-    """Return the warning for a declaration without `timing`; None if there is `timing`."""
+    """Return the warning for a declaration without `timing`, or None if the declaration has `timing`."""
     if settings.get("timing") is not None:
         return None
     return (
@@ -103,7 +108,7 @@ def warning_of(iri: str, settings: Mapping[str, object]) -> str | None:
 
 
 def warnings_of(iri: str, settings: Mapping[str, object]) -> list[str]:
-    """Return the warnings for a declaration: a list of at most one text."""
+    """Return the warnings for a declaration, as a list of at most one text."""
     found = warning_of(iri, settings)
     return [] if found is None else [found]
 

@@ -1,6 +1,6 @@
 """Conversion of events to columns of term ids. An event is a set of triples with one time (semantics.md §1).
 
-The native module parses N-Triples; events without blank nodes are parsed many per call. `penstock.rdf` parses other
+The native module parses N-Triples. One call parses many events if they have no blank nodes. `penstock.rdf` parses other
 formats. The scope of a blank node label is its event.
 """
 
@@ -27,20 +27,21 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids, TermTuple
 
 CONVERTED_BYTES: Final = 256 << 20
-"""Maximum size in bytes of the N-Quads to which a push converts events without the engine's lock. Further events are
-converted under the lock.
+"""Maximum size in bytes of the N-Quads to which a push converts events without the engine's lock. The events beyond
+this size are converted under the lock.
 """
 EventData: TypeAlias = str | bytes | Iterable[object]
 Conversions: TypeAlias = dict[int, Converted | str]
-"""By position in the push: the event converted to N-Quads, or why it cannot be converted."""
+"""By position in the push: the event as N-Quads, or the reason why the event cannot be converted."""
 _Cell = TypeVar("_Cell", bound=np.generic)
 
 
 @dataclass(slots=True)
 class Events:
-    """Parsed events. Event i has the time `times[i]` (ms) and `counts[i]` triples, which are contiguous in the columns
-    `s`, `p`, `o`. `counts` None: every event has one triple. `originals`: the events as they were pushed. `removed`: 1
-    for each triple that its event removes, 0 for the others; None: no event removes.
+    """Parsed events. Event i has the time `times[i]` (ms) and `counts[i]` triples. The triples of an event are
+    contiguous in the columns `s`, `p`, `o`. If `counts` is None, every event has one triple. `originals` contains the
+    events as they were pushed. `removed` is 1 for each triple that its event removes, and 0 for the other triples. If
+    `removed` is None, no event removes triples.
     """
 
     times: NDArray[np.int64]
@@ -52,17 +53,17 @@ class Events:
     removed: NDArray[np.uint8] | None = None
 
     def of_triples(self, of_events: NDArray[_Cell]) -> NDArray[_Cell]:
-        """Repeat each event's value once per triple of the event."""
+        """Repeat each event's value for each triple of the event."""
         return of_events if self.counts is None else np.repeat(of_events, self.counts)
 
     def original(self, event: int) -> bytes:
-        """Return the original bytes of event number `event` (`original_bytes`)."""
+        """Return the original bytes of the event with the number `event` (see `original_bytes`)."""
         return original_bytes(self.originals[event])
 
 
 @dataclass(slots=True)
 class BadEvent:
-    """An invalid event, and why it is invalid. `place`: its position among the events of the push."""
+    """An invalid event, and the reason why the event is invalid. `place` is the position of the event in the push."""
 
     time: int | None
     data: bytes
@@ -72,7 +73,9 @@ class BadEvent:
 
 @dataclass(slots=True)
 class _Parts:
-    """Intermediate results of a push, by position of the event: its columns, why it is invalid, or its conversion."""
+    """Intermediate results of a push. For each position of an event, there are the columns of the event, the reason why
+    it is invalid, or its conversion.
+    """
 
     rows: dict[int, tuple[Ids, Ids, Ids]] = field(default_factory=dict)
     removed: dict[int, NDArray[np.uint8]] = field(default_factory=dict)  # of patches
@@ -81,8 +84,8 @@ class _Parts:
 
 
 def original_bytes(data: EventData) -> bytes:
-    """Return the text of an event in UTF-8. It is N-Triples for rdflib triples, and Python's `repr` if these are
-    invalid.
+    """Return the text of an event in UTF-8. For rdflib triples, the text is N-Triples. If the triples are invalid, the
+    text is their Python `repr`.
     """
     if isinstance(data, bytes):
         return data
@@ -98,9 +101,9 @@ def original_bytes(data: EventData) -> bytes:
 
 
 class EventParser:
-    """Parses events. `dictionary`: gives ids to their terms. `max_bytes`: maximum size of the text of one event.
+    """Parses events. `dictionary` assigns ids to the terms. `max_bytes` is the maximum size of the text of one event.
 
-    `convert` does the slow part of the work; it needs neither the dictionary nor the engine's lock.
+    `convert` does the slow part of the work. `convert` needs neither the dictionary nor the engine's lock.
     """
 
     def __init__(self, dictionary: native.Dictionary, max_bytes: int) -> None:
@@ -136,8 +139,8 @@ class EventParser:
     def parse(
         self, events: Sequence[tuple[object, EventData]], syntax: str, converted: Conversions | None = None
     ) -> tuple[Events, list[BadEvent]]:
-        """Return the valid events in order, and the invalid ones. `converted`: the result of `convert` for the same
-        events; events that it lacks are converted here.
+        """Return the valid events in order, and the invalid events. `converted` is the result of `convert` for the same
+        events. Events that are missing in `converted` are converted here.
         """
         parts = _Parts(converted=converted or {})
         # Nearly all times are plain integers and nearly all data are bytes. The function calls handle the others.
@@ -177,7 +180,7 @@ class EventParser:
         )
 
     def _time(self, index: int, time: object, parts: _Parts) -> int | None:
-        """Return the event's time as an int, or record the event as invalid."""
+        """Return the time of an event as an int, or record the event as invalid."""
         try:
             return checked_time(time)
         except DataError as error:
@@ -215,7 +218,7 @@ class EventParser:
         return quads.subjects, quads.predicates, quads.objects
 
     def text(self, data: str | bytes) -> bytes:
-        """Return the text of an event in UTF-8. DataError if it is too large."""
+        """Return the text of an event in UTF-8. DataError if the text is too large."""
         text = encoded(data)
         if len(text) > self.max_bytes:
             raise DataError(f"an event of {len(text)} bytes (max_event_bytes is {self.max_bytes})")
@@ -229,12 +232,12 @@ class EventParser:
     def _parse_together(
         self, data: Sequence[EventData], chosen: Sequence[int], parts: _Parts
     ) -> tuple[NDArray[np.int64], native.ParsedQuads] | None:
-        """Parse events without blank nodes in one call of the native parser. In its input, each line begins with the
-        position of its event, in place of a time.
+        """Parse events without blank nodes in one call of the native parser. In the parser's input, each line begins
+        with the position of its event, in place of a time.
 
-        If all events of the push are parsed, returns the number of triples of each event, and all columns. Otherwise
-        returns None, with the columns of the parsed events in `parts`. Events with a line that is not a plain triple
-        are not parsed here; the caller parses them separately to get their errors.
+        If all events of the push are parsed, the call returns the number of triples of each event, and all columns.
+        Otherwise, the call returns None, and `parts` contains the columns of the parsed events. An event with a line
+        that is not a plain triple is not parsed here. The caller parses such events separately to get their errors.
         """
         lines, first_line = [], []
         count = 0
@@ -267,7 +270,7 @@ class EventParser:
 
 
 def checked_time(time: object) -> int:
-    """Return an event time as an int. DataError if it is not an integer, or is out of range."""
+    """Return an event time as an int. DataError if the time is not an integer, or is out of range."""
     if isinstance(time, bool) or not isinstance(time, (int, np.integer)):
         raise DataError(f"a timestamp is an integer of milliseconds, not {time!r}")
     if not -MAX_TIME_MS < time < MAX_TIME_MS:
@@ -276,7 +279,9 @@ def checked_time(time: object) -> int:
 
 
 def _foreign(syntax: str) -> Format | None:
-    """Return the format `syntax` if the native module cannot parse it; None for native and unknown formats."""
+    """Return the format `syntax` if the native module cannot parse this format. Return None for native and unknown
+    formats.
+    """
     try:
         fmt = Format.named(syntax)
     except DataError:
@@ -285,7 +290,9 @@ def _foreign(syntax: str) -> Format | None:
 
 
 def _materialised(data: EventData) -> EventData:
-    """Return text unchanged and triples as a list, because the dead-letter output may need them a second time."""
+    """Return text unchanged, and triples as a list. A list is necessary because the dead-letter output can need the
+    triples a second time.
+    """
     return data if isinstance(data, (str, bytes)) else list(data)
 
 
@@ -300,7 +307,7 @@ def _joinable(data: EventData, syntax: str, max_bytes: int) -> bool:
 
 
 def encoded(data: EventData) -> bytes:
-    """Return the text of an event in UTF-8. DataError if it is not Unicode."""
+    """Return the text of an event in UTF-8. DataError if the text is not Unicode."""
     if isinstance(data, bytes):
         return data
     assert isinstance(data, str)

@@ -1,4 +1,4 @@
-"""`GraphChange`: the quads that an update removes from the stored graph, and those that it adds."""
+"""`GraphChange`: the quads that an update removes from the stored graph, and the quads that it adds."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ NO_QUADS: Columns = (_NONE, _NONE, _NONE, _NONE)
 
 @dataclass(frozen=True, slots=True)
 class UpdateReport:
-    """The effect of an update: the numbers of triples that were added, and that were removed. A triple that was removed
-    and added again is not counted.
+    """The effect of an update: the number of added triples, and the number of removed triples. A triple that was
+    removed and added again is not counted.
     """
 
     added: int = 0
@@ -34,8 +34,8 @@ class UpdateReport:
 
 @dataclass(frozen=True, slots=True)
 class GraphChange:
-    """Quads to remove, and quads to add afterwards: a quad in both is added. Columns s, p, o and g of ids; g is 0 for
-    the default graph.
+    """Quads to remove, and quads to add afterwards. A quad in both is added. The columns s, p, o and g contain ids. For
+    the default graph, g is 0.
     """
 
     removed: Columns = NO_QUADS
@@ -46,7 +46,7 @@ class GraphChange:
 
     @classmethod
     def joined(cls, changes: Sequence[Self]) -> Self:
-        """Return one change that has the effect of `changes`, applied in order."""
+        """Return one change with the same effect as `changes`, applied in order."""
         if len(changes) == 1:
             return changes[0]
         removed = joined([change.removed for change in changes])
@@ -59,13 +59,13 @@ class GraphChange:
 
     @classmethod
     def of_nquads(cls, core: EngineCore, removed: bytes, added: bytes) -> Self:
-        """Return a change that is given as N-Quads. DataError if they are invalid."""
+        """Return a change from N-Quads. DataError if the N-Quads are invalid."""
         documents = [Document.read(core, data, None, "nquads", None) for data in (removed, added)]
         gone, new = (document.columns for document in documents)
         return cls(gone, new)
 
     def commit(self, core: EngineCore) -> UpdateReport:
-        """Commit the change as one snapshot. Hold the engine's lock."""
+        """Commit the change as one snapshot. The caller must hold the engine's lock."""
         if not self:
             return UpdateReport()
         for column in self.added:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """The result of a load: number of statements, number of terms, duration in s. The embedded engine counts only
-    statements and terms that are new; a cluster counts all statements and terms of the document.
+    """The result of a load: number of statements, number of terms, duration in s. The embedded engine counts only new
+    statements and new terms. A cluster counts all statements and terms of the document.
     """
 
     triples: int
@@ -37,7 +37,7 @@ class LoadReport:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document that is parsed and not stored yet. `lease` retains its terms."""
+    """A document that is parsed and not stored yet. `lease` retains the terms of the document."""
 
     quads: Quads
     graphs: Ids
@@ -61,11 +61,12 @@ class Document:
         progress: Callable[[int, int], None] | None = None,
         most: int | None = None,
     ) -> Document:
-        """Parse a whole document. DataError if it is invalid (with the line, if it is known) or cannot be read.
+        """Parse a whole document. DataError if the document is invalid or cannot be read. For an invalid document, the
+        error contains the line, if the line is known.
 
-        `source`: a path, or bytes, which require `syntax`. `graph`: IRI of the graph for statements that name none.
-        `progress`: see `penstock.rdf.bulk_files.read`. `most`: maximum number of statements; LimitError if the document
-        has more.
+        `source` is a path, or bytes. Bytes require `syntax`. `graph` is the IRI of the graph for statements that name
+        no graph. `progress`: see `penstock.rdf.bulk_files.read`. `most` is the maximum number of statements. LimitError
+        if the document has more statements.
         """
         began, terms, lease = time.perf_counter(), core.dictionary.size(), core.dictionary.lease()
         name = np.uint64(0 if graph is None else core.dictionary.intern(IRI, check_iri(graph)))
@@ -87,7 +88,7 @@ class Document:
 
 
 def _at_most(most: int, parts: Iterator[Quads]) -> Iterator[Quads]:
-    """Yield the parts of a document. LimitError as soon as they have more than `most` statements."""
+    """Yield the parts of a document. LimitError as soon as the parts have more than `most` statements in total."""
     count = 0
     for part in parts:
         count += len(part)
@@ -97,9 +98,7 @@ def _at_most(most: int, parts: Iterator[Quads]) -> Iterator[Quads]:
 
 
 def quads_of(dictionary: native.Dictionary, quads: Sequence[DataQuad]) -> tuple[Ids, Ids, Ids, Ids]:
-    """Return the columns s, p, o and g of the quads of an update, as ids of `dictionary`. g is 0 for the default
-    graph.
-    """
+    """Return the columns s, p, o and g of an update's quads, as ids of `dictionary`. For the default graph, g is 0."""
     ids = dictionary.intern_many(_flat(quads))
     s, p, o = (np.ascontiguousarray(ids[i : 3 * len(quads) : 3]) for i in range(3))
     g = np.zeros(len(s), np.uint64)
@@ -108,8 +107,8 @@ def quads_of(dictionary: native.Dictionary, quads: Sequence[DataQuad]) -> tuple[
 
 
 def _flat(quads: Sequence[DataQuad]) -> list[TermTuple]:
-    """Return the terms of all triples, followed by the graphs, in one list, so that each blank node is interned
-    once.
+    """Return the terms of all triples, followed by the graphs, in one list. With one list, each blank node is interned
+    only once.
     """
     triples = [_tuple(term) for _, t in quads for term in (t.subject, t.predicate, t.object)]
     return [*triples, *(_tuple(graph) for graph, _ in quads if graph is not None)]

@@ -1,8 +1,8 @@
-"""Idle-source detection: input streams idle longer than their `idle_timeout_ms` do not hold back queries.
+"""Idle-source detection: an input stream that is idle for longer than its `idle_timeout_ms` does not hold back queries.
 
-An idle stream advances to the highest watermark of the input streams that some query reads together with it. If its
-event time follows the wall clock, it advances at least to the current time minus its idle timeout (docs/semantics.md,
-"Time").
+An idle stream advances to the highest watermark of the input streams that a query reads together with the idle stream.
+If the event time of the idle stream follows the wall clock, the stream advances at least to the current time minus its
+idle timeout (docs/semantics.md, "Time").
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ class _Heard:
 
 
 class IdleSources:
-    """Detects idle streams by comparing their states at successive checks, so that pushes have no additional cost."""
+    """Detects idle streams. It compares the states of streams at successive checks, so that pushes have no additional
+    cost.
+    """
 
     def __init__(self) -> None:
         self._heard: dict[LiveStream, _Heard] = {}
 
     def look(self, streams: Iterable[LiveStream], readers: Readers, wall_ms: int) -> Iterator[tuple[LiveStream, int]]:
-        """Yield each idle input stream that can advance, with its new watermark. The caller must advance it before the
-        next iteration. `wall_ms`: the current wall-clock time.
+        """Yield each idle input stream that can advance, with its new watermark. The caller must advance the stream
+        before the next iteration. `wall_ms` is the current wall-clock time.
         """
         known = [stream for stream in streams if stream.publisher is None]
         self._heard = {stream: self._update(stream, wall_ms) for stream in known}
@@ -64,8 +66,8 @@ class IdleSources:
 
 
 def _follows(stream: LiveStream, wall_ms: int) -> bool:
-    """Return whether the stream's event time follows the wall clock, that is, whether the time of the latest event is
-    near `wall_ms`.
+    """Return whether the stream's event time follows the wall clock. It does if the time of the latest event is near
+    `wall_ms`.
     """
     if stream.watermark is None:
         return False
@@ -75,7 +77,7 @@ def _follows(stream: LiveStream, wall_ms: int) -> bool:
 
 
 def _read_with(stream: LiveStream, readers: Readers) -> Iterator[LiveStream]:
-    """Yield the input streams that some query reads together with `stream`, directly or through derived streams."""
+    """Yield the input streams that a query reads together with `stream`, directly or through derived streams."""
     seen, waiting = {stream}, [stream]
     while waiting:
         for group in readers.of(waiting.pop()):

@@ -1,4 +1,4 @@
-"""Prepares the events of one push before the engine takes its lock: converts documents, and maps the messages of a
+"""Prepares the events of one push before the engine takes its lock. It converts documents, and maps the messages of a
 stream that has a mapping (ADR 83, ADR 84).
 """
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class PushedEvents:
-    """The events of a push to a stream. `mapping`: the stream's mapping; None if it has none. `format`: the format that
-    the caller gives; None means messages for the mapping, or N-Triples if there is no mapping. `registry`: the schemas
-    of messages in a binary format.
+    """The events of a push to a stream. `mapping` is the stream's mapping, or None if the stream has no mapping.
+    `format` is the format that the caller gives. None stands for messages for the mapping, or for N-Triples if there is
+    no mapping. `registry` has the schemas of messages in a binary format.
 
     `syntax` is the format of the events that are text. UnavailableError if the registry is unavailable.
     """
@@ -68,7 +68,9 @@ class PushedEvents:
                 self._places += [place] * len(made)
 
     def _decode(self, mapping: StreamMapping, registry: SchemaRegistry | None, *, is_logged: bool) -> None:
-        """Decode the messages in a binary format, or take those of the write-ahead log."""
+        """Decode the messages in a binary format. For a push from the write-ahead log, take the decoded texts from the
+        log.
+        """
         places = [i for i, (_, data) in enumerate(self._events) if isinstance(data, (str, bytes))]
         messages = [original_bytes(self._events[place][1]) for place in places]
         if is_logged:
@@ -84,7 +86,7 @@ class PushedEvents:
 
     def _messages(self) -> Sequence[tuple[object, EventData]]:
         """Return the events, with JSON texts in place of messages in a binary format. A message that cannot be decoded
-        is empty.
+        has an empty text.
         """
         if not self._decoded:
             return self._events
@@ -120,7 +122,9 @@ class PushedEvents:
             raise DataError("the stream was declared anew during the push: push the events again")
 
     def parse(self) -> tuple[Events, list[BadEvent]]:
-        """Return the valid events and the invalid ones, each with its original text. Call with the engine's lock."""
+        """Return the valid events and the invalid events, each with its original text. The caller must hold the
+        engine's lock.
+        """
         if self._places is None:
             return self._parser.parse(self._events, self.syntax, self._conversions)
         if self._batch is not None and not self._places:

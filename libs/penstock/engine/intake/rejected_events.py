@@ -9,8 +9,8 @@ from typing import Generic, Protocol, TypeVar
 
 @dataclass(frozen=True, slots=True)
 class LateEvent:
-    """An event whose time τ was at or before the stream's watermark when it arrived (both in ms). It had no effect
-    (semantics.md §2).
+    """A late event: at its arrival, the event's time τ was at or before the stream's watermark (both in ms). The event
+    had no effect (semantics.md §2).
     """
 
     stream: str
@@ -26,8 +26,8 @@ class LateEvent:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A rejected event: invalid, too far ahead, over a limit, or for an unknown stream. `timestamp`: its time in ms, if
-    it has one. `data`: its original bytes.
+    """A rejected event: the event is invalid, too far ahead, over a limit, or for an unknown stream. `timestamp` is the
+    time of the event in ms, or None without a time. `data` contains the original bytes of the event.
     """
 
     stream: str
@@ -45,8 +45,8 @@ T = TypeVar("T", bound=_Refused)
 
 
 class Output(Generic[T]):
-    """A bounded queue. If it is full, new entries replace the oldest ones. `lost`: number of entries that were
-    replaced. `total`: number of entries that were ever added.
+    """A bounded queue. If the queue is full, new entries replace the oldest ones. `lost` is the number of entries that
+    were replaced. `total` is the number of entries that were ever added.
     """
 
     def __init__(self, max_entries: int, max_bytes: int) -> None:
@@ -61,7 +61,7 @@ class Output(Generic[T]):
         return len(self._entries)
 
     def put(self, entry: T) -> None:
-        """Add an entry. Removes the oldest entries if a limit is exceeded."""
+        """Add an entry. The call removes the oldest entries if a limit is exceeded."""
         self.total += 1
         self._entries.append(entry)
         self._bytes += len(entry.data)

@@ -1,4 +1,6 @@
-"""Checks of events that remove triples: a stream removes only what it could have stored (docs/semantics.md §1)."""
+"""Checks of events that remove triples. A stream can remove only triples that it could have stored (docs/semantics.md
+§1).
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ _REASON = "it removes a triple of a timing predicate{}: such triples are in wind
 
 
 def checked_removals(events: Events, timing: Timing, dictionary: native.Dictionary) -> tuple[Events, list[BadEvent]]:
-    """Return (valid, invalid). An event is invalid if it removes a triple with a timing predicate. `timing`: the timing
-    predicates of the stream.
+    """Return (valid, invalid). An event is invalid if it removes a triple with a timing predicate. `timing` contains
+    the timing predicates of the stream.
     """
     if events.removed is None:
         return events, []

@@ -1,5 +1,5 @@
-"""The streams of an engine: each with its watermark and closed batches, and all of them by IRI (semantics.md §1,
-§2).
+"""The streams of an engine. Each stream has a watermark and closed batches. `Streams` finds a stream by its IRI
+(semantics.md §1, §2).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 class LiveStream:
     """A stream and its progress. All access must be under the engine's lock. Times are in ms.
 
-    `watermark` and `target_ms` are None before the first progress; `move` changes them. `target_ms`: the end of the
-    last batch that the watermark permits to close. `closed_ms`: the end of the last closed batch; it is behind
-    `target_ms` only while the schedule runs.
+    `watermark` and `target_ms` are None before the first progress. `move` changes both. `target_ms` is the end of the
+    last batch that the watermark permits to close. `closed_ms` is the end of the last closed batch. `closed_ms` is
+    behind `target_ms` only while the schedule runs.
     """
 
     def __init__(self, declaration: Declaration, number: int, core: native.Stream, limits: Limits) -> None:
@@ -64,7 +64,7 @@ class LiveStream:
         return f"<LiveStream {self.iri} w={self.watermark} closed={self.closed_ms}>"
 
     def declare(self, declaration: Declaration, core: native.Stream) -> None:
-        """Replace the declaration and the native stream. The IRI must be the same."""
+        """Replace the declaration and the native stream. The new declaration must have the same IRI."""
         self.declaration = declaration
         self.batch_ms = declaration.batch_ms
         self.mapping = declaration.compiled_mapping
@@ -91,13 +91,13 @@ class LiveStream:
         self.closed_ms = closed_ms
 
     def first_open(self) -> int | None:
-        """Return the end in ms of the first open batch with tuples, or None if there is none."""
+        """The end in ms of the first open batch with tuples, or None if there is no such batch."""
         first = self.core.first_open()
         return None if first is None else (first + 1) * self.batch_ms
 
     def next_stop(self) -> int | None:
-        """Return the end in ms of the next batch to close: the first open batch with tuples, or `target_ms` if that is
-        earlier. None if no batch can close yet.
+        """Return the end in ms of the next batch to close, or None if no batch can close yet. The next batch is the
+        first open batch with tuples, or the batch that ends at `target_ms` if this time is earlier.
         """
         target, closed = self.target_ms, self.closed_ms
         if target is None:
@@ -108,8 +108,8 @@ class LiveStream:
         return target if first is None else min(first, target)
 
     def close_until(self, end: int) -> int:
-        """Close every batch that ends at or before `end`, the end of a batch. Returns the number of closed batches with
-        tuples.
+        """Close every batch that ends at or before `end`. `end` must be the end of a batch. Returns the number of
+        closed batches with tuples.
         """
         held = self.core.close(self._batch_to(end))
         self.closed_ms = end
@@ -131,7 +131,9 @@ class LiveStream:
         return batch_of(end, self.batch_ms)
 
     def close_for(self, time: int) -> int:
-        """Close the batch that contains `time`, and all before. Returns the number of closed batches with tuples."""
+        """Close the batch that contains `time`, and all earlier batches. Returns the number of closed batches with
+        tuples.
+        """
         return self.close_until(batch_end(time, self.batch_ms))
 
     def has_closed(self, time: int) -> bool:
@@ -140,11 +142,11 @@ class LiveStream:
 
     # ---- tuples
     def take(self, times: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike) -> bool:
-        """Append events of one tuple each, in one call of the native module. If an event is not accepted, or a batch
-        closes, returns False without effect; the caller then uses the slower `append`.
+        """Append events of one tuple each, in one call of the native module. If an event is not accepted, or if a batch
+        closes, the call returns False and has no effect. The caller then uses the slower `append`.
 
-        This method accepts an event only if it is at most `max_ahead_ms` ahead of the watermark. The slower path also
-        accepts events that are at most `max_ahead_ms` ahead of the wall clock.
+        This method accepts an event only if the event is at most `max_ahead_ms` ahead of the watermark. The slower path
+        also accepts events that are at most `max_ahead_ms` ahead of the wall clock.
         """
         core, before, closed = self.core, self.watermark, self.closed_ms
         if before is None or closed is None or self.publisher is not None:
@@ -166,8 +168,8 @@ class LiveStream:
         return True
 
     def append(self, times: np.ndarray, s: Ids, p: Ids, o: Ids, removed: NDArray[np.uint8] | None = None) -> None:
-        """Append tuples to the open batches that contain their times. `removed`: 1 for each triple that its event
-        removes. LimitError if the stream's memory limit would be exceeded.
+        """Append tuples to the open batches that contain the tuples' times. `removed` is 1 for each triple that its
+        event removes. LimitError if the stream's memory limit would be exceeded.
         """
         try:
             if removed is None or not removed.any():
@@ -179,17 +181,15 @@ class LiveStream:
         self.tuples += len(times)
 
     def record(self, times: np.ndarray) -> None:
-        """Count accepted events, and record the times of those that are after the watermark. A producer that pushes
-        events again after a restart must skip these (`push_again` of `stream_stats`).
+        """Count accepted events, and record the times of accepted events after the watermark. A producer that pushes
+        events again after a restart must skip these events (`push_again` of `stream_stats`).
         """
         self.events += len(times)
         self._beyond.add(times, self._passed)
 
     def record_refused(self, times: list[int]) -> None:
-        """Record the times of refused events that are after the watermark. A producer that pushes its events again
-        after a restart must skip these, too (`push_again` of `stream_stats`).
-
-        At most `max_refused` of them are recorded.
+        """Record the times of refused events after the watermark, at most `max_refused` of them. A producer that pushes
+        its events again after a restart must skip these events, too (`push_again` of `stream_stats`).
         """
         room = self._max_refused - self._refused_beyond.held()
         if times and room > 0:
@@ -197,20 +197,18 @@ class LiveStream:
 
     @property
     def arrived_beyond(self) -> int:
-        """The number of events after the watermark that have arrived, whether accepted or refused."""
+        """The number of accepted and refused events that have arrived with times after the watermark."""
         return len(self._after_watermark())
 
     def restore_beyond(self, counts: dict[int, int]) -> None:
-        """Restore what `beyond` has returned: for each time after the watermark, the number of events."""
+        """Restore the result of `beyond`: for each time after the watermark, the number of events."""
         self._beyond = native.Beyond()
         times = np.repeat(np.array(list(counts), np.int64), np.array(list(counts.values()), np.int64))
         self._beyond.add(times, NEVER)
 
     @property
     def beyond(self) -> dict[int, int]:
-        """For each time (ms) after the watermark, the number of events that have arrived, whether accepted or
-        refused.
-        """
+        """For each time (ms) after the watermark, the number of events that have arrived, accepted or refused."""
         times, counts = np.unique(self._after_watermark(), return_counts=True)
         return dict(zip(times.tolist(), counts.tolist(), strict=True))
 
@@ -258,8 +256,8 @@ class Streams:
         return len(self._by_iri)
 
     def closed_batches(self) -> dict[str, int]:
-        """Return the engine's vector timestamp: by IRI, the number of the last closed batch of each stream that has
-        closed one.
+        """Return the engine's vector timestamp: by IRI, the number of the stream's last closed batch. Streams without a
+        closed batch are left out.
         """
         if self._closed is None:
             known = ((s.iri, s.closed_ms, s.batch_ms) for s in self._by_iri.values())
@@ -271,14 +269,14 @@ class Streams:
         self._closed = None
 
     def get(self, iri: str) -> LiveStream:
-        """Return the stream with that IRI. UnknownStreamError if it was not declared or was dropped."""
+        """Return the stream with this IRI. UnknownStreamError if the stream was not declared, or was dropped."""
         stream = self._by_iri.get(iri)
         if stream is None:
             raise UnknownStreamError(f"unknown stream <{iri}>: declare it first")
         return stream
 
     def find(self, iri: str) -> LiveStream | None:
-        """Return the stream with that IRI; None if there is none."""
+        """Return the stream with this IRI, or None if there is no such stream."""
         return self._by_iri.get(iri)
 
     def declare(self, declaration: Declaration) -> LiveStream:
@@ -303,8 +301,8 @@ class Streams:
         return stream
 
     def publish(self, declaration: Declaration, publisher: str, batch_ms: int) -> LiveStream:
-        """Return the stream that query `publisher` publishes. A stream that exists already keeps its declaration,
-        except for batch interval and lateness; otherwise the stream is added.
+        """Return the stream that the query `publisher` publishes. If the stream does not exist, the call adds it. A
+        stream that exists already keeps its declaration, except for the batch interval and the lateness.
         """
         known = self._by_iri.get(declaration.iri)
         required = replace(known.declaration if known else declaration, batch_ms=batch_ms, lateness_ms=0)
@@ -318,8 +316,8 @@ class Streams:
         return stream
 
     def begin(self, stream: LiveStream, point: int) -> None:
-        """Record the first progress of a stream. `point`: the registration point, in ms, of the queries that have
-        waited for this progress. No effect if the stream has made progress already.
+        """Record the first progress of a stream. `point` is the registration point, in ms, of the queries that have
+        waited for this progress. The call has no effect if the stream has made progress already.
         """
         if stream.begun is None:
             self.restore_begun(stream, (self._begun + 1, point))
@@ -330,7 +328,7 @@ class Streams:
         self._begun = max(self._begun, begun[0])
 
     def drop(self, iri: str) -> None:
-        """Drop a stream. Its absorbed triples remain in the stored graph."""
+        """Drop a stream. The triples that the stream has absorbed remain in the stored graph."""
         stream = self.get(iri)
         del self._by_iri[iri]
         self.retaining -= stream.declaration.retention_ms > 0
