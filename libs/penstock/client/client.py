@@ -47,12 +47,15 @@ _SPARQL_ACCEPT = "application/sparql-results+json, application/n-triples"
 class Client:
     """Access to a cluster, with the answers, the errors and most methods of the embedded engine.
 
-    url: URLs of the coordinators, comma-separated. sparql_url: URLs of query engines, comma-separated; by default, the
-    query engines that the coordinators know. prefix: prefix of the cluster's topics. kafka: additional librdkafka
-    properties (TLS, SASL). token: bearer token for coordinators and query engines, or a function that returns the
-    token; the client calls the function again when a service refuses the token. ca: file of the CA (PEM) of the
-    services' certificates; by default, the system's CAs. Requests raise AccessError if a token is missing, or if the
-    role of the token does not suffice.
+    - `url`: URLs of the coordinators, comma-separated.
+    - `sparql_url`: URLs of query engines, comma-separated; by default, the query engines that the coordinators know.
+    - `prefix`: prefix of the cluster's topics.
+    - `kafka`: additional librdkafka properties (TLS, SASL).
+    - `token`: bearer token for coordinators and query engines, or a function that returns the token; the client calls
+    the function again when a service refuses the token.
+    - `ca`: file of the CA (PEM) of the services' certificates; by default, the system's CAs.
+
+    Requests raise AccessError if a token is missing, or if the role of the token does not suffice.
 
     A stream is identified by its IRI or by its name in topic names. Methods that declare, register, store or push
     something return when the change is durable. Evaluations, late events and dead letters stay in their topics after
@@ -143,15 +146,19 @@ class Client:
         """Register a standing query. A repeated registration has no effect. QueryError, with line and column, if the
         query is invalid.
 
-        `name` overrides the name in the text. `topic`: the query's own results topic. None: the results topic of the
-        cluster. `max_catch_up`: maximum number of instants that become due at one advance of a stream. If more instants
-        become due, the query skips them, and `gaps` lists them. None: the coordinator's default. `changes`: whether the
-        evaluations contain only the rows that the answer gains and loses (`ClusterEvaluation.added`). `result_format`:
-        the format of the records in the results topic. This client reads all formats. With `json`, each evaluation has
-        its own record. With `json-batch` or `arrow`, one record contains the evaluations of many similar queries at one
-        instant. `replace`: if a query of this name exists, the new text replaces its text. The new text answers the
-        instants after the last instant of the old text (docs/semantics.md §3). The object of the old query then stands
-        for the new text.
+        `name` overrides the name in the text.
+
+        - `topic`: the query's own results topic. None: the results topic of the cluster.
+        - `max_catch_up`: maximum number of instants that become due at one advance of a stream. If more instants become
+        due, the query skips them, and `gaps` lists them. None: the coordinator's default.
+        - `changes`: whether the evaluations contain the rows or triples that the answer gains and loses
+        (`ClusterEvaluation.added`).
+        - `result_format`: the format of the records in the results topic. This client reads all formats. With `json`,
+        each evaluation has its own record. With `json-batch` or `arrow`, one record contains the evaluations of many
+        similar queries at one instant.
+        - `replace`: if a query of this name exists, the new text replaces its text. The new text answers the instants
+        after the last instant of the old text (docs/semantics.md §3). The object of the old query then stands for the
+        new text.
         """
         query_name = name or _name_of(text, base)
         options = {"base": base, "topic": topic, "max_catch_up": max_catch_up, "changes": "true" if changes else None}

@@ -78,7 +78,7 @@ def term_arrays(
 # kinds (0: unbound), lexical forms, and the places of datatypes and languages in the list of names (-1: none)
 
 class AnswerText:
-    """An answer as text, in parts. The arguments are those of `answer_text`."""
+    """An answer as text, in parts. The arguments are the same as for `answer_text`."""
     def __init__(
         self, format: str, variables: Sequence[str], columns: Sequence[Ids], repeats: Sequence[int], rows: int, terms: TermTexts
     ) -> None: ...

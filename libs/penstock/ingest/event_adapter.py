@@ -47,8 +47,11 @@ message.
 class EventAdapter:
     """Parses events, discards tuples that no query reads, and converts terms to global ids.
 
-    The following counters are totals since the start. `events`, `tuples`: events and tuples in the output. `dead`: dead
-    letters, which `events` does not include. `discarded`: discarded tuples, which `tuples` does not include.
+    The following counters are totals since the start.
+
+    - `events`, `tuples`: events and tuples in the output.
+    - `dead`: dead letters, which `events` does not include.
+    - `discarded`: discarded tuples, which `tuples` does not include.
     """
 
     def __init__(self, names: TopicNames, terms: TermEncoder, registry: SchemaRegistry | None = None) -> None:

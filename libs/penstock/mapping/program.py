@@ -15,9 +15,12 @@ TermKind: TypeAlias = Literal["iri", "uri", "unsafe", "blank", "literal"]
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reference to a value. `source`: where the value is. "path" is a path in a JSON record, and "column" is a column
-    of a CSV row. "key", "header" and "timestamp" are parts of the message. `text`: the text of the reference in the
-    mapping, for errors. `name`: the name of the column or header.
+    """A reference to a value.
+
+    - `source`: where the value is. "path" is a path in a JSON record, and "column" is a column of a CSV row. "key",
+    "header" and "timestamp" are parts of the message.
+    - `text`: the text of the reference in the mapping, for errors.
+    - `name`: the name of the column or header.
     """
 
     source: Literal["path", "column", "key", "header", "timestamp"]
@@ -30,10 +33,11 @@ class Reference:
 class Term:
     """An instruction that makes terms.
 
-    `parts`: constant texts and references, whose values are concatenated. `template`: whether the values of references
-    in an IRI are percent-encoded. `constant`: the term in N-Triples, if the term does not depend on the record. There
-    are then no parts. A blank node without parts and without a constant is a new blank node for each record. `place`:
-    the position of the instruction in the mapping, for errors.
+    - `parts`: constant texts and references, whose values are concatenated.
+    - `template`: whether the values of references in an IRI are percent-encoded.
+    - `constant`: the term in N-Triples, if the term does not depend on the record. There are then no parts. A blank
+    node without parts and without a constant is a new blank node for each record.
+    - `place`: the position of the instruction in the mapping, for errors.
     """
 
     kind: TermKind
@@ -71,9 +75,11 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The source of a rule's records. `location`: the file name in the mapping. An empty string means that the message
-    itself is the source. `nulls`: texts that mean "no value" in a CSV cell. `encoding`, `compression`: the encoding and
-    the compression of the file.
+    """The source of a rule's records.
+
+    - `location`: the file name in the mapping. An empty string means that the message itself is the source.
+    - `nulls`: texts that mean "no value" in a CSV cell.
+    - `encoding`, `compression`: the encoding and the compression of the file.
     """
 
     formulation: Literal["json", "csv"]

@@ -49,14 +49,20 @@ class MappedEvent(NamedTuple):
 
 
 class StreamMapping:
-    """A compiled mapping. `settings`: the settings in the declaration of a stream, which are the following.
+    """A compiled mapping. `settings`: the settings of the mapping in the declaration of a stream, as follows.
 
-    One of the first three is required. rml: an RML mapping in Turtle. construct: a CONSTRUCT query whose expressions
-    refer to the message. context: a JSON-LD context for JSON messages without a context. format: the format of the
-    messages, "json" (default), "ndjson", "csv" or "avro". schema: the schema of messages in Avro, as a JSON value or as
-    text. Without it, each message has the id of its schema in a registry. base: the IRI for relative IRIs. events:
-    JSONPath of the events in a message. By default, a JSON message is one event. Each line of NDJSON and each row of
-    CSV is an event. A message in Avro is read as JSON. time: the rule for event times, see `EventTimes`.
+    Exactly one of `rml`, `construct` and `context` is required.
+
+    - `rml`: an RML mapping in Turtle.
+    - `construct`: a CONSTRUCT query whose expressions refer to the message.
+    - `context`: a JSON-LD context for JSON messages without a context.
+    - `format`: the format of the messages, "json" (default), "ndjson", "csv" or "avro".
+    - `schema`: the schema of messages in Avro, as a JSON value or as text. Without it, each message has the id of its
+    schema in a registry.
+    - `base`: the IRI for relative IRIs.
+    - `events`: JSONPath of the events in a message. By default, a JSON message is one event. Each line of NDJSON and
+    each row of CSV is an event. A message in Avro is read as JSON.
+    - `time`: the rule for event times, see `EventTimes`.
 
     DataError, with the name of the setting, if a setting is invalid.
     """

@@ -30,14 +30,19 @@ _current: ContextVar[Budget | None] = ContextVar("planning budget", default=None
 class PlanningLimits:
     """Limits on a text and its plan.
 
-    max_text_bytes: size of a text in UTF-8. max_query_tokens: tokens of a query; also tokens of an update outside of
-    INSERT DATA and DELETE DATA. max_update_tokens: tokens of an update, including its data. max_windows: windows of a
-    query. max_nesting: levels of nested groups, expressions, `[ … ]` and paths; at most 100. A group counts as two
-    levels. A chain of patterns, such as OPTIONALs, can be twice as long. max_plan_nodes: operators of a plan.
-    max_plan_depth: operators on the longest path of a plan; at most 1,000. max_entailment_pairs: for a query with
-    entailment, pairs of terms in the closure of the schema; also rows in the rewriting of one pattern.
-    planning_timeout_s: processor time in s for parsing and planning a query (0 = no limit). The time for the data of
-    updates does not count. planning_memory_mb: estimated memory of a plan in MiB (0 = no limit).
+    - `max_text_bytes`: size of a text in UTF-8.
+    - `max_query_tokens`: tokens of a query; also tokens of an update outside of INSERT DATA and DELETE DATA.
+    - `max_update_tokens`: tokens of an update, including its data.
+    - `max_windows`: windows of a query.
+    - `max_nesting`: levels of nested groups, expressions, `[ … ]` and paths; at most 100. A group counts as two levels.
+    A chain of patterns, such as OPTIONALs, can be twice as long.
+    - `max_plan_nodes`: operators of a plan.
+    - `max_plan_depth`: operators on the longest path of a plan; at most 1,000.
+    - `max_entailment_pairs`: for a query with entailment, pairs of terms in the closure of the schema; also rows in the
+    rewriting of one pattern.
+    - `planning_timeout_s`: processor time in s for parsing and planning a query (0 = no limit). The time for the data
+    of updates does not count.
+    - `planning_memory_mb`: estimated memory of a plan in MiB (0 = no limit).
     """
 
     max_text_bytes: int = 16 << 20

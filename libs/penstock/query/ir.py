@@ -85,11 +85,15 @@ class Dataset:
 class ContinuousQuery:
     """A query. It is one-shot if it has no windows and is not `registered`.
 
-    `computed_every_ms`: overrides the steps of all windows. `starting_at_ms`: sets t0. `from_beginning`: whether the
-    text has FROM BEGINNING. `variables`: the variables of SELECT, in order; empty for other forms. `template`: the
-    template of CONSTRUCT. `describe`: the terms of DESCRIBE. `algebra`: the pattern with the solution modifiers on top.
-    The algebra of a SELECT always has a Project. `parameters`: the declared parameters of a query set. `at`: the
-    position of REGISTER or of the query form in the text; `name_at`: the position of the name.
+    - `computed_every_ms`: overrides the steps of all windows.
+    - `starting_at_ms`: sets t0.
+    - `from_beginning`: whether the text has FROM BEGINNING.
+    - `variables`: the variables of SELECT, in order; empty for other forms.
+    - `template`: the template of CONSTRUCT.
+    - `describe`: the terms of DESCRIBE.
+    - `algebra`: the pattern with the solution modifiers on top. The algebra of a SELECT always has a Project.
+    - `parameters`: the declared parameters of a query set.
+    - `at`: the position of REGISTER or of the query form in the text. `name_at`: the position of the name.
     """
 
     text: str

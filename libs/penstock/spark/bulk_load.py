@@ -53,12 +53,16 @@ _PART_STEP = 1 << 32
 class LoadSettings:
     """The files of a load, and its target.
 
-    files: paths, globs, folders. format: the format of all files. None: file names determine the formats. graph: IRI of
-    the graph for statements without a graph. max_bad: maximum number of bad lines. They are skipped. With more bad
-    lines, the load fails. shards: number of shards of the target. split_bytes: size of splits that are read in
-    parallel. edges_per_bin, terms_per_task: limits that bound a task's memory. dictionaries: addresses of the target
-    cluster's dictionary service, which assigns the ids. Without addresses, the target is an engine, whose terms are in
-    `KnownTerms`. certificates: certificates for the connections to these dictionaries. The files must exist where
+    - `files`: paths, globs, folders.
+    - `format`: the format of all files. None: file names determine the formats.
+    - `graph`: IRI of the graph for statements without a graph.
+    - `max_bad`: maximum number of bad lines. Bad lines are skipped. With more bad lines, the load fails.
+    - `shards`: number of shards of the target.
+    - `split_bytes`: size of splits that are read in parallel.
+    - `edges_per_bin`, `terms_per_task`: limits that bound a task's memory.
+    - `dictionaries`: addresses of the target cluster's dictionary service, which assigns the ids. Without addresses,
+    the target is an engine, whose terms are in `KnownTerms`.
+    - `certificates`: certificates for the connections to these dictionaries. The certificate files must exist where
     Spark's tasks run.
     """
 

@@ -57,13 +57,16 @@ _WRITING = {
 class StreamSettings:
     """Settings of the stream adaptor.
 
-    `checkpoint`: a folder on any Hadoop file system for the checkpoints of this adaptor's runs. `trigger_ms`: interval
-    between micro-batches in ms. With 0, the next micro-batch starts as soon as there is input. `max_events`: maximum
-    number of events per micro-batch. `kafka`: properties of Kafka's Java clients. `checkpoint_ms`: interval in ms at
-    which offsets are written to the checkpoint. With 0, each micro-batch writes its offsets, and waits for the write.
-    With a longer interval, more records are repeated after a crash. `certificates`: the certificates for connections to
-    the dictionaries. `registry`: the access to the schema registry. The files in both settings must exist where Spark's
-    tasks run.
+    - `checkpoint`: a folder on any Hadoop file system for the checkpoints of this adaptor's runs.
+    - `trigger_ms`: interval between micro-batches in ms. With 0, the next micro-batch starts as soon as there is input.
+    - `max_events`: maximum number of events per micro-batch.
+    - `kafka`: properties of Kafka's Java clients.
+    - `checkpoint_ms`: interval in ms at which offsets are written to the checkpoint. With 0, each micro-batch writes
+    its offsets, and waits for the write. With a longer interval, more records are repeated after a crash.
+    - `certificates`: the certificates for connections to the dictionaries.
+    - `registry`: the access to the schema registry.
+
+    The files in `certificates` and `registry` must exist where Spark's tasks run.
     """
 
     bootstrap_servers: str
@@ -80,9 +83,13 @@ class StreamSettings:
 
 
 class StreamAdaptor:
-    """The driver. It has counters over all batches. `events`: events that were converted to tuples. `tuples`, `dead`:
-    tuples and dead letters that were written. `discarded`: tuples that the predicate filter has discarded. A repeated
-    batch counts again.
+    """The driver. It has counters over all batches.
+
+    - `events`: events that were converted to tuples.
+    - `tuples`, `dead`: tuples and dead letters that were written.
+    - `discarded`: tuples that the predicate filter has discarded.
+
+    A repeated batch counts again.
     """
 
     def __init__(self, spark: SparkSession, log: Log, names: TopicNames, settings: StreamSettings) -> None:

@@ -58,9 +58,10 @@ RECORDS_DDL = (
 class TaskSettings:
     """Settings of the tasks.
 
-    `declared`: streams by events topic. `filters`: the predicate filters of these streams, by IRI. `written`: for each
-    partition, an offset. Events before this offset are known to be written. `give_up_s`: how long a task waits in s for
-    an unavailable dictionary or schema registry.
+    - `declared`: streams by events topic.
+    - `filters`: the predicate filters of these streams, by IRI.
+    - `written`: for each partition, an offset. Events before this offset are known to be written.
+    - `give_up_s`: how long a task waits in s for an unavailable dictionary or schema registry.
     """
 
     names: TopicNames

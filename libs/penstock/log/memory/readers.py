@@ -91,7 +91,7 @@ class MemoryGroupReader:
         self.generation = 0
 
     def poll(self, max_records: int = 1000, timeout_s: float = 0.0) -> list[Message]:
-        """Apply a new assignment if there is one, then return received records."""
+        """Apply a new assignment, if any, and then return received records."""
 
         def take() -> list[Message]:
             self._rebalance()

@@ -15,12 +15,14 @@ Spec = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A plan node, and the properties of its rows. `certain`: names that are bound in every row. `maybe`: names that
-    are bound in some rows. `rows`: expected number of rows.
+    """A plan node, and the properties of its rows.
 
-    `pure_seed`: whether the rows are the rows of the seed, or of the seed's cross product with graphs. Each branch of a
-    UNION can then start from its own copy of the rows. `factors`: if the rows are a cross product of relations, these
-    relations.
+    - `certain`: names that are bound in every row.
+    - `maybe`: names that are bound in some rows.
+    - `rows`: expected number of rows.
+    - `pure_seed`: whether the rows are the rows of the seed, or of the seed's cross product with graphs. Each branch of
+    a UNION can then start from its own copy of the rows.
+    - `factors`: if the rows are a cross product of relations, these relations.
     """
 
     node: Spec
@@ -48,8 +50,12 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A scan. `members`: the scan's fields in plan format, without the input. `uses`: names that are bound before the
-    scan and that the scan uses. `binds`: names that the scan binds. `rows`: expected number of rows.
+    """A scan.
+
+    - `members`: the scan's fields in plan format, without the input.
+    - `uses`: names that are bound before the scan and that the scan uses.
+    - `binds`: names that the scan binds.
+    - `rows`: expected number of rows.
     """
 
     members: dict[str, Any]

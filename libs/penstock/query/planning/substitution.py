@@ -57,10 +57,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """The substitution of an EXISTS. `certain`: names that are bound in every outer row. `maybe`: names that are bound
-    in some outer rows. The pattern does not bind these names, but its expressions can read them. `row`: slot of the row
-    number. `tests`: the conditions that select the outer rows of this substitution. Outer rows that bind different
-    variables get different plans.
+    """The substitution of an EXISTS.
+
+    - `certain`: names that are bound in every outer row.
+    - `maybe`: names that are bound in some outer rows. The pattern does not bind these names, but its expressions can
+    read them.
+    - `row`: slot of the row number.
+    - `tests`: the conditions that select the outer rows of this substitution.
+
+    Outer rows that bind different variables get different plans.
     """
 
     certain: Names

@@ -67,7 +67,7 @@ class VerbObjects:
 
 @dataclass(frozen=True, slots=True)
 class SameSubject:
-    """A subject with its predicates. Predicates may be absent after a collection or `[ … ]`."""
+    """A subject with its predicates. The predicates can be absent after a collection or `[ … ]`."""
 
     subject: NodeSyntax
     properties: tuple[VerbObjects, ...]

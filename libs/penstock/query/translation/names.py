@@ -50,7 +50,7 @@ class Names:
         self._resolved: dict[str, str] = {}
 
     def declare(self, prologue: Prologue) -> None:
-        """Apply BASE and PREFIX declarations in order. Later ones override earlier ones."""
+        """Apply BASE and PREFIX declarations in order. Later declarations override earlier declarations."""
         for prefix, reference in prologue.declarations:
             iri = self._reference(reference[1:-1])
             self._budget.charge(len(iri), position(reference))

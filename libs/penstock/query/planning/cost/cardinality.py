@@ -2,7 +2,7 @@
 "Queries").
 
 The statistics come from the header of the stored graph and from windows. For a window that does not exist yet, the
-estimates assume fixed values. A new plan replaces the first one as soon as statistics are available. Strider also
+estimates assume fixed values. A new plan replaces the first plan as soon as statistics are available. Strider also
 adapts plans to measured cardinalities.
 """
 

@@ -61,9 +61,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """How to choose where scans of the stored graph run. `execution`: "in-place", "fork-join", or "auto" for the
-    cheaper one. `transports`: for each store, the transport over which the engine reads. The costs assume that all
-    stores own equally many keys. `parts`: the number of parts into which a fork divides its rows.
+    """How to choose where scans of the stored graph run.
+
+    - `execution`: "in-place", "fork-join", or "auto" for the cheaper of both.
+    - `transports`: for each store, the transport over which the engine reads. The costs assume that all stores own
+    equally many keys.
+    - `parts`: the number of parts into which a fork divides its rows.
     """
 
     execution: Execution
@@ -71,7 +74,7 @@ class Placement:
     parts: int
 
     def in_place_us(self, rows: float, steps: tuple[Step, ...]) -> float:
-        """Return the cost in µs of the scans `steps` in place, if `rows` rows enter the first one."""
+        """Return the cost in µs of the scans `steps` in place, if `rows` rows enter the first scan."""
         return sum(self._step_us(rows * step.rows_in) for step in steps)
 
     def _step_us(self, keys: float) -> float:

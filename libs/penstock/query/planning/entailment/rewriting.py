@@ -237,5 +237,5 @@ def _joined(part: Rewritten, table: Table) -> Rewritten:
 
 
 def _is_edge(part: Rewritten, pattern: Triple) -> bool:
-    """Return whether a pattern ignores the object of the original one."""
+    """Return whether a pattern ignores the object of the original pattern."""
     return pattern.object not in (part.pattern.subject, part.pattern.object)
