@@ -1,1 +1,3 @@
-"""Standing queries that begin in the past: the past that the engine retains, and how they catch up (ADR 87)."""
+"""Standing queries that begin in the past: the past that the engine retains, and how these queries catch up (ADR
+87).
+"""

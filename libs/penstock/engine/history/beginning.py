@@ -1,9 +1,10 @@
-"""Where a standing query that asks for the past begins: FROM BEGINNING, or STARTING AT an earlier instant (ADR 87).
+"""The point at which a standing query begins if it asks for the past with FROM BEGINNING, or with STARTING AT an
+earlier instant (ADR 87).
 
-The retention of a stream keeps the tuples after a certain time. A query begins at its first instant for which every
-window is complete, and as of which the stored graph is readable. If the retention keeps everything since the first
-progress of the query's streams, its registration point is the same as if the query had been registered before that
-progress.
+The retention of a stream keeps the tuples after a certain time. A query begins at the first instant for which two
+conditions hold: every window is complete, and the stored graph is readable as of this instant. If the retention keeps
+everything since the first progress of the query's streams, the registration point is the same as if the query had been
+registered before this progress.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ _RELEASED = (
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Where a query begins, in ms. `point`: its registration point. `after`: its first instant is the first one later
-    than this time.
+    """The point at which a query begins. Times are in ms. `point` is the registration point. The first instant of the
+    query is the first one after `after`.
     """
 
     point: int
@@ -42,9 +43,9 @@ class Beginning:
 
 
 def asks_for_past(query: ContinuousQuery, streams: Sequence[LiveStream]) -> bool:
-    """Return whether a resolved query asks for the past. A query with FROM BEGINNING does. A query with STARTING AT
-    does if the instant is not after the registration point, and one of its streams has a retention. If none of its
-    streams has progress, there is no past.
+    """Return whether a resolved query asks for the past. A query with FROM BEGINNING asks for the past. A query with
+    STARTING AT asks for the past if one of its streams has a retention, and if the instant is not after the
+    registration point. If none of the streams has progress, there is no past.
     """
     if all(stream.begun is None for stream in streams):
         return False
@@ -64,9 +65,11 @@ def beginning_of(
     *,
     reads_stored: bool,
 ) -> Beginning:
-    """Return where a query begins. `asks_for_past` must be true for the query. `grid` None: the query has count
-    windows. Count windows, and `[ALL]` without a retention, need all tuples since the first progress. QueryError if
-    some of these tuples are released.
+    """Return the point at which a query begins. `asks_for_past` must be true for the query. If `grid` is None, the
+    query has count windows.
+
+    Count windows, and `[ALL]` without a retention, need all tuples since the first progress. QueryError if some of
+    these tuples are released.
     """
     origin = _origin(list(streams.values()))
     after = origin
@@ -93,12 +96,12 @@ def beginning_of(
 
 
 def _origin(streams: Sequence[LiveStream]) -> int:
-    """Return the registration point of a query that was registered before the first progress of its streams, in ms."""
+    """Return, in ms, the registration point of a query that was registered before the first progress of its streams."""
     return min(begun for stream in streams if (begun := stream.begun) is not None)[1]
 
 
 def _reaches_back(clause: WindowClause, stream: LiveStream) -> int | None:
-    """Return the range of a time window in ms; None for windows over all tuples since the registration point."""
+    """Return the range of a time window in ms, or None for a window over all tuples since the registration point."""
     return range_of(clause, stream) if isinstance(clause.range, TimeRange) else None
 
 

@@ -1,8 +1,8 @@
-"""The queries that begin in the past: their groups, the views of the stored graph that they read, and their progress.
+"""The queries that begin in the past: the groups of these queries, their views of the stored graph, and their progress.
 
-Each such query is a group of its own, with its own incarnation, because groups share windows only if they have reached
-the same instants. While some of its due instants are not evaluated, its group is in the backlog. Passes of the schedule
-then leave the group out, and `catch_up` evaluates the group's instants in turns.
+Each such query has a group of its own, with its own incarnation, because groups share windows only if they have reached
+the same instants. While some due instants of the query are not evaluated, its group is in the backlog. Passes of the
+schedule then leave the group out, and `catch_up` evaluates the group's instants in turns.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ class History:
         self.timeline = Timeline(store, streams)
 
     def __bool__(self) -> bool:
-        """Whether some query is behind."""
+        """Whether there is a query that is behind."""
         return bool(self._backlog)
 
     def is_behind(self, group: Group) -> bool:
-        """Return whether a group has due instants that were not evaluated."""
+        """Return whether a group has due instants that are not evaluated yet."""
         return group in self._backlog
 
     def end_pass(self) -> None:
-        """Call after a pass of the schedule."""
+        """Handle the end of a pass of the schedule."""
         self.timeline.end(self._next_read)
 
     # ---- registration
     def incarnation_for(self, query: ContinuousQuery) -> int | None:
-        """Return a new incarnation for the group of a resolved query that begins in the past; None for any other
+        """Return a new incarnation for the group of a resolved query that begins in the past. Return None for any other
         query.
         """
         if not asks_for_past(query, [self._streams.get(clause.stream) for clause in query.windows]):
@@ -61,20 +61,20 @@ class History:
         return self.new_incarnation()
 
     def new_incarnation(self) -> int:
-        """Return a new incarnation, for a group that is at other instants than the other groups."""
+        """Return a new incarnation, for a group with other instants than the existing groups."""
         self._incarnations += 1
         return self._incarnations
 
     def beginning_of(self, group: Group) -> Beginning:
-        """Return where the query of a group begins. The incarnation of the group must be from `incarnation_for`.
-        QueryError if it needs tuples that are released.
+        """Return the point at which the query of a group begins. The incarnation of the group must come from
+        `incarnation_for`. QueryError if the query needs tuples that are released.
         """
         assert group.plan is not None
         reads = group.plan.reads_stored
         return beginning_of(group.query, group.grid, group.by_iri, self.timeline, reads_stored=reads)
 
     def begin(self, group: Group) -> None:
-        """Let a group begin, after its cohort has started."""
+        """Let a group begin. Call this after the group's cohort has started."""
         closed = [stream.closed_ms for stream in group.streams if stream.closed_ms is not None]
         for cohort in group.cohorts:
             if isinstance(cohort.trigger, CountTrigger):
@@ -107,16 +107,16 @@ class History:
         return self.timeline.view(group.streams, time)
 
     def snapshot(self, group: Group, time: int) -> int:
-        """Return a snapshot number: the group's evaluation at the past instant `time` reads this snapshot."""
+        """Return a snapshot number. The group's evaluation at the past instant `time` reads this snapshot."""
         assert group.plan is not None
         if not group.plan.reads_stored:
             return self._core.store.latest()
         return self.timeline.period(group.streams, time)[1]
 
     def catch_up(self, fire: Callable[[Cohort], None], budget_s: float, only: Group | None = None) -> list[LiveStream]:
-        """Evaluate due instants of queries that are behind, by calling `fire`, for about `budget_s` seconds. If `only`
-        is given, evaluate only instants of this group. For each query, stops when the pending evaluations take half of
-        the engine's limits. Returns the derived streams that have advanced.
+        """Evaluate due instants of queries that are behind, for about `budget_s` seconds. `fire` evaluates a cohort. If
+        `only` is given, the call evaluates only instants of this group. The call stops for a query when the pending
+        evaluations take half of the engine's limits. Returns the derived streams that have advanced.
         """
         groups = [only] if only is not None else self._backlog.groups()
         advanced = []
@@ -143,7 +143,9 @@ class History:
         return len(cohort.log) < limits.max_unpolled // 2 and not 0 < most // 2 < self._schedule.unpolled.bytes
 
     def _next_read(self, stream: LiveStream) -> int | None:
-        """Return the next instant that queries in the past evaluate over a stream; None if there is none."""
+        """Return the next instant over a stream that queries in the past will evaluate, or None if there is no such
+        instant.
+        """
         for group, until in list(self._untils.items()):
             if group not in self._backlog and all((cohort.next or until) > until for cohort in group.cohorts):
                 del self._untils[group]
@@ -157,14 +159,16 @@ class History:
 
     # ---- checkpoints
     def save(self, group: Group) -> dict[str, Any] | None:
-        """Return the state of a group for a checkpoint, as JSON; None if its query did not begin in the past."""
+        """Return the state of a group for a checkpoint, as JSON. Return None if the group's query did not begin in the
+        past.
+        """
         if not group.incarnation:
             return None
         until = self._untils.get(group)
         return {"incarnation": group.incarnation, "begins_after": group.begins_after, "until": until}
 
     def restore(self, group: Group, saved: dict[str, Any]) -> None:
-        """Restore what `save` has returned, after the cohort of the group is restored."""
+        """Restore a state that `save` has returned. The cohort of the group must be restored already."""
         self._incarnations = max(self._incarnations, group.incarnation)
         group.begins_after = saved["begins_after"]
         if saved["until"] is not None:

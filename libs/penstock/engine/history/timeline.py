@@ -1,9 +1,12 @@
-"""The timeline: which commits of the stored graph a standing query would have seen at an earlier instant (ADR 87).
+"""The timeline records which commits of the stored graph a standing query would have seen at an earlier instant (ADR
+87).
 
-A pass of the schedule closes batches and evaluates the instants that become due. The timeline records, for each stream,
-the end of the last closed batch after a pass, and the snapshots before and after the pass. An instant becomes due in
-the first pass after which every stream of its query has closed the batch that contains it. A query then sees all
-commits from before that pass. Of the commits of that pass, it sees those whose batches end at or before the instant.
+A pass of the schedule closes batches and evaluates the instants that become due. For each stream, the timeline records
+the end of the last closed batch after a pass, and the snapshots before and after the pass.
+
+An instant becomes due in the first pass after which every stream of its query has closed the batch that contains the
+instant. At this instant, the query sees all commits from before this pass. Of the commits of this pass, the query sees
+the commits of batches that end at or before the instant.
 """
 
 from __future__ import annotations
@@ -26,9 +29,9 @@ _TRIM_EVERY = 64  # passes
 
 @dataclass(slots=True)
 class _Course:
-    """The passes in which a stream has closed batches, in order. `ends`: the end in ms of its last closed batch after
-    each pass. `befores`, `afters`: the latest snapshot before and after each pass. Passes with ends up to `unknown` are
-    not recorded any more.
+    """The passes in which a stream has closed batches, in order. `ends` contains, for each pass, the end in ms of the
+    stream's last closed batch after the pass. `befores` and `afters` contain the latest snapshots before and after each
+    pass. Passes with ends at or before `unknown` are not recorded any more.
     """
 
     unknown: int = NEVER
@@ -37,7 +40,9 @@ class _Course:
     afters: list[int] = field(default_factory=list)
 
     def add(self, end: int, before: int, after: int) -> None:
-        """Add a pass. Successive passes without commits are recorded as one pass if no commit is between them."""
+        """Add a pass. Successive passes without commits become one recorded pass, if there is no commit between these
+        passes.
+        """
         if self.afters and self.befores[-1] == self.afters[-1] == before == after:
             self.ends[-1] = end
         else:
@@ -54,8 +59,8 @@ class _Course:
 
 
 class Timeline:
-    """The timeline of an engine. It is recorded while some stream has a retention, and the stored graph retains the
-    commits to which it refers. All access must be under the engine's lock. Times are in ms.
+    """The timeline of an engine. It is recorded while some stream has a retention. The stored graph retains the commits
+    to which the timeline refers. All access must be under the engine's lock. Times are in ms.
     """
 
     def __init__(self, store: native.Store, streams: Streams) -> None:
@@ -69,7 +74,7 @@ class Timeline:
 
     # ---- recording
     def begin(self) -> None:
-        """Call before a pass, also before one that completes an interrupted pass."""
+        """Handle the beginning of a pass, or of the completion of an interrupted pass."""
         if not self.active:
             if not self._streams.retaining:
                 return
@@ -82,13 +87,13 @@ class Timeline:
             self._before = self._store.latest()
 
     def closed(self, stream: LiveStream) -> None:
-        """Call when a stream has closed batches."""
+        """Record that a stream has closed batches in this pass."""
         if self.active:
             self._closed[stream] = None
 
     def end(self, next_read: Callable[[LiveStream], int | None]) -> None:
-        """Call after a pass. `next_read` returns the earliest instant that queries in the past will still evaluate over
-        a stream, or None.
+        """Handle the end of a pass. `next_read` returns the earliest instant over a stream that queries in the past
+        will still evaluate, or None.
         """
         if self._before is None:
             return
@@ -103,7 +108,7 @@ class Timeline:
             self._trim(next_read)
 
     def _trim(self, next_read: Callable[[LiveStream], int | None]) -> None:
-        """Forget the passes that no query will need, and release the commits to which only they refer."""
+        """Drop the passes that no query will need, and release the commits to which only these passes refer."""
         for stream in [stream for stream in self._courses if self._streams.find(stream.iri) is not stream]:
             del self._courses[stream]
         least = self._store.latest()
@@ -121,16 +126,16 @@ class Timeline:
             self.active = False
 
     def _retained_overall(self) -> int:
-        """Return the time up to which no stream needs passes. This also holds for idle streams, so that an idle stream
-        does not retain commits for ever.
+        """Return a time. No stream needs the passes for instants at or before this time. This also holds for idle
+        streams, so that an idle stream does not retain commits for ever.
         """
         closed = [stream.closed_ms for stream in self._streams if stream.closed_ms is not None]
         return max(closed, default=NEVER) - max((s.declaration.retention_ms for s in self._streams), default=0)
 
     # ---- reading
     def known_from(self, stream: LiveStream) -> int:
-        """Return an event time. For each later instant of the queries over the stream, the stored graph is readable as
-        of that instant.
+        """Return an event time. The stored graph is readable as of each later instant of the queries over the
+        stream.
         """
         course = self._courses.get(stream)
         if course is None:
@@ -138,8 +143,8 @@ class Timeline:
         return max(course.unknown, retained_from(stream), self._retained_overall())
 
     def period(self, streams: Iterable[LiveStream], time: int) -> tuple[int, int]:
-        """Return the numbers of the snapshots before and after the pass in which instant `time` of a query over
-        `streams` became due. StorageError if it is not retained.
+        """Return the numbers of two snapshots: before and after the pass in which the instant `time` of a query over
+        `streams` became due. StorageError if the pass is not retained.
         """
         before, after = -1, -1
         for stream in streams:
@@ -157,7 +162,7 @@ class Timeline:
         return before, after
 
     def view(self, streams: Sequence[LiveStream], time: int) -> native.Source:
-        """Return the stored graph as of instant `time` of a query over `streams`. StorageError if it is not
+        """Return the stored graph as of the instant `time` of a query over `streams`. StorageError if this state is not
         retained.
         """
         before, after = self.period(streams, time)
@@ -167,13 +172,13 @@ class Timeline:
 
     # ---- checkpoints
     def save(self) -> list[list[Any]] | None:
-        """Return the timeline for a checkpoint, as JSON; None if it is not recorded."""
+        """Return the timeline for a checkpoint, as JSON. Return None if the timeline is not recorded."""
         if not self.active:
             return None
         return [[stream.iri, c.unknown, c.ends, c.befores, c.afters] for stream, c in self._courses.items()]
 
     def restore(self, saved: list[list[Any]] | None) -> None:
-        """Restore what `save` has returned. The streams and the stored graph must be restored already."""
+        """Restore a timeline that `save` has returned. The streams and the stored graph must be restored already."""
         if saved is None:
             return
         self.active = True
@@ -183,5 +188,5 @@ class Timeline:
 
 
 def retained_from(stream: LiveStream) -> int:
-    """Return the exclusive start in ms of the period whose tuples the stream's retention keeps."""
+    """Return the exclusive start, in ms, of the period for which the stream's retention keeps tuples."""
     return NEVER if stream.closed_ms is None else stream.closed_ms - stream.declaration.retention_ms

@@ -18,11 +18,11 @@ _REPLAN_EVERY = 64  # number of uses of a plan between two checks of the statist
 
 @dataclass(slots=True)
 class AskedQuery:
-    """A one-shot query, its plan, and the number of its uses. `last_run`: the plan and the figures of the last
-    execution. `timed`: the profile of the last execution of `planned` in which times were measured. `permanent`:
-    whether the ids of all constants are permanent, so that they need no further check. `entails_at`: the number of a
-    snapshot for whose schema the plan is right. `variables`, `slots`: the names
-    and slots of the answer's columns.
+    """A one-shot query, its plan, and the number of its uses. `last_run` contains the plan and the figures of the last
+    execution. `timed` is the profile of the last execution of `planned` in which times were measured. `permanent`:
+    whether the ids of all constants are permanent, so that they need no further check. `entails_at` is the number of a
+    snapshot for whose schema the plan is right. `variables` and `slots` are the names and slots of the answer's
+    columns.
     """
 
     query: ContinuousQuery
@@ -42,12 +42,12 @@ class AskedQuery:
         return cls(query, names, planned, tuple(slot for _, slot in planned.physical.outputs))
 
     def holds(self, core: EngineCore, streams: Streams, view: native.Source, number: int | None = None) -> bool:
-        """Return whether the plan is still right for an execution on `view`. Counts the execution.
+        """Return whether the plan is still right for an execution on `view`. The call counts the execution.
 
         The plan is wrong if a constant has another id now. The id of a constant can change if no stored data contains
-        the constant: the dictionary may have dropped the term, and assigned its id to another term. With entailment, it
-        is wrong for another schema. Some executions also check the statistics. `number`: the number of the view's
-        snapshot, None if it is unknown.
+        the constant, because the dictionary can have dropped the term, and assigned its id to another term. A plan with
+        entailment is also wrong for another schema. Some executions also check the statistics. `number` is the number
+        of the view's snapshot, or None if it is unknown.
         """
         if self.planned.blind:
             return False

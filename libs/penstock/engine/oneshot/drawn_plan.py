@@ -17,11 +17,11 @@ def drawn(
     nanos: Mapping[int, int],
     outcomes: Mapping[int, str] | None = None,
 ) -> str:
-    """Return `fresh`, the plan for the current statistics, as text. `rows`, `nanos`, `outcomes`: by node id, the number
-    of rows, the time in ns and how the operator was evaluated in the last execution.
+    """Return `fresh`, the plan for the current statistics, as text. `rows`, `nanos` and `outcomes` are the figures of
+    the last execution by node id: the number of rows, the time in ns, and how the operator was evaluated.
 
-    `ran`: the plan of the last execution. If it is another plan, the text contains both: `ran`, with its figures and
-    the estimates by which it was chosen, and `fresh`.
+    `ran` is the plan of the last execution. If `ran` is another plan, the text contains both plans: first `ran`, with
+    its figures and the estimates by which it was chosen, and then `fresh`.
     """
     if (ran.spec, ran.factors) == (fresh.spec, fresh.factors):
         return fresh.render(rows, nanos, outcomes)

@@ -1,4 +1,4 @@
-"""The planner's view of an engine: its streams and graphs, ids of constants, and statistics."""
+"""The planner's view of an engine: the streams and graphs, the ids of constants, and statistics."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ CompiledPlan: TypeAlias = native.Plan
 
 
 class EngineCatalogue:
-    """A `penstock.query.catalogue.Catalogue` for one query. `windows`: the sources of the query's windows, empty before
-    they exist. `stored`: a view of the stored graph to use, if there is one already.
+    """A `penstock.query.catalogue.Catalogue` for one query. `windows` contains the sources of the query's windows, and
+    is empty before these exist. `stored` is a view of the stored graph to use, if there is a view already.
 
-    `constants` collects every constant whose id the plan may contain. `blind`: whether statistics of the stored graph
-    were unavailable. Planning does not wait for them: if they are unavailable, it uses zeros.
+    `constants` collects every constant whose id the plan can contain. `blind`: whether statistics of the stored graph
+    were unavailable. Planning does not wait for unavailable statistics, and uses zeros instead.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class EngineCatalogue:
 
     @property
     def placement(self) -> Placement | None:
-        """The costs by which the planner decides where operators over the stored graph run; None: all of them run in
-        this process.
+        """The costs by which the planner decides where operators over the stored graph run. If the costs are None, all
+        operators run in this process.
         """
         return self._core.store.placement
 
     def is_stream(self, iri: str) -> bool:
-        """Return whether there is a stream with that IRI, declared or derived."""
+        """Return whether there is a stream with this IRI, declared or derived."""
         return iri in self._streams
 
     def batch_ms(self, stream: str) -> int:
@@ -101,10 +101,10 @@ class EngineCatalogue:
         return self.constants[term]
 
     def label_stats(self, source: int, graph: int, predicate: int) -> tuple[int, int, int]:
-        """Return the numbers of edges, distinct subjects and distinct objects of an edge label in a source. Zeros if
-        the label or the window does not exist yet, or if the stored graph is unavailable.
+        """Return the numbers of edges, distinct subjects and distinct objects of an edge label in a source. The numbers
+        are zeros if the label or the window does not exist yet, or if the stored graph is unavailable.
 
-        For ANY_PREDICATE, the result is the sums over all labels of the graph, extrapolated from at most 64 labels.
+        For ANY_PREDICATE, the numbers are the sums over all labels of the graph, extrapolated from at most 64 labels.
         """
         if predicate == ANY_PREDICATE:
             return self._sums(source, graph)
@@ -121,8 +121,8 @@ class EngineCatalogue:
         return edges, subjects, objects
 
     def degree(self, source: int, vertex: int, graph: int, predicate: int, direction: int) -> int:
-        """Return the exact number of neighbours of a vertex over an edge label. `direction`: 0 for outgoing edges, 1
-        for incoming edges.
+        """Return the exact number of neighbours of a vertex over an edge label. `direction` is 0 for outgoing edges and
+        1 for incoming edges.
         """
         label = self._core.store.labels.label(graph, predicate)
         return (
@@ -130,8 +130,8 @@ class EngineCatalogue:
         )
 
     def schema(self) -> Schema | None:
-        """Return the schema triples of the stored default graph, for entailment. None if the graph is in the stores of
-        a cluster, where entailment is not available.
+        """Return the schema triples of the stored default graph, for entailment. The result is None in a cluster, where
+        the graph is in the stores and entailment is not available.
         """
         if self._core.dictionary.partial:
             return None
@@ -140,8 +140,9 @@ class EngineCatalogue:
         return self._schema
 
     def _count(self, source: int, count: Callable[[native.Source], T], absent: T) -> T:
-        """Return the result of `count` for source number `source` (0: the stored graph), or `absent` if the source does
-        not exist or is unavailable. After the failure of a store, it retries once with a new view.
+        """Return the result of `count` for the source with the number `source` (0: the stored graph). Return `absent`
+        if the source does not exist or is unavailable. After the failure of a store, the call retries once with a new
+        view.
         """
         if source:
             found = self._windows[source - 1] if source <= len(self._windows) else None
@@ -166,10 +167,11 @@ class EngineCatalogue:
 
 @dataclass(slots=True)
 class Planned:
-    """A compiled physical plan, with the constants whose ids it contains. `factors`: the plans of its factors.
+    """A compiled physical plan, with the constants whose ids the plan contains. `factors` contains the plans of its
+    factors.
 
-    `reads_stored`: whether an execution reads the stored graph, perhaps only its schema. `blind`: whether it was chosen
-    without statistics of the stored graph.
+    `reads_stored`: whether an execution reads the stored graph. An execution that reads only the graph's schema also
+    counts. `blind`: whether the plan was chosen without statistics of the stored graph.
     """
 
     physical: PhysicalPlan
@@ -193,10 +195,11 @@ def make_plan(
     sample: Sequence[Constant] = (),
     accepted: bool = False,
 ) -> Planned:
-    """Plan and compile a query, or the template of a group. QueryLimitError above the engine's limits on plans.
+    """Plan and compile a query, or the template of a group. QueryLimitError if the plan exceeds the engine's limits on
+    plans.
 
-    `grouped`: whether the plan is for the members of a group. `sample`: constants of a member, for estimates.
-    `accepted`: the query was accepted before, at its registration.
+    `grouped`: whether the plan is for the members of a group. `sample` contains the constants of a member, for
+    estimates. `accepted`: whether the query was accepted before, at its registration.
     """
     asked = query.query if isinstance(query, Template) else query
     with planning(catalogue.limits, asked.text, accepted=accepted) as budget:

@@ -29,8 +29,8 @@ def explain(
     runtime: Runtime, one_shot: OneShot, statement: Statement, base: str | None, name: str | None = None
 ) -> str:
     """Return the plan of a query with estimates from current statistics, and the figures of the last execution, if
-    there was one. The figures of a continuous query are those of the standing query `name`. Without a name, they are
-    those of the last executed query in the same group.
+    there was one. The figures of a continuous query come from the standing query `name`. Without a name, they come from
+    the last executed query in the same group.
 
     The next execution of a standing query will be timed. QueryError for an update.
     """
@@ -81,7 +81,7 @@ def explain(
 
 
 def _cohort(group: Group, member: Member | None) -> Cohort:
-    """Return the cohort of `member`. If `member` is not in the group, return the group's cohort that was executed
+    """Return the cohort of `member`. If `member` is not in the group, return the cohort of the group that was executed
     last.
     """
     if member is not None and member.group is group and member.cohort is not None:

@@ -1,4 +1,4 @@
-"""Makes an error release the local variables of the execution that raised it."""
+"""Makes an error release the local variables of the execution that has raised the error."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from traceback import clear_frames
 
 
 def clear_locals(error: BaseException) -> None:
-    """Clear the local variables of all finished frames in the tracebacks of an error, its causes and its contexts.
+    """Clear the local variables of all finished frames in the tracebacks of an error, of its causes and of its
+    contexts.
 
-    The future of a thread pool and the frame that awaits it refer to each other through an error. The garbage collector
-    may find this cycle only after hours. Until then, the local variables of the failed call are not freed. If one of
-    them is a view, the engine continues to lease the view's snapshot: the stores must retain the snapshot, and a store
-    that restarts cannot grant the lease again.
+    The future of a thread pool and the frame that awaits this future refer to each other through an error. This is a
+    cycle, and the garbage collector can take hours to find it. Until then, the local variables of the failed call are
+    not freed. If one of these variables is a view, the engine continues to lease the view's snapshot. The stores must
+    then retain the snapshot, and a store that restarts cannot grant the lease again.
     """
     pending, seen = [error], set()
     while pending:

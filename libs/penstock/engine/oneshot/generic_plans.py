@@ -1,4 +1,4 @@
-"""Generic plans: plans of prepared queries, which take the constants as a row of input."""
+"""Generic plans: plans of prepared queries. A generic plan takes the constants as a row of input."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     """A vertex id or the index of a parameter, then a graph, a predicate, a direction, and the number of neighbours."""
 
 Seed: TypeAlias = "tuple[Ids, ...]"
-"""The row that a plan reads: the number of the member, and the ids of the parameters."""
+"""The input row of a plan: the number of the member, and the ids of the parameters."""
 
 _FACTOR = 4  # degrees that differ by a larger factor may favour another plan
 _FLOOR = 64  # below this degree, the plan does not matter
@@ -33,7 +33,7 @@ _MEMBER = np.zeros(1, np.uint64)
 
 @dataclass(frozen=True, slots=True)
 class _Generic:
-    """A plan. The planner chose it by the degrees of the parameters in `degrees`."""
+    """A generic plan. The planner has chosen the plan by the degrees of the parameters in `degrees`."""
 
     asked: AskedQuery
     degrees: tuple[_Degree, ...]
@@ -53,22 +53,24 @@ class _RecordingCatalogue(EngineCatalogue):
 
 
 class GenericPlans:
-    """A cache of generic plans. May be used from any thread.
+    """A cache of generic plans. Any thread can use it.
 
-    A generic plan is chosen for the constants of the first text. It serves each later text whose constants have about
-    as many neighbours. Other texts get plans of their own (as PostgreSQL chooses between generic and custom plans).
+    A generic plan is chosen for the constants of the first text. The plan serves each later text with constants that
+    have about as many neighbours. Other texts get plans of their own (as PostgreSQL chooses between generic and custom
+    plans).
     """
 
     def __init__(self, streams: Streams, plans: int) -> None:
-        """`plans`: the maximum number of plans."""
+        """Create an empty cache. `plans` is the maximum number of plans."""
         self._streams = streams
         self._plans: LRUCache[PreparedQuery, _Generic] = LRUCache(plans)
         self._caching = Lock()
 
     def find(self, core: EngineCore, bound: BoundQuery, view: native.Source) -> tuple[AskedQuery, Seed]:
         """Return a query with a plan for its execution on a view, and the plan's input. QueryError if there is no plan.
-        The caller must acquire a lease of the dictionary before the call, and hold it while it uses the result. All
-        calls must have cores with the same dictionary.
+
+        The caller must acquire a lease of the dictionary before the call, and hold the lease while it uses the result.
+        The cores of all calls must have the same dictionary.
         """
         ids = [core.term_id(constant) for constant in bound.constants]
         seed = _MEMBER, *(np.array((term_id,), np.uint64) for term_id in ids)
@@ -91,7 +93,7 @@ class GenericPlans:
 
 
 def _serves(core: EngineCore, generic: _Generic, ids: list[int], view: native.Source) -> bool:
-    """Return whether the constants have about as many neighbours in the view as those of the first text."""
+    """Return whether the constants have about as many neighbours in the view as the constants of the first text."""
     labels = core.store.labels
     for parameter, graph, predicate, direction, degree in generic.degrees:
         label = labels.label(graph, predicate)

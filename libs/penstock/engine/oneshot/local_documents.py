@@ -1,5 +1,5 @@
-"""Reads the files of LOAD. All of them are below one directory, which the engine's caller names. IRIs with a scheme
-other than `file` are errors.
+"""Reads the files of LOAD. All files are below one directory. The engine's caller names this directory. IRIs with a
+scheme other than `file` are errors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def checked_directory(directory: str | PathLike[str] | None) -> Path | None:
 
 
 def document_change(core: EngineCore, operation: LoadDocument, directory: Path, most: int | None = None) -> GraphChange:
-    """Return the change that a LOAD makes. DataError if its document cannot be read, is invalid, or is not a file below
+    """Return the change that a LOAD makes. DataError if its document is invalid, cannot be read, or is not a file below
     `directory`. LimitError if the document has more than `most` statements. The caller must hold a lease on the
     dictionary.
     """
@@ -43,8 +43,8 @@ def document_change(core: EngineCore, operation: LoadDocument, directory: Path, 
 
 
 def _path_of(iri: str, directory: Path) -> Path:
-    """Return the file that an IRI names: `file:NAME` relative to `directory`, or `file:///PATH` below it. DataError for
-    any other file; the error does not reveal whether the file exists.
+    """Return the path of the file that an IRI names. The IRI is `file:NAME`, relative to `directory`, or
+    `file:///PATH`, below `directory`. DataError for any other file. The error does not reveal whether the file exists.
     """
     parts = urlsplit(iri)
     if parts.scheme != "file" or parts.netloc not in ("", "localhost") or parts.query or parts.fragment:

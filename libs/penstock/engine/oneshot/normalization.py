@@ -9,8 +9,8 @@ _LONGEST = 1 << 12  # maximum length of a normalized text, in characters
 
 
 def normalize(text: str, *, registered: bool = False) -> Normalized | None:
-    """Return the normalized form of a text. None if the text has no constants, or is not normalized
-    (`penstock.query.normalized_text`). `registered`: whether the text is that of a standing query.
+    """Return the normalized form of a text. None if the text has no constants, or cannot be normalized
+    (`penstock.query.normalized_text`). `registered`: whether the text belongs to a standing query.
     """
     if len(text) > _LONGEST:
         return None

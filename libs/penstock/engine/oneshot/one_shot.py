@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from penstock.query.ir import ContinuousQuery, Dataset, Statement
 
     _Key: TypeAlias = tuple[str, str | None, Dataset | None]
-    """A text, its base, and the dataset that replaces the one in the text."""
+    """A text, the base of the text, and the dataset that replaces the dataset in the text."""
 
 _MAX_RETRIES = 3  # maximum number of retries of a query after failures of stores
 _TIME_EVERY = 16  # number of uses of a plan between two executions whose times are measured
 
 
 class OneShot:
-    """Plans, executes and explains one-shot queries. May be used from any thread. `generic`: plans that it shares with
-    others.
+    """Plans, executes and explains one-shot queries. Any thread can use it. `generic` is a cache of plans that several
+    objects share.
     """
 
     def __init__(self, core: EngineCore, streams: Streams, texts: Texts, generic: GenericPlans | None = None) -> None:
@@ -79,7 +79,7 @@ class OneShot:
         return Triples(columns, result.rows, result.local, lease).graph()
 
     def solutions(self, query: ContinuousQuery | BoundQuery, source: native.Source) -> tuple[tuple[Ids, ...], int]:
-        """Return the columns of a SELECT over `source`, as ids of the dictionary, and the number of its solutions. The
+        """Return the columns of a SELECT over `source`, as ids of the dictionary, and the number of the solutions. The
         caller must hold a lease of the dictionary. LimitError if the query exceeds the engine's limits.
         """
         seed: Seed = ()
@@ -108,11 +108,11 @@ class OneShot:
         timeout_s: float | None,
         memory_mb: int | None,
     ) -> tuple[AskedQuery, native.Result]:
-        """Execute the plan that `ask` finds for a view, and for the number of its snapshot if the number is known.
-        After the failure of a store, retry on a new view.
+        """Execute a plan on a view. `ask` finds the plan for the view, and for the number of the view's snapshot if the
+        number is known. After the failure of a store, the call retries on a new view.
 
-        The view is created before the ids of constants are looked up. A constant that has no id then does not occur in
-        the view.
+        The view is created before the ids of constants are looked up. A constant without an id therefore does not occur
+        in the view.
         """
         retries = 0
         while True:
@@ -180,11 +180,11 @@ class OneShot:
     def _asked(
         self, ir: ContinuousQuery, key: _Key, asked: AskedQuery | None, view: native.Source, number: int | None
     ) -> AskedQuery:
-        """Return the plan of a query. Replans if the statistics have changed too much, or if a constant has another id
-        now.
+        """Return the plan of a query. The call replans if the statistics have changed too much, or if a constant has
+        another id now.
 
-        The id of a constant can change if no stored data contains the constant: the dictionary may have dropped the
-        term, and assigned its id to another term.
+        The id of a constant can change if no stored data contains the constant, because the dictionary can have dropped
+        the term, and assigned its id to another term.
         """
         if asked is not None and asked.holds(self._core, self._streams, view, number):
             return asked

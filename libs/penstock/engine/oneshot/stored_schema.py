@@ -32,7 +32,9 @@ def _plan() -> native.Plan:
 
 
 def read_schema(core: EngineCore, view: native.Source) -> Schema:
-    """Return the schema in a view of the stored graph. LimitError above the engine's limits on an evaluation."""
+    """Return the schema in a view of the stored graph. LimitError if the execution exceeds the engine's limits on an
+    evaluation.
+    """
     found = {iri: core.dictionary.find(IRI, iri) for iri in SCHEMA}
     predicates = {iri: number for iri, number in found.items() if number}
     seed = (np.fromiter(predicates.values(), np.uint64, len(predicates)),)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.query.normalized_text import Normalized
 
     _Pattern: TypeAlias = tuple[str, str | None, bool]
-    """`Normalized.pattern`, a base, and whether the text is that of a standing query."""
+    """`Normalized.pattern`, a base, and whether the text belongs to a standing query."""
 
     _Key: TypeAlias = tuple[str, str | None, bool, tuple[str, ...]]
     """A `_Pattern`, and the fixed constants."""
@@ -27,8 +27,8 @@ CACHED_TEXT = 1 << 16
 
 
 class Texts:
-    """A cache of parsed texts, and of prepared texts. A text is prepared if an earlier one differs from it only in
-    parameters. Long texts are not cached. May be used from any thread.
+    """A cache of parsed texts, and of prepared texts. A text is prepared if an earlier text differs from it only in
+    parameters. Long texts are not cached. Any thread can use the cache.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -40,8 +40,8 @@ class Texts:
         self._caching = Lock()
 
     def parse(self, text: str, base: str | None, *, accepted: bool = False) -> Statement:
-        """Return the parsed statement. QueryError if the text is invalid. `accepted`: the text was accepted before, at
-        its registration, so parsing has no time limit.
+        """Return the parsed statement. QueryError if the text is invalid. `accepted`: whether the text was accepted
+        before, at its registration. Parsing of an accepted text has no time limit.
         """
         with self._caching:
             found = self._cache.get((text, base))
@@ -55,7 +55,7 @@ class Texts:
 
     def bound_query(self, text: str, base: str | None) -> BoundQuery | None:
         """Return the prepared query of a one-shot query's text, with the constants of the text. None if the text is not
-        prepared. None also if the same text was queried before, because a plan for exactly this text is then faster.
+        prepared. None also if the same text was queried before. In that case, a plan for exactly this text is faster.
         """
         with self._caching:
             if (text, base) in self._cache or (text, base) in self._bound:
@@ -68,7 +68,9 @@ class Texts:
         return bound
 
     def bound_update(self, text: str, base: str | None) -> BoundUpdate | None:
-        """Return the update of a text, with bound queries as its patterns. None if the text is not prepared."""
+        """Return the update of a text. The patterns of the update are bound queries. None if the text is not
+        prepared.
+        """
         bound = self._bind(text, base)
         return bound if isinstance(bound, BoundUpdate) else None
 

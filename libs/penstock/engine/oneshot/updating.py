@@ -1,4 +1,4 @@
-"""The execution of updates: the quads that an update removes and adds (docs/adr/0070-updates.md)."""
+"""The execution of updates: it finds the quads that an update removes and adds (docs/adr/0070-updates.md)."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def data_change(dictionary: native.Dictionary, update: Update | BoundUpdate) -> 
 
 @dataclass(slots=True)
 class UpdateRun:
-    """The execution of one update on one snapshot. Hold the engine's lock from `evaluate` until the change is
-    committed.
+    """The execution of one update on one snapshot. The caller must hold the engine's lock from `evaluate` until the
+    change is committed.
     """
 
     core: EngineCore
@@ -64,9 +64,9 @@ class UpdateRun:
     _lease: native.Lease | None = None
 
     def evaluate(self) -> GraphChange:
-        """Return the change that the update makes. The change may remove quads that the stored graph does not contain,
-        and add quads that it already contains. QueryError, with its position, if an operation fails; LimitError if a
-        pattern exceeds a limit.
+        """Return the change that the update makes. The change can remove quads that the stored graph does not contain,
+        and add quads that it already contains. QueryError, with the position in the text, if an operation fails.
+        LimitError if a pattern exceeds a limit.
 
         Each operation sees the changes of the earlier operations. The stored graph does not change.
         """
@@ -91,9 +91,9 @@ class UpdateRun:
         return changes
 
     def as_nquads(self, most: int) -> tuple[bytes, bytes] | None:
-        """Return the removed and the added quads as N-Quads. None if they contain a blank node, because it has no name
-        outside of this process. None also if they contain an IRI that N-Quads do not allow, or if both texts together
-        have more than `most` bytes.
+        """Return the removed and the added quads as N-Quads. The result is None in three cases. A quad contains a blank
+        node, which has no name outside of this process. A quad contains an IRI that N-Quads do not allow. Both texts
+        together have more than `most` bytes.
         """
         assert self.change is not None
         removed, added = (self._nquads(quads) for quads in (self.change.removed, self.change.added))
@@ -162,7 +162,9 @@ class UpdateRun:
         return tuple(np.split(self.core.dictionary.intern_many(names), labels))
 
     def _transfer(self, operation: TransferGraph) -> GraphChange:
-        """Add the triples of a graph to another. COPY and MOVE first empty the target; MOVE also removes the source."""
+        """Add the triples of a graph to another graph. COPY and MOVE first empty the target. MOVE also removes the
+        source.
+        """
         source, target = operation.source, operation.target
         if source == target:
             return GraphChange()

@@ -1,1 +1,1 @@
-"""Windows: their contents, triggers, the schedule of evaluations, and the release of slices and terms."""
+"""Windows: the contents of windows, triggers, the schedule of evaluations, and the release of slices and terms."""

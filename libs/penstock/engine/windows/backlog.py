@@ -1,9 +1,11 @@
-"""The backlog: groups with more due instants than one pass may evaluate. They are evaluated in turns (docs/adr/0057).
+"""The backlog: the groups with more due instants than one pass evaluates. The groups in the backlog are evaluated in
+turns (docs/adr/0057).
 
-Groups over the same streams share windows. They therefore form a lane, whose groups advance together in order of time.
-Each turn evaluates instants of one lane, and the next turn those of the next lane. A turn ends between two instants of
-its lane. At that point, all cohorts of a group have evaluated the same instants, so that the progress of the group can
-be committed.
+Groups over the same streams share windows. They therefore form a lane, and the groups of a lane advance together in
+order of time. Each turn evaluates instants of one lane. The next turn evaluates instants of the next lane.
+
+A turn ends between two instants of its lane. At that point, all cohorts of a group have evaluated the same instants, so
+that the progress of the group can be committed.
 """
 
 from __future__ import annotations
@@ -22,10 +24,11 @@ _Entry: TypeAlias = tuple[int, int, int, "Cohort"]
 
 
 class Backlog:
-    """The groups in the backlog. `at_once`: maximum number of due instants per cohort that a pass evaluates; a group
-    with more due instants goes into the backlog. None: a pass evaluates all instants, and the backlog stays empty.
+    """The groups in the backlog. `at_once` is the maximum number of due instants per cohort that a pass evaluates. A
+    group with more due instants goes into the backlog. If `at_once` is None, a pass evaluates all instants, and the
+    backlog stays empty.
 
-    `reach` returns the time in ms up to which a group's instants are due, or None.
+    `reach` returns a time in ms, or None. The instants of a group at or before this time are due.
     """
 
     def __init__(self, reach: Callable[[Group], int | None], at_once: int | None = None) -> None:
@@ -43,13 +46,13 @@ class Backlog:
 
     @property
     def settled(self) -> bool:
-        """Whether no lane is in the middle of an instant, so that in each group all cohorts have evaluated the same
+        """Whether no lane is in the middle of an instant. In each group, all cohorts have then evaluated the same
         instants.
         """
         return self._open is None
 
     def consider(self, group: Group, until: int) -> None:
-        """Add a group if one of its cohorts has more than `at_once` instants due up to `until` (ms)."""
+        """Add a group if one of its cohorts has more than `at_once` instants that are due at or before `until` (ms)."""
         most = self.at_once
         if most is None or group in self._groups:
             return
@@ -57,7 +60,7 @@ class Backlog:
             self.add(group)
 
     def add(self, group: Group) -> None:
-        """Add a group. It must not be in the backlog."""
+        """Add a group. The group must not be in the backlog."""
         lane = group.incarnation, frozenset(group.streams)
         self._lanes.setdefault(lane, {})[group] = None
         self._groups[group] = lane
@@ -67,7 +70,7 @@ class Backlog:
         return list(self._groups)
 
     def remove(self, group: Group) -> None:
-        """Remove a group. No effect if it is not in the backlog."""
+        """Remove a group. The call has no effect if the group is not in the backlog."""
         lane = self._groups.pop(group, None)
         if lane is None:
             return
@@ -78,8 +81,8 @@ class Backlog:
                 self._open = None
 
     def turn(self, fire: Callable[[Cohort], None], stop: Callable[[], bool]) -> None:
-        """Evaluate instants of one lane, by calling `fire`, until `stop` returns True or no instant of the lane is due.
-        The next call evaluates the next lane.
+        """Evaluate instants of one lane. The turn ends when `stop` returns True, or when no instant of the lane is due.
+        `fire` evaluates a cohort. The next call evaluates the next lane.
 
         After an error, the next call continues with the same lane and instant.
         """
@@ -127,6 +130,6 @@ class Backlog:
                     yield entry
 
     def _entry(self, group: Group, cohort: Cohort) -> _Entry | None:
-        """Return the queue entry of a cohort's next instant, or None if it is not due."""
+        """Return the queue entry of a cohort's next instant, or None if this instant is not due."""
         time, until = cohort.next, self._reach(group)
         return None if time is None or until is None or time > until else (time, group.depth, cohort.number, cohort)

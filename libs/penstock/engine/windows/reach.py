@@ -1,4 +1,4 @@
-"""How far the streams of a group have come: which of its instants are due, and which would become due."""
+"""The progress of the streams of a group: the instants that are due, and the instants that would become due."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 
 def reach(group: Group, targets: dict[LiveStream, int] | None = None) -> int | None:
-    """Return the time in ms up to which a group's instants are due (Wukong+S: Stable_VTS): the smallest `target_ms` of
-    its streams. None if nothing is due. `targets`: for some streams, a `target_ms` to assume instead if it is greater.
+    """Return a time in ms, or None if nothing is due. The group's instants at or before this time are due (Wukong+S:
+    Stable_VTS). The time is the smallest `target_ms` of the group's streams. For some streams, `targets` contains a
+    time that replaces `target_ms` if it is later.
 
-    Streams that have ended do not count. If all have ended, the result is the greatest `target_ms`.
+    Streams that have ended do not count. If all streams have ended, the result is the greatest `target_ms`.
     """
     least: int | None = None
     for stream in group.streams:
@@ -37,7 +38,7 @@ def reach(group: Group, targets: dict[LiveStream, int] | None = None) -> int | N
 
 def last_of(cohort: Cohort, points: dict[LiveStream, int]) -> int | None:
     """Return the last evaluated instant of a cohort. If the cohort has no registration point yet, return the
-    registration point that the change would set, or None.
+    registration point that the change would set (from `points`), or None.
     """
     if isinstance(cohort.trigger, GridTrigger):
         return cohort.trigger.last

@@ -1,8 +1,9 @@
 """The schedule of batch closings and evaluations (docs/semantics.md §3, "Trigger"; §2, "Progress").
 
-A pass starts when watermarks advance. It closes the batches of all streams in order of time. Between two closings it
-performs the due evaluations in order of their instants. An evaluation is due when all its streams have closed all
-batches up to its instant. The tuples that a query publishes reach the readers of the derived stream in the same pass.
+A pass starts when watermarks advance. The pass closes the batches of all streams in order of time. Between two
+closings, the pass performs the due evaluations in order of their instants. An evaluation is due when all streams of its
+query have closed all batches to the instant. The tuples that a query publishes reach the readers of the derived stream
+in the same pass.
 """
 
 from __future__ import annotations
@@ -41,17 +42,17 @@ class Work(Protocol):
         """
 
     def closed(self, stream: LiveStream, batches: int) -> None:
-        """Record that a stream has closed batches. `batches`: the number of those with tuples."""
+        """Record that a stream has closed batches. `batches` is the number of closed batches with tuples."""
 
     def counted(self, cohort: Cohort) -> None:
         """Advance the stream that a cohort publishes, after the cohort's count windows have received closed batches.
-        The new watermark is the time up to which the cohort will report nothing more.
+        The new watermark is the last time for which the cohort will report nothing more.
         """
 
 
 def fullest(members: Iterable[Member]) -> Member | None:
-    """Return the member with the most bytes of pending answers, among those without a subscriber. None if no such
-    member has pending answers.
+    """Return the member with the most bytes of pending answers. Members with a subscriber are left out. The result is
+    None if no other member has pending answers.
     """
     sizes = {member: member.result_queue.bytes() for member in members if not member.result_queue.subscribed}
     found = max(sizes, key=sizes.__getitem__, default=None)
@@ -86,9 +87,9 @@ class Schedule:
     def check(self, moved: Collection[LiveStream], watermark: int, point: int, *, leaps: bool = False) -> None:
         """Raise LimitError if a change would exceed `max_catch_up`, `max_unpolled` or `unpolled_mb`.
 
-        `moved`: the streams that would advance. `watermark`: their new watermark in ms. `point`: the registration point
-        that waiting cohorts would get. `leaps`: whether the caller skips the instants of queries that would exceed
-        `max_catch_up`.
+        `moved` contains the streams that would advance. `watermark` is their new watermark in ms. `point` is the
+        registration point that waiting cohorts would get. `leaps`: whether the caller skips the instants of queries
+        that would exceed `max_catch_up`.
         """
         if not any(self.readers.of(stream) for stream in moved):
             return
@@ -138,10 +139,10 @@ class Schedule:
             points.setdefault(stream, batch_start(first, stream.batch_ms))
 
     def _check_unpolled(self, cohort: Cohort, due: int) -> None:
-        """Raise LimitError if `due` more evaluations of a cohort would exceed `max_unpolled` or `unpolled_mb`.
+        """Raise LimitError if `due` additional evaluations of a cohort would exceed `max_unpolled` or `unpolled_mb`.
 
-        With REPORT NONEMPTY, it is unknown how many evaluations will be reported; `max_unpolled` is then exceeded only
-        if a queue is already full. Each new answer is assumed to be as large as the cohort's last one.
+        With REPORT NONEMPTY, the number of reported evaluations is unknown. `max_unpolled` is then exceeded only if a
+        queue is already full. Each new answer is assumed to be as large as the cohort's last answer.
         """
         if self.replaying:
             return
@@ -161,8 +162,9 @@ class Schedule:
             self._check_bytes(cohort)
 
     def _check_bytes(self, cohort: Cohort) -> None:
-        """Raise LimitError, because stored answers and answers to come exceed `unpolled_mb`. No effect if all members
-        of the cohort have subscribers, because answers to subscribers are not stored.
+        """Raise LimitError, because the stored answers together with the expected answers exceed `unpolled_mb`. The
+        call has no effect if all members of the cohort have subscribers, because answers for subscribers are not
+        stored.
         """
         if all(member.result_queue.subscribed for member in cohort):
             return
@@ -195,9 +197,9 @@ class Schedule:
 
     # ---- the pass
     def run(self, moved: Iterable[LiveStream], work: Work) -> None:
-        """Call after the streams `moved` have advanced. Close all batches that the watermarks permit, and evaluate all
-        instants that become due, except those of groups in the backlog. Also completes a pass that was interrupted, for
-        example by Ctrl-C.
+        """Evaluate what becomes due after the streams `moved` have advanced. The call closes all batches that the
+        watermarks permit, and evaluates all instants that become due, except for groups in the backlog. It also
+        completes a pass that was interrupted, for example by Ctrl-C.
         """
         interrupted = list(self.unfinished)
         for stream in moved:
@@ -208,9 +210,11 @@ class Schedule:
     def skip(
         self, moved: Iterable[LiveStream], at_most: int = 0, reached: Mapping[Group, int | None] = _NOTHING
     ) -> Iterator[tuple[Cohort, Gap]]:
-        """Skip the due instants of each cohort with more than `at_most` of them. Yields each such cohort with its gap.
-        The caller must advance the stream that the cohort publishes. `reached`: for the groups in the backlog, the time
-        up to which their instants were due before the streams have moved; these instants are not skipped.
+        """Skip the due instants of each cohort with more than `at_most` due instants. Yields each such cohort with its
+        gap. The caller must advance the stream that the cohort publishes.
+
+        `reached` contains, for the groups in the backlog, the time at or before which their instants were due before
+        the streams moved. These instants are not skipped.
         """
         targets: dict[LiveStream, int] = {}  # for derived streams: the `target_ms` that they will have
         for group in self._downstream(moved):
@@ -234,8 +238,8 @@ class Schedule:
 
 @dataclass(slots=True, order=True)
 class _Due:
-    """A cohort in the queue of evaluations, which is sorted by instant, then by depth, then by the cohort's number
-    (age).
+    """A cohort in the queue of evaluations. The queue is sorted by instant, then by depth, then by the number of the
+    cohort (oldest first).
     """
 
     time: int
@@ -245,8 +249,8 @@ class _Due:
 
 
 class _Pass:
-    """One pass, see the module docstring. A pass that was interrupted can be resumed: `unfinished` contains the streams
-    to which it must return.
+    """One pass (see the module docstring). A pass that was interrupted can be resumed. `unfinished` contains the
+    streams to which the pass must return.
     """
 
     def __init__(self, work: Work, unfinished: dict[LiveStream, None], backlog: Backlog, readers: Readers) -> None:
@@ -283,7 +287,7 @@ class _Pass:
 
     # ---- evaluations
     def _put_off(self, group: Group) -> None:
-        """Move a group to the backlog if more of its instants are due than one pass may evaluate."""
+        """Move a group to the backlog if more of its instants are due than one pass evaluates."""
         if self._backlog.at_once is not None and (until := reach(group)) is not None:
             self._backlog.consider(group, until)
 
@@ -300,8 +304,8 @@ class _Pass:
                 heappush(self._due, _Due(time, group.depth, cohort.number, cohort))
 
     def _first_due(self) -> _Due | None:
-        """Return the earliest valid entry of the queue, or None. Removes outdated entries: cohorts may have been
-        merged, and count windows may have found an earlier report.
+        """Return the earliest valid entry of the queue, or None. The call removes outdated entries: cohorts can have
+        been merged, and count windows can have found an earlier report.
         """
         while self._due:
             first = self._due[0]
@@ -333,7 +337,7 @@ class _Pass:
 
     def _close_next(self) -> None:
         """Take the earliest batch end from the queue. For every stream that is queued for this end, close the batches
-        up to the end.
+        to this end.
         """
         end = self._stops[0][0]
         streams: dict[LiveStream, None] = {}
@@ -349,8 +353,8 @@ class _Pass:
                 self._queue_stop(stream)
 
     def _close_for(self, due: _Due) -> bool:
-        """Close the batches that contain an instant. Returns False if a count window has then found a report, which may
-        be earlier than the instant.
+        """Close the batches that contain an instant. Returns False if a count window has then found a report, because
+        this report can be earlier than the instant.
         """
         before = len(self._due)
         for stream in due.cohort.group.streams:
@@ -365,8 +369,8 @@ class _Pass:
                 self._count(group, stream)
 
     def _count(self, group: Group, stream: LiveStream) -> None:
-        """Pass the tuples of a stream's closed batches to the count windows of a group. Also advances the group's
-        derived stream, if it has one, and queues the group.
+        """Hand the tuples of a stream's closed batches to the count windows of a group. The call also queues the group,
+        and advances the group's derived stream, if there is one.
         """
         for cohort in group.cohorts:
             if isinstance(cohort.trigger, CountTrigger):

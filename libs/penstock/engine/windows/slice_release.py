@@ -1,4 +1,4 @@
-"""Release of slices that neither windows nor retention need, and of append logs that no evaluation reads."""
+"""Release of slices that neither windows nor the retention need, and of append logs that no evaluation reads."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 
 def release(stream: LiveStream, readers: Iterable[Group], store: StoredGraph) -> None:
-    """Release a stream's slices and append logs that will not be read again. `readers`: the groups that read the
+    """Release a stream's slices and append logs that will not be read again. `readers` are the groups that read the
     stream.
 
-    `stream.retained_from` and `stream.evaluated_from` are the cluster's retention floors, None in an embedded engine.
+    `stream.retained_from` and `stream.evaluated_from` are the cluster's retention floors. They are None in an embedded
+    engine.
     """
     closed = stream.closed_ms
     if closed is None:
@@ -47,8 +48,8 @@ def release(stream: LiveStream, readers: Iterable[Group], store: StoredGraph) ->
 def _next_read(cohort: Cohort) -> int:
     """Return a time in ms before which the cohort is not evaluated any more.
 
-    If a stream lags, its count window may still report before `cohort.next`. The time is therefore also bounded by the
-    closed batches of all streams.
+    If a stream lags, its count window can still report before `cohort.next`. The result is therefore also at most the
+    end of the last closed batch of each stream.
     """
     if isinstance(cohort.trigger, GridTrigger):
         return cohort.trigger.next
@@ -58,8 +59,8 @@ def _next_read(cohort: Cohort) -> int:
 
 
 def held_from(window: Window, cohort: Cohort, closed: int) -> int:
-    """Return the time in ms up to which the window needs no tuples any more. `closed`: the end of the stream's last
-    closed batch.
+    """Return a time in ms. The window needs no tuples at or before this time any more. `closed` is the end of the
+    stream's last closed batch.
     """
     assert cohort.point is not None
     if window.made is None:

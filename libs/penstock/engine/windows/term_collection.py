@@ -1,10 +1,10 @@
-"""Garbage collection of terms: the dictionary drops terms that only timing data has used, once nothing refers to them
-(ADR 2).
+"""Garbage collection of terms. The dictionary drops terms that only timing data has used, when nothing refers to these
+terms any more (ADR 2).
 
-Terms of the stored graph are permanent. For any other term, the dictionary records the tick (number of closed batches)
-of its last use. A collection first marks the terms of plans, of members, and of the previous answers of ISTREAM and
-DSTREAM queries as used at the current tick. It then drops the terms that were last used before the tick of the oldest
-tuple in any slice, except for terms that the lease of an answer retains.
+Terms of the stored graph are permanent. For any other term, the dictionary records the tick of its last use. A tick is
+a number of closed batches. A collection first marks some terms as used at the current tick: the terms of plans, of
+members, and of the previous answers of ISTREAM and DSTREAM queries. The collection then drops the terms that were last
+used before the tick of the oldest tuple in any slice. Terms that the lease of an answer retains are not dropped.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _AGES = (1_024, 256, 64, 16, 4, 0)
 class Forgetting:
     """Advances the tick of a dictionary, and drops terms to which nothing refers. `roots` returns the ids of the terms
     that each collection marks as used (see the module docstring). `renew` replaces leases that last longer than a
-    collection; it is called before these terms are marked.
+    collection. It is called before the terms of `roots` are marked.
 
-    A partial dictionary is a cache: it drops terms only if it is larger than `cached_bytes`, and drops the least
-    recently used ones first. `forgotten`: number of terms that were dropped.
+    A partial dictionary is a cache. It drops terms only if it is larger than `cached_bytes`, and drops the least
+    recently used terms first. `forgotten` is the number of dropped terms.
     """
 
     def __init__(
@@ -50,15 +50,15 @@ class Forgetting:
         self.forgotten = 0
 
     def tick(self, batches: int) -> None:
-        """Record that `batches` more batches with tuples have closed. If the call is late, terms are only retained for
-        longer.
+        """Record that `batches` additional batches with tuples have closed. If the call is late, the only effect is
+        that terms are retained for longer.
         """
         if batches:
             self._dictionary.set_tick(self._dictionary.tick() + batches)
 
     def sweep_if_due(self) -> None:
         """Drop terms to which nothing refers, if enough batches have closed since the last collection. A partial
-        dictionary drops terms only if it is too large. Do not call during an evaluation.
+        dictionary drops terms only if it is too large. Do not call this during an evaluation.
         """
         if self._dictionary.partial:
             self._trim()
@@ -66,8 +66,9 @@ class Forgetting:
             self.sweep()
 
     def _trim(self) -> None:
-        """Evict terms from a partial dictionary that is too large. If it is still too large afterwards, because too
-        many terms are in use, the next eviction takes place when it has grown by a tenth.
+        """Evict terms from a partial dictionary that is too large. The dictionary can still be too large afterwards,
+        because too many terms are in use. In that case, the next eviction takes place when the dictionary has grown by
+        a tenth.
         """
         held = self._dictionary.live_bytes()
         if held <= max(self._cached_bytes, self._trimmed_to + self._trimmed_to // 10):

@@ -1,4 +1,6 @@
-"""Triggers: the instants of a cohort. They come from a grid (time windows) or from the reports of count windows."""
+"""Triggers: the instants of a cohort. The instants come from a grid (time windows) or from the reports of count
+windows.
+"""
 
 from __future__ import annotations
 
@@ -22,25 +24,25 @@ class Trigger(Protocol):
     """The sequence of a cohort's instants. All times are in ms."""
 
     last: int
-    """The last instant that was evaluated; at first, the registration point."""
+    """The last instant that was evaluated, or initially the registration point."""
 
     @property
     def next(self) -> int | None:
-        """The next instant; None if it is unknown."""
+        """The next instant, or None if it is unknown."""
 
     def take(self) -> int:
-        """Return the next instant and advance past it."""
+        """Return the next instant and advance the trigger past this instant."""
 
     def count(self, until: int) -> int:
         """Return the number of known instants up to and including `until`."""
 
     def exceeds(self, most: int, until: int) -> bool:
-        """Return whether more than `most` instants may be due up to and including `until`."""
+        """Return whether more than `most` instants can be due up to and including `until`."""
 
 
 class GridTrigger:
-    """The instants of a grid after `last` (the registration point or the last evaluated instant), without those in
-    `gaps`.
+    """The instants of a grid after `last`, except the instants in `gaps`. `last` is the registration point or the last
+    evaluated instant.
     """
 
     def __init__(self, grid: Grid, last: int, gaps: Iterable[Gap] = ()) -> None:
@@ -50,7 +52,7 @@ class GridTrigger:
         self.next: int = self._following(last)
 
     def take(self) -> int:
-        """Return the next instant and advance past it."""
+        """Return the next instant and advance the trigger past this instant."""
         self.last, self.next = self.next, self._following(self.next)
         return self.last
 
@@ -80,7 +82,9 @@ class GridTrigger:
         return skipped
 
     def omit(self, gap: Gap) -> None:
-        """Do not evaluate the instants of a gap. Call in the order of the gaps' times; a repeated gap has no effect."""
+        """Leave out the instants of a gap. Calls must be in the order of the gaps' times. A repeated gap has no
+        effect.
+        """
         if not self._gaps or gap.until > self._gaps[-1].until:
             self._gaps.append(gap)
             self.next = self._following(self.last)
@@ -88,8 +92,8 @@ class GridTrigger:
 
 @dataclass(slots=True)
 class CountSource:
-    """A count window over the tuples of a stream after registration point `point`. `size`, `step`: numbers of tuples.
-    `made`: the native window, which is created on first use.
+    """A count window over the tuples of a stream after the registration point `point`. `size` and `step` are numbers of
+    tuples. `made` is the native window, which is created on first use.
     """
 
     stream: LiveStream
@@ -111,8 +115,8 @@ class CountTrigger:
     §3).
 
     Each window has a queue of reports (time, position). The position is the number of tuples since the registration
-    point. The next instant is the earliest time at the head of a queue. It may be evaluated only when every stream has
-    closed the batch that contains it, because no earlier report can follow then.
+    point. The next instant is the earliest time at the head of a queue. This instant can be evaluated only when every
+    stream has closed the batch that contains the instant, because no earlier report can follow then.
     """
 
     def __init__(self, sources: list[CountSource], last: int) -> None:
@@ -132,8 +136,8 @@ class CountTrigger:
         self._find_next()
 
     def take(self) -> int:
-        """Return the next instant, and advance past it. The reports at this instant become the latest ones of their
-        windows.
+        """Return the next instant, and advance the trigger past this instant. The reports at this instant become the
+        latest reports of their windows.
         """
         assert self.next is not None
         self.last = self.next
@@ -145,8 +149,8 @@ class CountTrigger:
         return self.last
 
     def reached(self, window: int, time: int) -> tuple[int, int] | None:
-        """Return the latest report of window number `window` at or before `time`, as (time, position); None if there is
-        none. `time` must be the next instant, or the one taken last.
+        """Return the latest report of the window with the number `window` at or before `time`, as (time, position).
+        Return None if there is no report. `time` must be the next instant, or the instant that was taken last.
         """
         latest = self._reached[window]
         for report in self._reports[window]:
@@ -174,7 +178,9 @@ class CountTrigger:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Restore a state that `save` has returned, in a new trigger over the restored streams."""
+        """Restore a state that `save` has returned. The trigger must be new, and its streams must be restored
+        already.
+        """
         self.last = saved["last"]
         self._reports = [deque((time, position) for time, position in reports) for reports in saved["reports"]]
         self._reached = [None if report is None else (report[0], report[1]) for report in saved["reached"]]
@@ -188,8 +194,8 @@ class CountTrigger:
 
 
 def grid_of(query: ContinuousQuery) -> Grid | None:
-    """Return the grid of a resolved query's time windows; None for count windows. QueryError if the query has both
-    kinds of windows, or count windows with COMPUTED EVERY or STARTING AT.
+    """Return the grid of a resolved query's time windows, or None for count windows. QueryError in two cases: the query
+    has both kinds of windows, or it has count windows with COMPUTED EVERY or STARTING AT.
     """
     ranges = [clause.range for clause in query.windows]
     counted = [r for r in ranges if isinstance(r, CountRange)]

@@ -1,9 +1,11 @@
 """The contents of windows: the tuples of each window at an instant, and the pool of windows that cohorts share.
 
-Cohorts of one incarnation whose queries read the same streams have the same progress. They share windows with the same
-range, step, grid start and kind (added or removed tuples); the first cohort moves such a window at each instant. A
-window that a registration point cuts is shared only by cohorts with the same registration point. If windows differ only
-in the set of streams that their queries read, they share a content until one of them falls behind.
+Cohorts of one incarnation whose queries read the same streams have the same progress. These cohorts share windows with
+the same range, step, grid start and kind (added or removed tuples). At each instant, the first cohort moves the shared
+window. If a registration point cuts a window, only cohorts with the same registration point share this window.
+
+Some windows differ only in the set of streams that their queries read. Such windows share a content until one of them
+falls behind.
 """
 
 from __future__ import annotations
@@ -29,11 +31,12 @@ _ANY: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class WindowKey:
-    """Cohorts share a time window if their keys for it are equal.
+    """The key of a time window. Cohorts share a window if their keys are equal.
 
-    `range_ms`: the range, None for `[ALL]`. `step_ms`: the step. `t0`: the start of the grid. `trigger`: the set of
-    streams that the query reads. `incarnation`: the incarnation of the query's group. `cut`: the registration point P
-    as long as the window could otherwise begin before P; None afterwards. `removed`: see `WindowClause`.
+    `range_ms` is the range, or None for `[ALL]`. `step_ms` is the step. `t0` is the start of the grid. `trigger` is the
+    set of streams that the query reads. `incarnation` is the incarnation of the query's group. `cut` is the
+    registration point P while the window could otherwise begin before P, and None afterwards. `removed`: see
+    `WindowClause`.
     """
 
     stream: str
@@ -48,8 +51,8 @@ class WindowKey:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Content:
-    """The content of windows at an instant: the tuples with times in (start, end], in ms. Both bounds are None at
-    first.
+    """The content of windows at an instant: the tuples with times in (start, end], in ms. Both bounds are None before
+    the first instant.
     """
 
     made: native.TimeWindow | None = None
@@ -69,17 +72,17 @@ class SlidingWindow:
 
     @property
     def made(self) -> native.TimeWindow | None:
-        """The native window; None before its first use."""
+        """The native window, or None before its first use."""
         return self.content.made
 
     @property
     def start(self) -> int | None:
-        """The exclusive start of the content in ms, None before the first instant."""
+        """The exclusive start of the content in ms, or None before the first instant."""
         return self.content.start
 
     @property
     def source(self) -> native.TimeWindow:
-        """The native window. It is created on first use, because the stream's batch interval may change before."""
+        """The native window. It is created on first use, because the stream's batch interval can change before that."""
         if self.content.made is None:
             core = self.stream.core
             self.content.made = native.TimeWindow(core.removals() if self.key.removed else core)
@@ -106,7 +109,7 @@ class SlidingWindow:
         return cut if start is None else max(start, cut)
 
     def move(self, time: int) -> Bounds:
-        """Move the content to instant `time`. Returns the nominal bounds."""
+        """Move the content to the instant `time`. Returns the nominal bounds at this instant."""
         nominal = self.bounds(time)
         start = self._held_from(nominal[0])
         end = max(nominal[1], start)
@@ -132,7 +135,7 @@ class CountedWindow:
 
     @property
     def made(self) -> native.CountWindow | None:
-        """The native window; None before its first use."""
+        """The native window, or None before its first use."""
         return self._trigger.sources[self._index].made
 
     @property
@@ -141,9 +144,9 @@ class CountedWindow:
         return self._trigger.sources[self._index].core
 
     def move(self, time: int) -> Bounds:
-        """Move the content to the window's latest report at or before instant `time`. Returns its bounds (start, end]
-        in ms: the time of its oldest tuple minus 1, and the time of the report. Without a report, the bounds are None
-        and `time`.
+        """Move the content to the window's latest report at or before the instant `time`. Returns the bounds (start,
+        end] in ms. The start is the time of the oldest tuple minus 1, and the end is the time of the report. Without a
+        report, the bounds are None and `time`.
         """
         report = self._trigger.reached(self._index, time)
         if report is None:
@@ -159,7 +162,7 @@ Window: TypeAlias = SlidingWindow | CountedWindow
 
 
 class WindowPool:
-    """The time windows in use, by key. Windows whose keys differ only in `trigger` share a content at first."""
+    """The time windows in use, by key. Windows with keys that differ only in `trigger` share a content at first."""
 
     def __init__(self) -> None:
         self._windows: dict[WindowKey, SlidingWindow] = {}
@@ -174,7 +177,7 @@ class WindowPool:
         return sum(content.made.bytes() for content in contents if content.made is not None)
 
     def acquire(self, key: WindowKey, stream: LiveStream, grid: Grid) -> SlidingWindow:
-        """Return the window with a key, and count a use of it. Creates the window on first use."""
+        """Return the window with a key, and count a use of this window. The call creates the window on first use."""
         window = self._windows.get(key)
         if window is None:
             window = self._windows[key] = SlidingWindow(key, stream, grid, self._content(key))
@@ -189,14 +192,14 @@ class WindowPool:
         return content
 
     def release(self, window: SlidingWindow) -> None:
-        """Release a use of a window. Removes the window after its last use."""
+        """Release a use of a window. The call removes the window after its last use."""
         window.users -= 1
         if window.users == 0:
             del self._windows[window.key]
 
     def uncut(self, window: SlidingWindow) -> SlidingWindow:
-        """Return the window to use instead of `window` when the registration point no longer cuts it: a shared window
-        that exists already, or `window` itself, which may be shared from now on.
+        """Return the window to use when the registration point no longer cuts `window`. This is an existing shared
+        window. If there is none, it is `window` itself, which can be shared from now on.
         """
         if window.key.cut is None:
             return window
@@ -212,8 +215,8 @@ class WindowPool:
         return shared
 
     def _join(self, window: SlidingWindow) -> None:
-        """Let a window use the content of windows that differ only in `trigger`, if these are at the same instant. If
-        there is no such content, later windows of this kind may use the content of `window`.
+        """Let a window use the content of windows that differ only in `trigger`, if these windows are at the same
+        instant. If there is no such content, later windows of this kind can use the content of `window`.
         """
         key = replace(window.key, trigger=_ANY)
         content = self._contents.setdefault(key, window.content)
@@ -222,8 +225,9 @@ class WindowPool:
 
 
 def range_of(clause: WindowClause, stream: LiveStream) -> int | None:
-    """Return the range of a time window over a stream, in ms. `[ALL]` covers the stream's retention if the stream has
-    timing predicates and a retention; otherwise it covers everything since P, and the result is None.
+    """Return the range of a time window over a stream, in ms. For `[ALL]`, there are two cases. If the stream has
+    timing predicates and a retention, `[ALL]` covers the retention. Otherwise, `[ALL]` covers everything since P, and
+    the result is None.
     """
     assert isinstance(clause.range, TimeRange), clause
     range_ms = clause.range.range_ms
@@ -235,7 +239,7 @@ def range_of(clause: WindowClause, stream: LiveStream) -> int | None:
 def window_key(
     query: ContinuousQuery, clause: WindowClause, grid: Grid, cut: int, stream: LiveStream, incarnation: int = 0
 ) -> WindowKey:
-    """Return the key of the window of a clause over its stream. `cut`: the registration point."""
+    """Return the key of the window of a clause over its stream. `cut` is the registration point."""
     assert isinstance(clause.range, TimeRange), clause
     range_ms = range_of(clause, stream)
     trigger = frozenset(c.stream for c in query.windows)
@@ -256,8 +260,8 @@ def counted_windows(
 
 
 def cuts(windows: Sequence[Window], time: int, point: int) -> bool:
-    """Return whether registration point `point` cuts one of the windows at instant `time`, that is, whether the window
-    would otherwise begin before `point`. Always True for count windows.
+    """Return whether the registration point `point` cuts one of the windows at instant `time`. It cuts a window that
+    would otherwise begin before `point`. The result is always True for count windows.
     """
     for window in windows:
         if isinstance(window, CountedWindow):
