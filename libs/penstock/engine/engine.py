@@ -98,15 +98,19 @@ _CHUNK = 8_192  # number of events that `push_events` processes together: a limi
 class Engine:
     """Continuous SPARQL over streams and a stored graph, in this process.
 
-    data_dir: directory for checkpoints; None: all data are in memory only. shards: number of shards of a new stored
-    graph. read_only: open data_dir without writing to it, even while another engine uses it. limits: see `Limits`.
-    clock: returns the wall-clock time in ms. seed: seed of RAND, UUID and similar functions; None: random. durability:
-    with "checkpoint", a crash loses the changes after the last checkpoint. With "commit", a write-ahead log makes each
-    change durable before its call returns. "none" has the same effect as "checkpoint"; it is for callers that write no
-    checkpoints. load_directory: directory of the files that LOAD may read; None: LOAD is an error. schema_registry: the
-    registry with the schemas of messages in Avro, as its URL or as `RegistryAccess`.
+    `data_dir`: the directory for checkpoints. If it is None, all data are in memory only. `shards`: the number of
+    shards of a new stored graph. `read_only`: open `data_dir` without writing to it, even while another engine uses
+    this directory. `limits`: see `Limits`. `clock` returns the wall-clock time in ms. `seed`: the seed of RAND, UUID
+    and similar functions. If it is None, the seed is random.
 
-    Methods may be called from any thread. Changes are applied one at a time; one-shot queries run concurrently, on
+    `durability`: with "checkpoint", a crash loses the changes after the last checkpoint. With "commit", a write-ahead
+    log makes each change durable before its call returns. "none" has the same effect as "checkpoint", and is for
+    callers that write no checkpoints.
+
+    `load_directory`: the directory of the files that LOAD is allowed to read. If it is None, LOAD is an error.
+    `schema_registry`: the registry with the schemas of messages in Avro, as a URL or as `RegistryAccess`.
+
+    Methods may be called from any thread. Changes are applied one at a time. One-shot queries run concurrently, on
     snapshots. All errors are subclasses of `penstock.PenstockError`.
     """
 
@@ -183,11 +187,13 @@ class Engine:
     ) -> LoadReport:
         """Load an RDF file or bytes into the stored graph, as one snapshot.
 
-        The format of a file follows from its name unless `format` is given; bytes require `format`. Files named *.gz
-        are decompressed. `graph`: IRI of the graph for statements that name none. `progress`: a function that is called
-        regularly with the number of bytes read and the total number of bytes. DataError if the document is invalid
-        (with the line, if it is known); nothing is loaded then. After a StorageError, the document may be visible
-        without being durable; the engine then refuses changes until a checkpoint succeeds.
+        The format of a file follows from its name unless `format` is given. Bytes require `format`. Files named *.gz
+        are decompressed. `graph` is the IRI of the graph for statements that name no graph. `progress` is a function.
+        It is called regularly with the number of bytes read and the total number of bytes.
+
+        DataError if the document is invalid. The error contains the line, if the line is known. In this case, nothing
+        is loaded. After a StorageError, the document can be visible without being durable. The engine then refuses
+        changes until a checkpoint succeeds.
         """
         with self._lock:
             core = self._opened().core
@@ -224,11 +230,12 @@ class Engine:
         """Execute a SPARQL Update as one snapshot. Each operation sees the changes of the earlier operations.
 
         `default_graphs`, `named_graphs`: IRIs of graphs. The patterns read these graphs, as if every operation named
-        them by USING and USING NAMED. If graphs are given, an operation with its own USING or WITH raises QueryError.
+        the graphs by USING and USING NAMED. If graphs are given, an operation with its own USING or WITH raises
+        QueryError.
 
         `LOAD` reads a file below `load_directory`. After a QueryError (the text is invalid, or an operation fails) or a
-        LimitError (a pattern exceeds the engine's limits), nothing has changed. After a StorageError, the update may
-        be visible without being durable; the engine then refuses changes until a checkpoint succeeds.
+        LimitError (a pattern exceeds the engine's limits), nothing has changed. After a StorageError, the update can be
+        visible without being durable. The engine then refuses changes until a checkpoint succeeds.
         """
         dataset = dataset_of(default_graphs, named_graphs)
         bound = self._texts.bound_update(text, base) if dataset is None else None
@@ -266,9 +273,9 @@ class Engine:
     ) -> Solutions | bool | rdflib.Graph:
         """Execute a one-shot query on the latest snapshot. Queries and pushes do not block each other.
 
-        `default_graphs`, `named_graphs`: IRIs of the graphs of the dataset, in place of those in FROM and FROM NAMED.
-        QueryError if the text is invalid. LimitError if the query exceeds `timeout_s` seconds or `memory_mb` MiB (None:
-        the engine's limits).
+        `default_graphs`, `named_graphs`: IRIs of the graphs of the dataset. They replace the graphs in FROM and FROM
+        NAMED. QueryError if the text is invalid. LimitError if the query exceeds `timeout_s` seconds or `memory_mb` MiB
+        (None: the engine's limits).
         """
         self._opened()
         return self._one_shot.query(text, base, timeout_s, memory_mb, dataset_of(default_graphs, named_graphs))
@@ -287,7 +294,7 @@ class Engine:
         slice_mb: int | None = None,
         mapping: dict[str, Any] | None = None,
     ) -> None:
-        """Declare a stream; for the settings, see `Declaration`. Repeating a declaration has no effect. DataError if
+        """Declare a stream. `Declaration` describes the settings. Repeating a declaration has no effect. DataError if
         the declaration is invalid or conflicts with an earlier one.
 
         Without `timing`, the engine stores every tuple permanently, and issues UnboundedStorageWarning.
@@ -310,8 +317,8 @@ class Engine:
             warnings.warn(warning, UnboundedStorageWarning, stacklevel=2)
 
     def drop_stream(self, iri: str) -> None:
-        """Drop a stream. Its absorbed triples remain in the stored graph. DataError if a query reads or publishes the
-        stream.
+        """Drop a stream. The triples that the stream has absorbed remain in the stored graph. DataError if a query
+        reads or publishes the stream.
         """
         with self._change(lambda: self._entry("drop", {"iri": iri})) as runtime:
             runtime.drop_stream(iri)
@@ -323,16 +330,16 @@ class Engine:
         timestamp: int | None = None,
         format: str | None = None,  # noqa: A002 - a public name
     ) -> PushReport:
-        """Push one event: RDF text in `format`, or rdflib triples. All its triples have the time `timestamp`, in ms. An
-        event in "rdf-patch" may also remove triples from the stored graph.
+        """Push one event: RDF text in `format`, or rdflib triples. All triples of the event have the time `timestamp`,
+        in ms. An event in "rdf-patch" can also remove triples from the stored graph.
 
-        If the stream has a mapping, `format` None, "json", "ndjson", "csv" or "avro" means a message for the mapping,
-        which may be several events. `timestamp` is then the time of the message; it may be None if the mapping has a
-        rule for event times. Without a mapping, `format` None is N-Triples.
+        If the stream has a mapping, and `format` is None, "json", "ndjson", "csv" or "avro", then `data` is a message
+        for the mapping. A message can become several events. In this case, `timestamp` is the time of the message, and
+        can be None if the mapping has a rule for event times. Without a mapping, `format` None stands for N-Triples.
 
-        A late event is not an error: the report counts it, and the method `late` returns it. An event that is invalid
-        or too far ahead becomes a dead letter, and `push` raises DataError. UnavailableError if the event needs a
-        schema and the registry is unavailable: push it again later.
+        A late event is not an error: the report counts the event, and the method `late` returns it. An event that is
+        invalid or too far ahead becomes a dead letter, and `push` raises DataError. UnavailableError if the event needs
+        a schema and the registry is unavailable: the caller must push the event again later.
         """
         event = [(timestamp, data if isinstance(data, (str, bytes)) else list(data))]
         ready = self._read(iri, event, format)  # without the lock, so that other threads may push
@@ -350,11 +357,11 @@ class Engine:
         events: Iterable[tuple[int | None, EventData]],
         format: str | None = None,  # noqa: A002 - a public name
     ) -> PushReport:
-        """Push many events, each as (timestamp, data); see `push`. Invalid events become dead letters, and the others
-        are processed.
+        """Push many events, each as (timestamp, data) (see `push`). Invalid events become dead letters. The other
+        events are processed.
 
-        The engine processes events in chunks of several thousand. After a LimitError, the chunks before the failed one
-        stay accepted.
+        The engine processes events in chunks of several thousand. After a LimitError, the events of the chunks before
+        the failed chunk stay accepted.
         """
         report = PushReport()
         for chunk in _chunks(events, _CHUNK):
@@ -374,8 +381,8 @@ class Engine:
         """Push tuples of term ids (from `encode`), each as its own event. The columns have equal lengths: timestamps in
         ms (int64) and ids (uint64).
 
-        DataError if a column is invalid; nothing is accepted then. With durability="commit", ids of blank nodes also
-        raise DataError, because the write-ahead log contains the tuples as text.
+        DataError if a column is invalid. In this case, nothing is accepted. With durability="commit", ids of blank
+        nodes also raise DataError, because the write-ahead log contains the tuples as text.
         """
         if self._changes.logs:
             self._push_decoded(iri, timestamps, subjects, predicates, objects)
@@ -391,12 +398,12 @@ class Engine:
         self._deliver()
 
     def advance(self, iri: str | None, timestamp: int, skip: Skip = False) -> None:
-        """Advance the watermark of a stream to `timestamp` (ms): events at or before it are late from now on. `iri`
-        None: advance all input streams, that is, all streams that are not derived.
+        """Advance the watermark of a stream to `timestamp` (ms). From now on, events at or before this time are late.
+        If `iri` is None, advance all input streams, that is, all streams that are not derived.
 
-        The call evaluates the instants that become due. With `skip=True`, it skips them instead. With `skip="leaps"`,
-        it skips only those of queries for which more than `max_catch_up` instants become due; without `skip`, such a
-        query causes LimitError. The `gaps` of each query record the skipped instants.
+        The call evaluates the instants that become due. With `skip=True`, the call skips these instants instead. With
+        `skip="leaps"`, the call skips only the instants of queries for which more than `max_catch_up` instants become
+        due. Without `skip`, such a query causes LimitError. The `gaps` of each query record the skipped instants.
         """
         until = checked_time(timestamp)
         given = {"iri": iri, "timestamp": until, "skip": skip}
@@ -404,13 +411,13 @@ class Engine:
             runtime.advance(iri, until, skip=skip)
 
     def advance_idle(self) -> list[str]:
-        """Advance input streams that have been idle for their `idle_timeout_ms`, so that they do not hold back queries.
-        Returns the IRIs of the streams that have advanced.
+        """Advance input streams that have been idle for their `idle_timeout_ms`, so that these streams do not hold back
+        queries. Returns the IRIs of the streams that have advanced.
 
-        `penstock serve` calls this several times a second. A stream advances to the highest watermark of the input
-        streams that some query reads together with it. If its event time follows the wall clock, it advances at least
-        to the current time minus its timeout. A query with more than `max_catch_up` due instants skips them, and
-        records them in its `gaps`.
+        `penstock serve` calls this method several times a second. An idle stream advances to the highest watermark of
+        the input streams that a query reads together with the idle stream. If the event time of the idle stream follows
+        the wall clock, the stream advances at least to the current time minus its timeout. A query with more than
+        `max_catch_up` due instants skips these instants, and records them in its `gaps`.
         """
         with self._lock:
             runtime = self._opened()
@@ -456,22 +463,25 @@ class Engine:
     ) -> Query:
         """Register a standing query. QueryError, with line and column, if the query is invalid.
 
-        `name` overrides the name in the text. `base`: the IRI against which relative IRIs and bare names are resolved.
-        `changes`: each evaluation also has what it has `added` to the previous answer, and what it has `removed` from
-        it. QueryError with `changes` if the query has ISTREAM, DSTREAM or REPORT NONEMPTY, or publishes a stream.
+        `name` overrides the name in the text. `base` is the IRI against which relative IRIs and bare names are
+        resolved. With `changes`, each evaluation also has `added` and `removed`: the differences from the previous
+        answer. QueryError with `changes` if the query has ISTREAM, DSTREAM or REPORT NONEMPTY, or publishes a stream.
 
         A query with FROM BEGINNING, or with STARTING AT in the past, begins at the first instant for which the
-        retention of its streams keeps everything (docs/semantics.md §3). It catches up while the engine is used: each
-        change continues for at most 0.1 s, and `poll` and `subscribe` of the query continue until it has caught up.
-        QueryError also if a query with count windows begins where tuples were released already.
+        retention of its streams keeps everything (docs/semantics.md §3). Such a query catches up while the engine is
+        used. Each change continues the catch-up for at most 0.1 s. `poll` and `subscribe` of the query continue until
+        the query has caught up. QueryError also if the query has count windows and would begin where tuples were
+        released already.
 
-        `replace`: if there is a query of this name, the new text takes its place (docs/semantics.md §3). The earlier
-        text answers all instants that are due, and the new text the next ones, in the same `Query`: `poll`,
-        subscriptions and pending evaluations continue. Repeating a registration has no effect. QueryError if the name
-        is that of a query set, if one of the texts publishes a stream, or if the new text has FROM BEGINNING.
-        UnavailableError while the earlier query catches up with its past. LimitError if the new text does not wait for
-        a stream for which the earlier one has waited, and more instants than `max_catch_up` or `max_unpolled` allow
-        become due at once. The earlier text stays after an error.
+        With `replace`, if there is a query of this name, the new text takes its place (docs/semantics.md §3). The
+        earlier text answers all instants that are due. The new text answers the next instants, in the same `Query`:
+        `poll`, subscriptions and pending evaluations continue. Repeating a registration has no effect.
+
+        Errors of a replacement: QueryError if the name is the name of a query set, if one of the texts publishes a
+        stream, or if the new text has FROM BEGINNING. UnavailableError while the earlier query catches up with its
+        past. LimitError if more instants become due at once than `max_catch_up` or `max_unpolled` allow, because the
+        earlier text has waited for a stream and the new text does not wait for this stream. After an error, the earlier
+        text stays.
         """
         bound = None if replace else self._texts.bound_standing(text, base)
         if bound is not None:
@@ -485,7 +495,9 @@ class Engine:
                 return self._handle(runtime.register(statement, name, base, changes=changes, replaces=replace))
 
     def _register_bound(self, bound: BoundStanding, name: str | None, base: str | None, *, changes: bool) -> Query:
-        """Register a standing query whose text was not parsed. It is parsed if it has no group yet, or has an error."""
+        """Register a standing query whose text was not parsed. The call parses the text if it has no group yet, or has
+        an error.
+        """
         given = {"text": bound.text, "name": name, "base": base, "changes": changes}
         with self._change(lambda: self._entry("register", given)) as runtime:
             member = runtime.prepared.register(bound, name, base, changes=changes)
@@ -498,7 +510,7 @@ class Engine:
 
     @property
     def queries(self) -> Mapping[str, Query]:
-        """The standing queries, by name, without query sets."""
+        """The standing queries, by name. Query sets are not included."""
         with self._lock:
             members = self._runtime.registry.members.items()
             return {name: self._handle(member) for name, member in members if not isinstance(member, SetMember)}
@@ -513,17 +525,20 @@ class Engine:
         name: str | None = None,
         base: str | None = None,
     ) -> QuerySet:
-        """Register a query set: a text with parameters, `REGISTER QUERY name (?parameter …) AS …`, which is evaluated
-        for each row of a table. The answers are the same as those of one query per row, with the row's values in place
-        of the parameters.
+        """Register a query set: a text with parameters, `REGISTER QUERY name (?parameter …) AS …`. It is evaluated for
+        each row of a table. The answers are the same as with one query per row, with the row's values in place of the
+        parameters.
 
-        `parameters`: the first members (see `QuerySet.add`). `report`: which members report at an instant, all
-        ("every"), those with rows ("nonempty"), or those whose answer differs from the last one that was reported for
-        them ("change"; for a new member, this is the empty answer). `key`: the name or names of the columns that
-        identify a member; None: the parameters. QueryError, with line and column, if the text is invalid, or if a
-        parameter stands where neither a vertex nor a value could, or if `report` is "change" and the text has ISTREAM
-        or DSTREAM. DataError if `key` is invalid, or if a column is missing; nothing is registered then. The members
-        are added after the registration: if `QuerySet.add` would raise an error for them, the set stays registered.
+        `parameters` contains the first members (see `QuerySet.add`). `report` says which members report at an instant.
+        With "every", all members report. With "nonempty", the members with rows report. With "change", a member reports
+        if its answer differs from the last answer that it has reported. For a new member, this last answer is the empty
+        answer. `key` is the name or names of the columns that identify a member. If `key` is None, these columns are
+        the parameters.
+
+        QueryError, with line and column, in three cases: the text is invalid, a parameter stands where neither a vertex
+        nor a value is possible, or `report` is "change" and the text has ISTREAM or DSTREAM. DataError if `key` is
+        invalid, or if a column is missing. After these errors, nothing is registered. The members are added after the
+        registration. If `QuerySet.add` raises an error for the members, the set stays registered.
         """
         if report not in REPORTS:
             raise DataError(f'report is "every", "nonempty" or "change", not {report!r}')
@@ -550,23 +565,24 @@ class Engine:
 
     # ---- evaluations of all queries
     def poll(self, limit: int | None = None) -> Evaluations:
-        """Remove and return pending evaluations of all standing queries, at most `limit` of them (None: all). The call
-        costs by the number of evaluations and not by that of the queries.
+        """Remove and return pending evaluations of all standing queries, at most `limit` of them (None: all). The cost
+        of a call depends on the number of evaluations, and not on the number of queries.
 
-        The order is that of the instants; at one instant, queries of one group follow one another in the order of their
-        registration. Each evaluation is returned once, here or by `Query.poll`. A query with a subscriber of its own
-        has no pending evaluations. Steps of query sets are not returned here.
+        The evaluations are in the order of their instants. At one instant, the queries of one group follow one another
+        in the order of their registration. Each evaluation is returned once, by this method or by `Query.poll`. A query
+        with a subscriber of its own has no pending evaluations. Steps of query sets are not returned here.
 
         From the first call on, the pending evaluations of a query that stops remain pending here until the engine is
-        closed. Those of a query that has stopped before are returned only if the program still has its `Query`. Queries
-        that began in the past catch up, as in `Query.poll`. After `close`, the call returns what was pending.
+        closed. If a query has stopped before the first call, its evaluations are returned only if the program still has
+        its `Query`. Queries that began in the past catch up, as in `Query.poll`. After `close`, the call returns the
+        evaluations that were pending.
         """
         return poll(self._results.take, limit, self._catch_up)
 
     def subscribe(self, callback: Callable[[Evaluation], object]) -> Callable[[], None]:
-        """Call `callback` with every pending and future evaluation of the standing queries that have no subscriber of
-        their own, one at a time and in the order of `poll`. Returns a function that ends the subscription. While there
-        is a subscriber, `poll` returns nothing. See `Query.subscribe`.
+        """Call `callback` with every pending and future evaluation, one at a time and in the order of `poll`. Queries
+        that have a subscriber of their own are left out. The call returns a function that ends the subscription. While
+        there is a subscriber, `poll` returns nothing. See `Query.subscribe`.
         """
         ended = self._results.subscribe(callback)
         while self._results.subscribed and self._catch_up():
@@ -574,8 +590,8 @@ class Engine:
         return ended
 
     async def __aiter__(self) -> AsyncIterator[Evaluation]:
-        """Yield the evaluations of all standing queries as they occur, in the order of `poll`. Ends when the engine is
-        closed and all evaluations are consumed.
+        """Yield the evaluations of all standing queries as they occur, in the order of `poll`. The iteration ends when
+        the engine is closed and all evaluations are consumed.
 
         PenstockError if there is a subscriber, which receives the evaluations instead.
         """
@@ -592,9 +608,10 @@ class Engine:
         """Return the plan of a query as text: its operators, estimates from current counts, and measurements of earlier
         executions. The call neither registers nor executes the query.
 
-        Numbers of rows are those of the last execution. Times are those of the last timed execution; if that is an
-        earlier one, the text names its instant. The engine times the first execution of a plan, every 64th execution,
-        and the next one after a call of this method. It times every execution of a one-shot query.
+        The numbers of rows come from the last execution. The times come from the last timed execution. If this is an
+        earlier execution, the text names its instant. The engine times the first execution of a plan, every 64th
+        execution, and the next execution after a call of this method. For a one-shot query, the engine times every
+        execution.
         """
         name, text = (None, query) if isinstance(query, str) else (query.name, query.text)
         base = base if isinstance(query, str) else query.base
@@ -615,7 +632,7 @@ class Engine:
             return ids
 
     def decode(self, ids: ArrayLike) -> list[RdflibTerm | None]:
-        """Return the rdflib term of each id, None for 0. DataError for an unknown id."""
+        """Return the rdflib term of each id. The id 0 becomes None. DataError for an unknown id."""
         dictionary = self._opened().core.dictionary
         column = as_column(ids, np.uint64)
         dictionary.check(column)
@@ -623,8 +640,8 @@ class Engine:
 
     # ---- checkpoints
     def checkpoint(self) -> None:
-        """Write a checkpoint to the data directory. It replaces the previous checkpoint atomically. StorageError if it
-        cannot be written, or if the engine has no writable data_dir.
+        """Write a checkpoint to the data directory. It replaces the previous checkpoint atomically. StorageError if the
+        checkpoint cannot be written, or if the engine has no writable data_dir.
         """
         with self._lock:
             runtime = self._opened()
@@ -639,8 +656,8 @@ class Engine:
         return self._runtime.core.limits
 
     def stats(self) -> dict[str, Any]:
-        """Return statistics of the streams, queries, stored graph, terms and write-ahead log. A stream's `push_again`
-        is the position from which a producer must push again after a restart.
+        """Return statistics of the streams, queries, stored graph, terms and write-ahead log. In the statistics of a
+        stream, `push_again` is the position from which a producer must push again after a restart.
         """
         with self._lock:
             return engine_stats(self._opened()) | {"log": self._changes.stats()}
@@ -672,7 +689,7 @@ class Engine:
 
     # ---- inside
     def _opened(self) -> Runtime:
-        """Return the runtime. PenstockError if the engine is closed. Callers that change something must hold the
+        """Return the runtime. PenstockError if the engine is closed. Callers that change the runtime must hold the
         lock.
         """
         if self._closed:
@@ -680,13 +697,15 @@ class Engine:
         return self._runtime
 
     def _change(self, entry: Callable[[], LogEntry | None] | None = None) -> _Change:
-        """Return the context manager of a change. `entry` creates the write-ahead log's entry of the change; None: the
-        change is not logged.
+        """Return the context manager of a change. `entry` creates the change's entry in the write-ahead log. If `entry`
+        is None, the change is not logged.
         """
         return _Change(self, entry)
 
     def _begin(self, entry: Callable[[], LogEntry | None] | None) -> int | None:
-        """Acquire the lock and log a change. Returns the number of its entry, or None if it is not logged."""
+        """Acquire the lock and log a change. Returns the number of the log entry, or None if the change is not
+        logged.
+        """
         self._lock.acquire()
         try:
             self._opened()
@@ -714,7 +733,7 @@ class Engine:
             self._deliver()
 
     def _shorten(self) -> None:
-        """Write a checkpoint, which replaces the log. If this fails, the log continues to grow."""
+        """Write a checkpoint. The checkpoint replaces the log. If it fails, the log continues to grow."""
         try:
             self.checkpoint()
         except StorageError as error:
@@ -725,8 +744,8 @@ class Engine:
 
     def _effect(self, run: UpdateRun) -> LogEntry | None:
         """Evaluate an update, and return the log entry of its change. The entry contains the quads, because a second
-        evaluation of the text may give other quads. None if the change cannot be logged; only a checkpoint can then
-        make it durable.
+        evaluation of the text can give other quads. The result is None if the change cannot be logged. In this case,
+        only a checkpoint can make the change durable.
         """
         if not run.evaluate():
             run.logged = True
@@ -748,7 +767,7 @@ class Engine:
         return self._runtime.core.clock()
 
     def _push_decoded(self, iri: str, timestamps: ArrayLike, *columns: ArrayLike) -> None:
-        """Push tuples of term ids as rdflib terms, so that the write-ahead log contains them as text."""
+        """Push tuples of term ids as rdflib terms, so that the write-ahead log contains the tuples as text."""
         times = as_column(timestamps, np.int64)
         s, p, o = (as_column(column, np.uint64) for column in columns)
         native.Stream.check(self._opened().core.dictionary, times, s, p, o, MAX_TIME_MS)
@@ -770,7 +789,9 @@ class Engine:
             raise
 
     def _deliver(self) -> None:
-        """Deliver new evaluations to subscribers. Call without the lock, because callbacks may call the engine."""
+        """Deliver new evaluations to subscribers. The caller must not hold the lock, because callbacks can call the
+        engine.
+        """
         if queues := self._runtime.registry.listeners.queues:
             for queue in list(queues):
                 queue.deliver()
@@ -808,8 +829,8 @@ class Engine:
         return removed
 
     def _catch_up(self, member: Member | None = None) -> bool:
-        """Evaluate instants of a query that began in the past; None: of all such queries. Returns whether there was an
-        evaluation.
+        """Evaluate instants of a query that began in the past. If `member` is None, evaluate instants of all such
+        queries. Returns whether there was an evaluation.
         """
         with self._lock:
             history, group = self._runtime.history, None if member is None else member.group
@@ -868,9 +889,10 @@ def _core(
 
 
 class _Change:
-    """A change of an engine, as a context manager. It acquires the lock and logs the change; the body of the `with`
-    statement applies the change. At the end, it releases the lock, waits until the change is durable, and delivers the
-    new evaluations. If the body of a logged change raises PenstockError, it must have changed nothing.
+    """A change of an engine, as a context manager. At the beginning, it acquires the lock and logs the change. The body
+    of the `with` statement applies the change. At the end, the context manager releases the lock, waits until the
+    change is durable, and delivers the new evaluations. If the body of a logged change raises PenstockError, the body
+    must have changed nothing.
     """
 
     __slots__ = ("_engine", "_entry", "_number")
@@ -890,7 +912,7 @@ class _Change:
 
 class _Tuples(Sequence[bytes]):
     """The events of a push of columns as N-Triples, one tuple per event. These texts are for late events and dead
-    letters, and are formatted on access.
+    letters. A text is formatted when it is accessed.
     """
 
     def __init__(self, engine: Engine, *columns: Ids) -> None:

@@ -1,5 +1,5 @@
-"""The state that all parts of an engine share: the stored graph, the dictionary and limits. It also maps terms to
-ids.
+"""The state that all parts of an engine share: the stored graph, the dictionary and the limits. `EngineCore` also maps
+terms to ids.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 @dataclass(slots=True)
 class EngineCore:
     """The shared state. `clock` returns the wall-clock time in ms. `random` seeds RAND, UUID and similar functions.
-    `foreign` evaluates the functions that are implemented in Python. `attempt`: see `Evaluation.attempt`. `last_load`:
-    the name of the last bulk load that was stored. `maintenance`: counts of operators that may update their state from
-    changes (ADR 78).
+    `foreign` evaluates the functions that are implemented in Python. `attempt`: see `Evaluation.attempt`. `last_load`
+    is the name of the last bulk load that was stored. `maintenance` counts the operators that can update their state
+    from changes (ADR 78).
     """
 
     store: StoredGraph
@@ -44,10 +44,10 @@ class EngineCore:
 
     # ---- the stored graph
     def stored(self, bounds: Sequence[tuple[int, int]], *, read: bool) -> native.Source:
-        """Return a view of the stored graph. For each (stream number, batch number) in `bounds`, the view excludes
+        """Return a view of the stored graph. For each (stream number, batch number) in `bounds`, the view excludes the
         later batches of the stream.
 
-        `read`: whether the execution reads the stored graph; if not, the call returns a placeholder.
+        `read`: whether the execution reads the stored graph. If it does not, the call returns a placeholder.
         """
         return self.store.view(bounds) if read else self.store.unread(bounds)
 
@@ -59,9 +59,10 @@ class EngineCore:
 
     # ---- terms
     def term_id(self, term: Iri | Literal) -> int:
-        """Return the id of a constant. A new constant gets an id. The id stays valid while a lease exists that was
-        created before this call, or if the caller marks the id as used (`Dictionary.touch`) before each collection of
-        terms.
+        """Return the id of a constant. A new constant gets an id.
+
+        The id stays valid in two cases: while a lease exists that was created before this call, or if the caller marks
+        the id as used (`Dictionary.touch`) before each collection of terms.
         """
         if isinstance(term, Iri):
             return self.dictionary.intern(IRI, term.value)
@@ -72,20 +73,20 @@ class EngineCore:
         return self.term_id(Iri(iri))
 
     def graph_id(self, iri: str) -> int:
-        """Return the id of a graph name, 0 if the dictionary does not contain it."""
+        """Return the id of a graph name, or 0 if the dictionary does not contain the name."""
         return self.dictionary.find(IRI, iri)
 
     def require(self, columns: Sequence[Ids]) -> None:
-        """If the dictionary is partial, fetch the terms that it lacks for these ids. The caller must hold a lease, so
-        that the fetched terms are retained.
+        """Fetch the missing terms for these ids, if the dictionary is partial. The caller must hold a lease, so that
+        the dictionary retains the fetched terms.
         """
         if self.dictionary.partial and columns:
             self.dictionary.require(np.concatenate(columns))
 
     def absent(self, columns: Sequence[Ids]) -> list[int]:
-        """Return the distinct private ids in columns of constants. With a partial dictionary, these are the constants
-        that the cluster's dictionary does not contain. An engine with its own dictionary has no private ids; the result
-        is then [].
+        """Return the distinct private ids in columns of constants. With a partial dictionary, these are the ids of the
+        constants that the cluster's dictionary does not contain. An engine with its own dictionary has no private ids.
+        The result is then [].
         """
         if not self.dictionary.partial or not columns:
             return []

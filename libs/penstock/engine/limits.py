@@ -1,5 +1,5 @@
-"""The limits of an engine on everything that grows with its input. Each limit has a name and a default. Errors contain
-the name.
+"""The limits of an engine on everything that grows with its input. Each limit has a name and a default. The error for
+an exceeded limit contains the name.
 """
 
 from __future__ import annotations
@@ -17,20 +17,26 @@ MOST_CATCH_UP = 1_000_000_000
 class Limits(PlanningLimits):
     """Limits of an engine. `PlanningLimits` has the limits on texts and plans.
 
-    max_catch_up: maximum number of instants per query that one push or advance may make due (docs/semantics.md §2). In
-    a cluster, the registration of each query contains it (ADR 57). max_unpolled: maximum number of pending evaluations
-    per query; a push or advance that would exceed it is refused. unpolled_mb: maximum total size of pending answers in
-    MiB, enforced in the same way (0 = no limit). A query with a subscriber has no pending answers. max_refused,
-    refused_bytes: maximum number of entries, and of bytes of original input, in the dead-letter output and in each
-    stream's output of late events. max_event_bytes: maximum size of the text of an event. max_streams, max_queries:
-    maximum numbers of declared streams and of standing queries, where a query set counts once. max_members: maximum
-    number of members of all query sets. max_member_bytes: maximum size of a value in the row of a member.
-    evaluation_timeout_s, query_timeout_s: maximum duration in s of an evaluation of a standing query, and of a one-shot
-    query (0 = no limit). evaluation_memory_mb: maximum memory in MiB of an evaluation or one-shot query (0 = no limit).
-    max_shards: maximum number of shards of a stored graph. text_cache, plan_cache: maximum numbers of cached parsed
-    texts, and of cached plans of one-shot queries. log_bytes: size of the write-ahead log above which the engine writes
-    a checkpoint, which replaces the log. cached_terms_mb: size in MiB of the term cache of a query engine above which
-    it evicts unused terms (ADR 37).
+    `max_catch_up`: maximum number of instants per query that one push or advance is allowed to make due
+    (docs/semantics.md §2). In a cluster, the registration of each query contains this limit (ADR 57). `max_unpolled`:
+    maximum number of pending evaluations per query. A push or advance that would exceed this limit is refused.
+    `unpolled_mb`: maximum total size of pending answers in MiB (0 = no limit), enforced in the same way. A query with a
+    subscriber has no pending answers.
+
+    `max_refused`, `refused_bytes`: maximum number of entries, and maximum number of bytes of original input. The two
+    limits apply to the dead-letter output, and to each stream's output of late events. `max_event_bytes`: maximum size
+    of the text of an event. `max_streams`, `max_queries`: maximum number of declared streams, and of standing queries.
+    A query set counts as one query. `max_members`: maximum number of members of all query sets. `max_member_bytes`:
+    maximum size of a value in the row of a member.
+
+    `evaluation_timeout_s`: maximum duration in s of an evaluation of a standing query (0 = no limit).
+    `query_timeout_s`: maximum duration in s of a one-shot query (0 = no limit). `evaluation_memory_mb`: maximum memory
+    in MiB of an evaluation or one-shot query (0 = no limit). `max_shards`: maximum number of shards of a stored graph.
+    `text_cache`, `plan_cache`: maximum number of cached parsed texts, and of cached plans of one-shot queries.
+
+    `log_bytes`: if the write-ahead log becomes larger than this size, the engine writes a checkpoint, which replaces
+    the log. `cached_terms_mb`: if the term cache of a query engine becomes larger than this size in MiB, the query
+    engine evicts unused terms (ADR 37).
     """
 
     max_catch_up: int = MAX_CATCH_UP

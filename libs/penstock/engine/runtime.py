@@ -40,17 +40,18 @@ if TYPE_CHECKING:
 
 
 Skip: TypeAlias = Literal["leaps"] | bool
-"""Which due instants `advance` skips. False: none. True: all. "leaps": those of queries for which more than
-`max_catch_up` instants are due.
+"""Which due instants `advance` skips. False: no instants. True: all instants. "leaps": the instants of queries for
+which more than `max_catch_up` instants are due.
 """
 
 
 class Runtime:
     """The parts of an engine. Callers must hold the engine's lock.
 
-    The keyword arguments are for query engines: `sink` (see `Firing`), `as_of` (see `Evaluator`), `at_once` (see
-    `Backlog`), and `releases`: whether the append log of a stream is released when the stream is dropped. `past`: the
-    store of an embedded engine, whose queries may begin in the past; None: they may not.
+    Most keyword arguments are for query engines: `sink` (see `Firing`), `as_of` (see `Evaluator`), `at_once` (see
+    `Backlog`), and `releases`. `releases`: whether the append log of a stream is released when the stream is dropped.
+    `past` is the store of an embedded engine in which queries can begin in the past. If `past` is None, queries cannot
+    begin in the past.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class Runtime:
 
     @property
     def timeline(self) -> Timeline | None:
-        """The timeline of an embedded engine; None in a cluster."""
+        """The timeline of an embedded engine, or None in a cluster."""
         return None if self.history is None else self.history.timeline
 
     # ---- input
@@ -99,8 +100,8 @@ class Runtime:
         return taken
 
     def take_columns(self, stream: LiveStream, times: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike) -> bool:
-        """Add events of one tuple each, as columns, if all are accepted and no batch closes, which is the common case.
-        Otherwise returns False, without effect. DataError for a derived stream.
+        """Add events of one tuple each, as columns. This works only if all events are accepted and no batch closes,
+        which is the common case. Otherwise, the call returns False and has no effect. DataError for a derived stream.
         """
         settled = not (self.schedule.unfinished or self.registry.waiting)
         if settled and stream.take(times, s, p, o):
@@ -109,9 +110,9 @@ class Runtime:
         return False
 
     def advance(self, iri: str | None, time: int, *, skip: Skip) -> None:
-        """Advance the watermark of a stream to `time`, in ms. `iri` None: advance all streams that are not derived.
-        Evaluates or skips the instants that become due. DataError for a derived stream, LimitError if a limit would be
-        exceeded.
+        """Advance the watermark of a stream to `time`, in ms. If `iri` is None, advance all streams that are not
+        derived. The call evaluates or skips the instants that become due. DataError for a derived stream, LimitError if
+        a limit would be exceeded.
         """
         streams = self._input_streams() if iri is None else [self._input_stream(iri)]
         moved = [stream for stream in streams if stream.watermark is None or stream.watermark < time]
@@ -150,7 +151,9 @@ class Runtime:
         return published
 
     def progress(self, moved: Iterable[LiveStream]) -> None:
-        """Close batches and evaluate due instants up to the watermarks of the streams, then release unused state."""
+        """Close batches and evaluate due instants, as far as the watermarks of the streams permit. Then release unused
+        state.
+        """
         due = [stream for stream in moved if stream.target_ms != stream.closed_ms or stream.ended]
         if not due and not self.schedule.unfinished:
             return
@@ -177,22 +180,22 @@ class Runtime:
         self.progress([self.streams.get(iri)])
 
     def begin(self, iri: str, point: int) -> None:
-        """Start the queries that have waited for the first progress of a stream. `point`: their registration point, in
-        ms.
+        """Start the queries that have waited for the first progress of a stream. `point` is the registration point of
+        these queries, in ms.
         """
         self.registry.begin(self.streams.get(iri), point)
 
     def insert(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int, number: int) -> None:
-        """Store quads, given as columns of ids, as one commit with that stream and batch number."""
+        """Store quads as one commit with this stream and batch number. The quads are given as columns of ids."""
         self.core.store.commit(s, p, o, g, stream, number)
 
     def change(self, removed: Columns, added: Columns, stream: int, number: int) -> None:
-        """Remove quads and then store others, as one commit with that stream and batch number."""
+        """Remove quads and then store other quads, as one commit with this stream and batch number."""
         self.core.store.change(removed, added, stream, number)
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Store sorted bins as one commit with that stream and batch number. Yields after each bin: None, or an error
-        if the bin cannot be read now; the next iteration retries the bin.
+        """Store sorted bins as one commit with this stream and batch number. The call yields None after each bin. If a
+        bin cannot be read now, the call yields the error, and the next iteration retries the bin.
         """
         return self.core.store.load(bins, stream, number)
 
@@ -200,9 +203,11 @@ class Runtime:
     def register(
         self, statement: Statement, name: str | None, base: str | None, *, changes: bool, replaces: bool
     ) -> Member:
-        """Add a standing query. `replaces`: if there is a query with this name and another text, base or `changes`, it
-        is replaced from the next instant on; if they are the same, nothing changes. Errors: see `Registry.register` and
-        `Replacements.replace`.
+        """Add a standing query.
+
+        `replaces` matters if there is a query with this name. If this query has another text, base or `changes`, it is
+        replaced from the next instant on. If all three are the same, nothing changes. Errors: see `Registry.register`
+        and `Replacements.replace`.
         """
         replacements = self._replacements
         known = replacements.replaced(statement, name) if replaces and replacements is not None else None
@@ -216,8 +221,8 @@ class Runtime:
         return known
 
     def stop(self, member: Member) -> None:
-        """Stop a query. If it has published a stream, the stream ends, and evaluations that waited only for this stream
-        become due.
+        """Stop a query. If the query has published a stream, the stream ends. Evaluations that waited only for this
+        stream then become due.
         """
         ended = self.registry.remove(member)
         member.result_queue.end()
@@ -240,7 +245,9 @@ class Runtime:
                 self.streams.drop(stream.iri)
 
     def drop_stream(self, iri: str) -> None:
-        """Drop a stream. UnknownStreamError if it does not exist. DataError if a query reads or publishes it."""
+        """Drop a stream. UnknownStreamError if the stream does not exist. DataError if a query reads or publishes the
+        stream.
+        """
         stream = self.streams.get(iri)
         if stream.publisher is not None and not stream.ended:
             raise DataError(f"stream <{iri}> is published by query {stream.publisher}: stop that first")

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 def stream_stats(stream: LiveStream, bytes_per_triple: float = 0.0) -> dict[str, Any]:
     """Return the statistics of a stream. Times are in ms, sizes in bytes.
 
-    `push_again`: where a producer must resume after a restart. The producer takes its events with times τ ≥ `from`, in
-    their original order and without events whose time is invalid. The engine has already processed the first `skip` of
-    these, including refused ones; the producer pushes the others again. `stored_tuples`: number of tuples absorbed into
-    the stored graph, including duplicates. `stored_bytes`: an estimate of their memory; `bytes_per_triple` is the
-    average of the stored graph.
+    `push_again` is the position at which a producer must resume after a restart. The producer takes its events with
+    times τ ≥ `from`, in their original order and without events with an invalid time. The engine has already processed
+    the first `skip` events of this series, including refused events. The producer pushes the other events again.
+
+    `stored_tuples` is the number of tuples that were absorbed into the stored graph, including duplicates.
+    `stored_bytes` is an estimate of the memory of these tuples. The estimate uses `bytes_per_triple`, the average of
+    the stored graph.
     """
     watermark = stream.watermark
     resume = None if watermark is None or stream.publisher else {"from": watermark + 1, "skip": stream.arrived_beyond}

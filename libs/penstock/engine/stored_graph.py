@@ -1,6 +1,6 @@
-"""The stored graph as an engine uses it, independent of where its shards are.
+"""The stored graph in the view of an engine, independent of the location of the shards.
 
-`StoredGraph` is the port. `LocalGraph` has the shards in this process; `penstock.remote.stores_graph` reads the shards
+`StoredGraph` is the port. `LocalGraph` has the shards in this process. `penstock.remote.stores_graph` reads the shards
 of stores. Every engine operation that depends on the location of shards is a method of the port.
 """
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from penstock.query.planning.cost.placement import Placement
 
     Columns: TypeAlias = tuple[Ids, Ids, Ids, Ids]
-    """Quads: columns s, p, o and g of ids; g is 0 for the default graph."""
+    """Quads as columns s, p, o and g of ids. For the default graph, g is 0."""
 
 
 class StoredGraph(Protocol):
-    """The port. Any thread may read `labels` and `placement`, and call `view`, `unread`, `glance`, `forker` and
-    `give_up`. The methods that write belong to the writer thread.
+    """The port. Any thread is allowed to read `labels` and `placement`, and to call `view`, `unread`, `glance`,
+    `forker` and `give_up`. The methods that write belong to the writer thread.
     """
 
     @property
@@ -38,23 +38,27 @@ class StoredGraph(Protocol):
 
     @property
     def labels(self) -> native.Labelled:
-        """The numbers of edge labels, used by plans and by the executor."""
+        """The numbers of edge labels. Plans and the executor use these numbers."""
 
     @property
     def placement(self) -> Placement | None:
-        """Where operators over the graph may run; None: all of them run in this process."""
+        """The costs by which the planner decides where operators over the graph run. If the costs are None, all
+        operators run in this process.
+        """
 
     # ---- reading
     def view(self, bounds: Sequence[tuple[int, int]] = ()) -> native.Source:
-        """Return a view of the latest snapshot. For each (stream, batch) in `bounds`, the view excludes later batches
-        of the stream. UnavailableError if the graph cannot be read now.
+        """Return a view of the latest snapshot. For each (stream, batch) in `bounds`, the view excludes the later
+        batches of the stream. UnavailableError if the graph cannot be read now.
         """
 
     def unread(self, bounds: Sequence[tuple[int, int]]) -> native.Source:
         """Return a placeholder for the view, for an execution that does not read the stored graph."""
 
     def glance(self) -> native.Source:
-        """Return a view for cardinality estimates. Never waits: UnavailableError if the graph cannot be read now."""
+        """Return a view for cardinality estimates. The call never waits: UnavailableError if the graph cannot be read
+        now.
+        """
 
     def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:
         """Return the object that executes the forks of a plan over `view`, or None if the plan has no forks or forks
@@ -62,8 +66,8 @@ class StoredGraph(Protocol):
         """
 
     def give_up(self, error: DataPlaneError) -> None:
-        """Handle an evaluation that was interrupted too often. Raises UnavailableError if the caller should retry it
-        later; returns if the evaluation has failed.
+        """Handle an evaluation that was interrupted too often. The call raises UnavailableError if the caller should
+        retry the evaluation later. Otherwise, the call returns, and the evaluation has failed.
         """
 
     def latest(self) -> int:
@@ -74,30 +78,30 @@ class StoredGraph(Protocol):
 
     # ---- writing
     def commit(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int = 0, batch: int = 0) -> int:
-        """Commit quads as one snapshot and return its number. `stream` and `batch` identify the commit in the bounds of
-        views.
+        """Commit quads as one snapshot and return the snapshot's number. `stream` and `batch` identify the commit in
+        the bounds of views.
         """
 
     def change(self, removed: Columns, added: Columns, stream: int = 0, batch: int = 0) -> tuple[int, int, int]:
-        """Remove quads and add others as one snapshot. A quad that is in both is added. Returns the number of the
-        snapshot, and the numbers of quads that were added and removed.
+        """Remove quads and add other quads, as one snapshot. A quad that is in both is added. Returns the number of the
+        snapshot, the number of added quads, and the number of removed quads.
         """
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Commit sorted bins as one snapshot. Yields after each bin: None, or the error of a bin that has to be
+        """Commit sorted bins as one snapshot. The call yields after each bin: None, or the error of a bin that must be
         retried.
         """
 
     def stream(
         self, declaration: Declaration, number: int, dictionary: native.Dictionary, iri_id: Callable[[str], int]
     ) -> native.Stream:
-        """Return a stream that adds its timeless tuples to this graph when a batch closes. `iri_id` returns the id of
-        an IRI.
+        """Return a stream. When a batch closes, the stream adds its timeless tuples to this graph. `iri_id` returns the
+        id of an IRI.
         """
 
     def release(self, stream: int, batch: int) -> None:
         """Declare that no later view excludes batches of `stream` with numbers <= `batch`. The append logs of the
-        commits of those batches can then be released.
+        commits of these batches can then be released.
         """
 
     # ---- memory and files
@@ -108,13 +112,13 @@ class StoredGraph(Protocol):
         """Return the memory of this process that append logs use, in bytes."""
 
     def capture(self, directory: str, previous: str = "") -> native.StoreCapture:
-        """Copy the state that a checkpoint in `directory` needs in addition to the previous checkpoint. `previous`: the
-        directory of the previous checkpoint, "" if there is none.
+        """Copy the state that a checkpoint in `directory` needs in addition to the previous checkpoint. `previous` is
+        the directory of the previous checkpoint, or "" if there is no previous checkpoint.
         """
 
 
 class LocalGraph:
-    """The stored graph in this process. Most methods are those of the native store."""
+    """The stored graph in this process. The native store implements most methods."""
 
     placement: Placement | None = None
 
@@ -136,7 +140,7 @@ class LocalGraph:
         del error
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Commit sorted bins. Yields after each bin: None, or the error of a bin that must be retried."""
+        """Commit sorted bins. The call yields after each bin: None, or the error of a bin that must be retried."""
         self.labels.number_labels(*bins.labels)
         load = native.BulkLoad(self.labels, bins.pieces, bins.shards, stream, number)
         yield from appended(load, bins.files())
@@ -145,8 +149,8 @@ class LocalGraph:
     def stream(
         self, declaration: Declaration, number: int, dictionary: native.Dictionary, iri_id: Callable[[str], int]
     ) -> native.Stream:
-        """Return a stream that adds its timeless tuples to this graph when a batch closes. `iri_id` returns the id of
-        an IRI.
+        """Return a stream. When a batch closes, the stream adds its timeless tuples to this graph. `iri_id` returns the
+        id of an IRI.
         """
         timing = declaration.timing
         predicates = None if timing == "all" else np.array([iri_id(p) for p in timing], np.uint64)
