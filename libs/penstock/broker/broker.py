@@ -1,5 +1,5 @@
-"""A broker process. This module formats its storage, starts it, waits until it is ready, stops or kills it, and
-restarts it on the same data.
+"""A broker process. Its storage is formatted before the first start. The process can be stopped or killed, and
+restarted on the same data.
 """
 
 from __future__ import annotations

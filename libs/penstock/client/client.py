@@ -100,7 +100,7 @@ class Client:
     # ---- declarations
     def declare_stream(self, iri: str, name: str | None = None, **settings: Any) -> None:
         """Declare a stream. A repeated declaration has no effect. `name` determines the names of the stream's topics.
-        If `name` is None, the IRI determines them.
+        If `name` is None, the IRI determines these names.
 
         The settings are the same as for `Engine.declare_stream`. DataError if a setting is invalid, or if the stream is
         already declared with other settings.
@@ -327,8 +327,9 @@ class Client:
         the event in ms. The event is durable when the call returns. Errors: see `push_events`.
 
         If the stream has a mapping, and `format` is None, "json", "ndjson", "csv" or "avro", then `data` is a message
-        for the mapping. One message can become several events. `timestamp` is the time of the message. If it is None,
-        the message has the time of its Kafka record. If the stream has no mapping, `format` None means N-Triples.
+        for the mapping. One message can become several events. `timestamp` is the time of the message. If `timestamp`
+        is None, the message has the time of its Kafka record. If the stream has no mapping, `format` None means
+        N-Triples.
 
         The adaptor validates the event. An invalid event goes to the dead-letter topic.
         """

@@ -1,4 +1,6 @@
-"""The status of a query in a cluster, from the coordinator and from the query engine that evaluates it."""
+"""The status of a query in a cluster. It comes from the coordinator and from the query engine that evaluates the
+query.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Consumes evaluations from the results topics. One reader per topic distributes them to the queries of a client."""
+"""Consumes evaluations from the results topics. One reader per topic distributes the evaluations to the queries of a
+client.
+"""
 
 from __future__ import annotations
 
@@ -318,7 +320,7 @@ class ClusterQuery:
         return unsubscribe
 
     async def __aiter__(self) -> AsyncIterator[ClusterEvaluation]:
-        """Yield evaluations when they are committed. Ends when this client stops the query."""
+        """Yield evaluations when they are committed. The iterator ends when this client stops the query."""
         while not self.stopped:
             for evaluation in await asyncio.to_thread(self.poll, None, _WAIT_S):
                 yield evaluation

@@ -2,7 +2,7 @@
 
 A topic has numbered partitions; a partition is a sequence of records with increasing offsets. Offsets can have gaps,
 because compaction removes records and transactions leave markers. Callers therefore never compute the next offset. They
-ask the reader for it (`positions`). Readers see only committed records.
+get the next offset from the reader (`positions`). Readers see only committed records.
 
 Several threads can use objects of one log. Only one thread at a time can use a reader or writer.
 """
@@ -30,8 +30,8 @@ class Topic(NamedTuple):
     unlimited.
 
     `max_bytes`: maximum record size, including the envelope (`max.message.bytes`). `compression`: the compression of
-    batches in the topic (`compression.type`). With "uncompressed", the broker decompresses batches before it checks
-    their size.
+    batches in the topic (`compression.type`). With "uncompressed", the broker decompresses a batch before it checks the
+    size of the batch.
     """
 
     name: str
@@ -97,8 +97,8 @@ class Writer(Protocol):
         """Queue a record. The record is durable only after `flush`. Backpressure if too many records are in flight. The
         caller must then call `flush`.
 
-        RecordRefusedError if the record is too large, or if its topic does not exist or does not accept it. The record
-        was then not queued.
+        RecordRefusedError if the record is too large, or if its topic does not exist or does not accept the record. The
+        record was then not queued.
         """
         ...
 
@@ -205,7 +205,9 @@ class GroupReader(Protocol):
         ...
 
     def poll(self, max_records: int = 1000, timeout_s: float = 0.0) -> list[Message]:
-        """Return received records of the assigned partitions. Joins and rebalances happen in this call."""
+        """Return received records of the assigned partitions. During this call, the member joins the group and takes
+        part in rebalances.
+        """
         ...
 
     def assigned(self) -> frozenset[Partition]:
@@ -240,8 +242,8 @@ class Log(Protocol):
         ...
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Increase a topic's number of partitions to `partitions` if it has fewer. UnknownTopicError if the topic does
-        not exist.
+        """Increase a topic's number of partitions to `partitions`, if the topic has fewer partitions. UnknownTopicError
+        if the topic does not exist.
         """
         ...
 

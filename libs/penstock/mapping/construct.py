@@ -49,9 +49,9 @@ Formulation = Literal["json", "csv"]
 def compile_construct(
     text: str, base: str | None, formulation: Formulation, limits: MappingLimits = MAPPING_LIMITS
 ) -> Program:
-    """Return the program of a CONSTRUCT query over a message. `base`: the base IRI of the query. It is also prepended
-    to relative IRIs in the data. DataError if the query is invalid or has a feature that is not allowed in a mapping. A
-    syntax error has line and column.
+    """Return the program of a CONSTRUCT query over a message. `base`: the base IRI of the query. This IRI is also
+    prepended to relative IRIs in the data. DataError if the query is invalid or has a feature that is not allowed in a
+    mapping. A syntax error has line and column.
     """
     if len(text) > limits.max_mapping_bytes:
         raise DataError(f"a mapping of {len(text)} characters exceeds max_mapping_bytes ({limits.max_mapping_bytes})")

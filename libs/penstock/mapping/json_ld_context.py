@@ -39,7 +39,7 @@ class ContextMapping:
                 raise DataError(f"mapping: the context: {error}") from error
 
     def triples(self, value: Any, _: SourceMessage, size: int) -> bytes:
-        """Return the triples of a JSON value. DataError if it is not JSON-LD with this context."""
+        """Return the triples of a JSON value. DataError if the value is not JSON-LD with this context."""
         if not isinstance(value, (dict, list)):
             raise DataError("the message is not a JSON object")
         text = self._head + json.dumps(_with_numbers(value)).encode() + b"]}"

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def check_supported(update: Update, *, where: str = "without a load_directory") -> None:
-    """Raise QueryError, with its position, for the first `LOAD`, which cannot be executed without a `load_directory`.
-    `LOAD SILENT` is permitted, because it fails without an error. `where`: part of the message.
+    """Raise QueryError for the first `LOAD`, with the position of this operation. `LOAD` cannot be executed without a
+    `load_directory`. `LOAD SILENT` is permitted, because it fails without an error. `where`: part of the message.
     """
     for operation in update.operations:
         if isinstance(operation, LoadDocument) and not operation.silent:

@@ -47,8 +47,8 @@ class Template:
 
 
 def parametrise(query: ContinuousQuery, *, declared_only: bool = False) -> tuple[Template, tuple[Constant, ...]]:
-    """Return a query's template, and its constants in the order of the template's parameters. `declared_only`: replace
-    only the declared parameters of a query set, wherever they are.
+    """Return a query's template, and its constants in the order of the template's parameters. With `declared_only`,
+    replace only the declared parameters of a query set, in any position.
     """
     constants: list[Constant] = []
     replaced = Parameter if declared_only else (Iri, Literal)

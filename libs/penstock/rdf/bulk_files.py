@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 8 << 20
 MAX_LINE_BYTES = 80 << 20
-"""Maximum length of a line in an N-Triples or N-Quads file. Four terms of the maximum size and their punctuation
-fit.
+"""Maximum length of a line in an N-Triples or N-Quads file. Four terms of the maximum size, with punctuation, fit into
+a line.
 """
 
 

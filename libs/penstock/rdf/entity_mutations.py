@@ -3,7 +3,7 @@
 An event is a JSON object about one entity: `entity_id`, `event_time`, `operation`, and Turtle or N-Triples in
 `rdf_added_data`, `rdf_deleted_data`, `rdf_linked_shared_data` and `rdf_unlinked_shared_data`.
 
-The operations `import` and `diff` contain the triples that they add and remove. `delete` contains no triples, and
+An event with operation `import` or `diff` contains the added and the removed triples. `delete` contains no triples, and
 `reconcile` contains all present triples of the entity. To compute the triples that `delete` and `reconcile` remove, the
 decoder stores the triples of each entity. Shared data (values and references) can belong to several entities. The
 decoder adds shared data when an entity links them. It does not remove them when the entity unlinks them.

@@ -71,7 +71,8 @@ def lease_end(asked_s: float, lease_s: float) -> float:
 
 
 def end(stream: socket.socket) -> None:
-    """Shut a connection down, so that another thread that uses it stops. OSError if it is already closed.
+    """Shut a connection down. Another thread that uses the connection then stops. OSError if the connection is already
+    closed.
 
     This function does not call `SSLSocket.shutdown`, which would also remove TLS from the connection. The other thread
     could then send plain text.
@@ -80,8 +81,8 @@ def end(stream: socket.socket) -> None:
 
 
 class ControlError(DataPlaneError):
-    """A control connection, or a request over it, has failed. `fault`: "disconnected", "timed out", "refused" or
-    "retired".
+    """A control connection has failed, or a request over a control connection has failed. `fault`: "disconnected",
+    "timed out", "refused" or "retired".
     """
 
     def __init__(self, message: str, fault: str = "disconnected") -> None:
@@ -89,9 +90,9 @@ class ControlError(DataPlaneError):
 
 
 class Connection:
-    """One authenticated connection. Only one thread at a time may use it. `calling`: whether this side has opened the
-    connection. `handshake_s`: maximum duration of the handshake in s, including the handshake of TLS if `stream` has
-    TLS.
+    """One authenticated connection. Only one thread at a time is allowed to use the connection. `calling`: whether this
+    side has opened the connection. `handshake_s`: maximum duration of the handshake in s, including the handshake of
+    TLS if `stream` has TLS.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The regions that a process publishes, and the server from which other processes read them."""
+"""The regions that a process publishes, and the server from which other processes read these regions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The links of a query engine to the stores: its leases, and the data-plane connections over which it reads the shards.
+"""The links of a query engine to the stores. A link consists of a lease, and of a data-plane connection over which the
+engine reads shards.
 
 A lease covers regions. Each region is identified by its epoch. If a shard has moved to a store after the store has
 granted a lease, the shard perhaps lacks the leased snapshot. The engine therefore requests a lease before and after it
@@ -198,7 +199,7 @@ class StoreLinks:
         """Return the rule by which the planner places scans of the stored graph. None if fork-join is disabled.
 
         The planner uses the costs of the transports over which stores are read at present. While no store is connected,
-        it assumes TCP.
+        the planner assumes TCP.
         """
         if self.forking is None:
             return None

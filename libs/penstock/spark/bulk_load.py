@@ -125,8 +125,8 @@ class BulkLoad:
         """Run the incomplete stages. If the engine's dictionary has changed since an earlier run, stage `terms` and all
         later stages run again.
 
-        DataError if the files cannot be loaded, LimitError if they have too many terms, StorageError if a Spark job
-        fails.
+        DataError if the files cannot be loaded. LimitError if the files have too many terms. StorageError if a Spark
+        job fails.
         """
         terms = self.staging.found("terms")
         if terms is not None and terms["known"] != known.digest:  # the engine's dictionary has changed

@@ -111,7 +111,7 @@ class StreamAdaptor:
         self._tidy()
 
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Monitor the Spark streaming query for `timeout_s`. Returns whether it finished a batch.
+        """Monitor the Spark streaming query for `timeout_s`. Returns whether the query finished a batch.
 
         TransientError if the query has failed. The next call then restarts the query. FencedError if another driver has
         started. StorageError if the query has failed repeatedly.
@@ -136,8 +136,8 @@ class StreamAdaptor:
 
     # ---- predicate filter
     def _mark(self, sources: list[Partition]) -> None:
-        """Write the version of each stream's predicate filter, if it is not 0, to the tuples partition of each source.
-        No streaming query runs at this time, so no record with an older version follows.
+        """Write the version of each stream's predicate filter to the tuples partition of each source. The version 0 is
+        not written. No streaming query runs at this time, so no record with an older version follows.
         """
         cut = dict(zip(sorted(self._by_topic), self._versions, strict=True))
         records = []

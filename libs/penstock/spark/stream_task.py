@@ -2,7 +2,7 @@
 records.
 
 `penstock.ingest.event_adapter` converts the events, as in the plain adaptor. A worker process runs many tasks one after
-the other. Between tasks, it keeps its dictionary and its connection to the dictionary service.
+the other. Between tasks, the process keeps its dictionary and its connection to the dictionary service.
 """
 
 from __future__ import annotations

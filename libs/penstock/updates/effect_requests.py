@@ -33,8 +33,8 @@ class EffectRequests:
     """Asks one of the live query engines to evaluate an update. `engines`: returns the base URLs of the live engines.
 
     For HTTPS, `ca` is the CA of the engines' certificates. Without `ca`, but with `certificate`, each engine must
-    present this instance's certificate, or a certificate that a certificate in the file `certificate` has signed.
-    Without both, a CA of the system must have signed the engines' certificates.
+    present this instance's certificate, or a certificate whose issuer is in the file `certificate`. Without both, a CA
+    of the system must have signed the engines' certificates.
     """
 
     def __init__(

@@ -282,8 +282,8 @@ class CoordinatorState:
 
 @dataclass(frozen=True, slots=True)
 class NamedGraph:
-    """States that queries are allowed to name a graph. Triples were inserted or loaded into the graph, or the
-    declaration of a dropped stream named it as the graph for absorbed tuples.
+    """States that queries are allowed to name a graph. Triples were inserted or loaded into the graph, or the graph was
+    the graph for absorbed tuples of a dropped stream.
     """
 
     iri: str

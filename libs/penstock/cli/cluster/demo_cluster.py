@@ -56,7 +56,7 @@ class Verdict:
     seed: int | None = None  # of the kill schedule
 
     def take(self, line: dict[str, Any]) -> None:
-        """Count a result line. If it is not the expected result, add its query and time to `different`."""
+        """Count a result line. If the line is not the expected result, add its query and time to `different`."""
         key = line["query"], line["time"]
         self.counts[key] += 1
         if self.expected.get(key) != content(line):

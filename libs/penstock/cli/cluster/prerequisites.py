@@ -24,8 +24,8 @@ EXTRAS = {"cluster": ("confluent_kafka", "cryptography", "pydantic_settings", "s
 
 
 class PrerequisiteError(PenstockError):
-    """A prerequisite of the cluster is missing. The message names the prerequisite. It also says how to provide the
-    prerequisite, unless this is obvious.
+    """A prerequisite of the cluster is missing. The message names the prerequisite. The message also explains how to
+    provide the prerequisite, unless the way is obvious.
     """
 
 

@@ -1,4 +1,4 @@
-"""`penstock quarantine`: makes services skip a record of an internal topic that they cannot decode."""
+"""`penstock quarantine`: makes services skip a record that they cannot decode. The record is in an internal topic."""
 
 from __future__ import annotations
 

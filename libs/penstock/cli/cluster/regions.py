@@ -23,8 +23,8 @@ MEMORY = Path("/dev/shm")  # noqa: S108
 def regions_folder(fallback: Path, memory: Path = MEMORY) -> Iterator[Path]:
     """Create a folder in shared memory (or in `fallback`) and remove it at the end.
 
-    A killed process does not remove its folder. The next call recognises such a folder by its unlocked lock file and
-    removes it.
+    A killed process does not remove its folder. The next call recognises such a folder by its unlocked lock file, and
+    removes the folder.
     """
     parent = memory if memory.is_dir() and os.access(memory, os.W_OK) else fallback
     _remove_stale(parent)

@@ -76,7 +76,7 @@ def _still_needed(engine: Engine, live: list[Query | QuerySet], last: int) -> li
 
 
 def _waits(state: dict[str, Any], last: int) -> bool:
-    """Return whether a query waits for another instant. False if it has already evaluated an instant at or after the
-    last event.
+    """Return whether a query waits for another instant. False if the query has already evaluated an instant at or after
+    the last event.
     """
     return state["next"] is not None and state["last"] < last

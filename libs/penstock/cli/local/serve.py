@@ -206,7 +206,7 @@ def _keep(engine: Engine, stopping: threading.Event, checkpoint_s: float | None)
 
 def _state(engine: Engine) -> dict[str, Any]:
     """Return the engine's statistics, without the statistics of the write-ahead log. A change of data changes the
-    result. A checkpoint does not change it.
+    result. A checkpoint does not change the result.
     """
     return {name: value for name, value in engine.stats().items() if name != "log"}
 
@@ -216,7 +216,7 @@ def _address(host: str) -> str:
 
 
 def _checkpoint(engine: Engine) -> bool:
-    """Write a checkpoint. On failure, report it; the previous checkpoint stays valid, and the engine continues."""
+    """Write a checkpoint. A failure is reported. The previous checkpoint then stays valid, and the engine continues."""
     try:
         engine.checkpoint()
     except StorageError as error:

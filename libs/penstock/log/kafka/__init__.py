@@ -1,4 +1,4 @@
-"""The log on Kafka, by confluent-kafka. Imported separately, because it needs the `cluster` extra."""
+"""The log on Kafka, by confluent-kafka. The package is imported separately, because it needs the `cluster` extra."""
 
 from penstock.log.kafka.kafka_log import KafkaLog
 

@@ -128,8 +128,8 @@ class KafkaConnection:
         self._wait_for(dict.fromkeys(missing, 1))
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Increase a topic's number of partitions to `partitions` if it has fewer. UnknownTopicError if the topic does
-        not exist.
+        """Increase a topic's number of partitions to `partitions`, if the topic has fewer partitions. UnknownTopicError
+        if the topic does not exist.
         """
         self.check(Partition(topic, 0))
         if self.topics().get(topic, 0) >= partitions:

@@ -1,4 +1,5 @@
-"""The log on Kafka, by confluent-kafka (librdkafka). Imported separately, because it needs the `cluster` extra.
+"""The log on Kafka, by confluent-kafka (librdkafka). The module is imported separately, because it needs the `cluster`
+extra.
 
 Users can set any librdkafka property (`security.protocol`, `sasl.*`, `ssl.*` …). The log itself sets the properties for
 isolation, idempotence and offset commits, because its contract depends on them. These values take precedence.

@@ -43,8 +43,8 @@ class UnreadableBatches:
 
     def skipped(self, raw: confluent_kafka.Message) -> Message | None:
         """Return a message in place of an unreadable batch. `raw`: the consumer's error about the batch. The message
-        has the last offset of the batch. None if this reader has already skipped the batch, or if the brokers do not
-        respond; the consumer then reports the error again.
+        has the last offset of the batch. None if this reader has already skipped the batch. None also if the brokers do
+        not respond; the consumer then reports the error again.
         """
         name, first = Partition(raw.topic(), raw.partition()), raw.offset()
         known = self._ends.get(name)

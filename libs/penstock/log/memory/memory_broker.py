@@ -68,8 +68,8 @@ class MemoryBroker:
             self.changed.notify_all()
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Increase a topic's number of partitions to `partitions` if it has fewer. UnknownTopicError if the topic does
-        not exist.
+        """Increase a topic's number of partitions to `partitions`, if the topic has fewer partitions. UnknownTopicError
+        if the topic does not exist.
         """
         with self.changed:
             self.partition(Partition(topic, 0))

@@ -1,8 +1,8 @@
 """The SPARQL functions that the native core calls in Python: regular expressions, hashes, upper and lower case.
 
 The native core calls `call` once per distinct list of arguments and caches the result (native/src/expr/frame.cpp).
-Before a call, the core checks the kinds of the arguments. The core itself evaluates patterns that are plain text. It
-calls no Python function for them.
+Before a call, the core checks the kinds of the arguments. The core itself evaluates patterns that are plain text,
+without a call of Python.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Joins of a relation with a pattern. The pattern is either correlated, or computed independently and joined by hash.
 
 A *correlated* pattern is evaluated from the rows on its left. Its look-ups then have bound keys. A pattern is
-correlated whenever the result is the same as the result of the independent join. Otherwise it is computed from the
-seed, and joined by hash.
+correlated whenever the result is the same as the result of the independent join. Otherwise the pattern is computed from
+the seed, and joined by hash.
 """
 
 from __future__ import annotations

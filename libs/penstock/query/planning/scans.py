@@ -20,7 +20,7 @@ _GRAPH_BYTES = 48  # estimated size of each graph in the dataset of a scan
 
 
 def scan(context: PlanContext, pattern: Triple | PathTriple, left: Relation, scope: Scope) -> Relation:
-    """Join `left` with one triple pattern or path, by looking up its bound ends."""
+    """Join `left` with one triple pattern or path. The plan looks up the bound ends of the pattern."""
     context.budget.spend(pattern.at, len(scope.parts) // 64)
     context.budget.charge(_GRAPH_BYTES * sum(1 + len(part.graphs) for part in scope.parts))
     rows = left.rows * context.estimator.fanout(pattern, scope.parts, left.certain)

@@ -2,7 +2,7 @@
 
 In the pattern, each variable that the outer row binds is a constant. If a join gives the same result as the
 substitution (see `joinable`), the plan evaluates the pattern without the outer rows, and joins its solutions with these
-rows. Otherwise it evaluates the pattern from the outer rows.
+rows. Otherwise the plan evaluates the pattern from the outer rows.
 """
 
 from __future__ import annotations

@@ -68,8 +68,8 @@ def parse_strider(text: str, stream: str) -> StriderText:
     """Return the queries of a text of Strider as registrations over the stream with IRI `stream`.
 
     The window of each query has the range of WINDOW and the step of SLIDE. A query whose REASONING is not OFF gets WITH
-    ENTAILMENT RDFS. The lines of the queries keep their line numbers of the text. QueryError, with the position, if the
-    text is not a text of Strider. The queries themselves are checked when they are registered.
+    ENTAILMENT RDFS. Each line of a query keeps the line number that it has in the text. QueryError, with the position,
+    if the text is not a text of Strider. The queries themselves are checked when they are registered.
     """
     try:
         return _Reader(text, stream).read()

@@ -45,8 +45,8 @@ class ExpressionTranslator:
         self._group = group
 
     def __call__(self, context: Context, syntax: ExprSyntax) -> Expr:
-        """Return the expression. Fault if it is invalid, for example if a function is unknown or has too many
-        arguments.
+        """Return the expression. Fault if the expression is invalid, for example if a function is unknown or has too
+        many arguments.
         """
         if isinstance(syntax, Token):
             if syntax.type == "VAR":

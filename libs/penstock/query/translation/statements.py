@@ -97,8 +97,8 @@ class Translation:
         return query
 
     def _registered_name(self, name: Token) -> tuple[str, bool]:
-        """Return the name of a registered query, and whether it is an IRI. A bare name is not resolved, because this
-        name stands for the query and not for a resource.
+        """Return the name of a registered query, and whether the name is an IRI. A bare name is not resolved, because
+        this name stands for the query and not for a resource.
         """
         if name.type == "NAME":
             return str(name), False

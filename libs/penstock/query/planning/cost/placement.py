@@ -17,7 +17,7 @@ _MORSEL = 1024  # rows of a step that are read together (native/src/exec/operato
 _ROUNDS = 3  # read rounds per morsel: buckets, records, lists
 MOST_ROWS = 1 << 17
 """Maximum number of rows that a fork sends at once (native/src/exec/fork.cpp). If fork-join is cheaper only for more
-rows, it is not used.
+rows than this maximum, it is not used.
 """
 
 
