@@ -39,6 +39,10 @@ struct DeltaTerm {
     Spec node;
     Spec before;                      // null for a scan's term
     std::vector<std::size_t> unions;  // without changes of these, the term is empty
+    /// What `changed()` is for `node` if a term of a test needs less than all changed edges: what was added if `node`
+    /// has rows that gained a first match, or what was removed if it has rows that lost the last one. For `before`, it
+    /// is the reverse.
+    enum class Crossing : std::uint8_t { No, Gained, Lost } crossing = Crossing::No;
 };
 
 struct DeltaPlan {

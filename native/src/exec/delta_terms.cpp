@@ -216,12 +216,14 @@ DeltaTerm Chain::affected_term(std::size_t number, const Spec& rows, const Spec&
 }
 
 /// The rows for whose key a first match was found, or the last match lost. Of an EXISTS, these rows enter or leave the
-/// result. Of an OPTIONAL, they are the rows without a match.
+/// result. Of an OPTIONAL, they are the rows without a match. A first match has an added edge, and a lost one has a
+/// removed edge.
 DeltaTerm Chain::crossing_term(std::size_t number, const Spec& keys, const Spec& output) const {
     const Step& step = steps_[number];
     const Spec* anti = step.node->find("anti");
     const bool matched = !step.is_optional() && (anti == nullptr || !anti->as_bool());
     DeltaTerm term;
+    term.crossing = matched ? DeltaTerm::Crossing::Gained : DeltaTerm::Crossing::Lost;
     for (const Content own : {Content::Now, Content::Before}) {
         const Content other = own == Content::Now ? Content::Before : Content::Now;
         Spec rows = match_spec(step, other, !matched, match_spec(step, own, matched, keys));

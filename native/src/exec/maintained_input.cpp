@@ -30,7 +30,7 @@ MaintainedInput::MaintainedInput(std::uint32_t id, const Spec& input, const std:
     : id_(id), first_(first), end_(compiler.profile_ids().size()) {
     if (lasting) plan_ = delta_plan(input, compiler.seed().slots, slots);
     for (const DeltaTerm& term : plan_.terms) {
-        Term made{compiler.node(term.node), nullptr, term.unions};
+        Term made{compiler.node(term.node), nullptr, term.unions, term.crossing};
         if (!term.before.is_null()) made.before = compiler.node(term.before);
         terms_.push_back(std::move(made));
     }
@@ -247,10 +247,12 @@ void MaintainedInput::run_changes(Run& run, Sink& out, int& sign) {
     for (const Term& term : terms_) {
         if (!changed(term)) continue;
         const bool test = term.before != nullptr;
+        const bool both = test && term.crossing == DeltaTerm::Crossing::No;
+        const bool lost = term.crossing == DeltaTerm::Crossing::Lost;
         sign = 1;
-        pass(run, *term.node, out, test ? &Union::both : &Union::added);
+        pass(run, *term.node, out, both ? &Union::both : lost ? &Union::removed : &Union::added);
         sign = -1;
-        pass(run, test ? *term.before : *term.node, out, test ? &Union::both : &Union::removed);
+        pass(run, test ? *term.before : *term.node, out, both ? &Union::both : lost ? &Union::added : &Union::removed);
     }
     sign = 1;
     changed_rows_ = out.pushed() - before;

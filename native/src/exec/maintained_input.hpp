@@ -64,6 +64,7 @@ private:
     struct Term {
         OperatorPtr node, before;
         std::vector<std::size_t> unions;
+        DeltaTerm::Crossing crossing;
     };
     /// A window, or the stored graph.
     struct Part {
