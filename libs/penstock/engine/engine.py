@@ -432,14 +432,14 @@ class Engine:
             moved.append(idle[0].iri)
 
     def late(self, iri: str) -> list[LateEvent]:
-        """Return and remove the late events of a stream, the oldest first. At most `max_refused` of them are retained
-        (`Limits`). Late events affect no answer.
+        """Return and remove the late events of a stream, the oldest first. The engine retains at most `max_refused`
+        late events of a stream (`Limits`). Late events affect no answer.
         """
         with self._lock:
             return self._runtime.streams.get(iri).late.take()
 
     def dead_letters(self) -> list[DeadLetter]:
-        """Return and remove the dead letters, the oldest first. At most `max_refused` of them are retained
+        """Return and remove the dead letters, the oldest first. The engine retains at most `max_refused` dead letters
         (`Limits`).
         """
         with self._lock:
@@ -640,8 +640,8 @@ class Engine:
 
     # ---- checkpoints
     def checkpoint(self) -> None:
-        """Write a checkpoint to the data directory. It replaces the previous checkpoint atomically. StorageError if the
-        checkpoint cannot be written, or if the engine has no writable data_dir.
+        """Write a checkpoint to the data directory. The new checkpoint replaces the previous one atomically.
+        StorageError if the checkpoint cannot be written, or if the engine has no writable data_dir.
         """
         with self._lock:
             runtime = self._opened()
@@ -715,7 +715,9 @@ class Engine:
             raise
 
     def _end(self, number: int | None, error: BaseException | None) -> None:
-        """Release the lock. If the change has succeeded, wait until it is durable, and deliver the new evaluations."""
+        """Release the lock. If the change has succeeded, wait until the change is durable, and deliver the new
+        evaluations.
+        """
         changes = self._changes
         try:
             if error is None and self._runtime.history:
@@ -733,7 +735,7 @@ class Engine:
             self._deliver()
 
     def _shorten(self) -> None:
-        """Write a checkpoint. The checkpoint replaces the log. If it fails, the log continues to grow."""
+        """Write a checkpoint. The checkpoint replaces the log. If the checkpoint fails, the log continues to grow."""
         try:
             self.checkpoint()
         except StorageError as error:

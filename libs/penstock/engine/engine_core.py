@@ -52,8 +52,8 @@ class EngineCore:
         return self.store.view(bounds) if read else self.store.unread(bounds)
 
     def forker(self, view: native.Source, physical: PhysicalPlan) -> native.Forker | None:
-        """Return the object that executes the forks of a plan over `view`, or None if the plan has no forks or
-        fork-join is not available.
+        """Return the object that executes the forks of a plan over `view`, or None. The result is None if the plan has
+        no forks, or if fork-join is not available.
         """
         return self.store.forker(view, physical.fragments)
 

@@ -61,8 +61,8 @@ class StoredGraph(Protocol):
         """
 
     def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:
-        """Return the object that executes the forks of a plan over `view`, or None if the plan has no forks or forks
-        are not available.
+        """Return the object that executes the forks of a plan over `view`, or None. The result is None if the plan has
+        no forks, or if forks are not available.
         """
 
     def give_up(self, error: DataPlaneError) -> None:

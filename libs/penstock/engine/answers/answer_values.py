@@ -121,7 +121,7 @@ class Answer:
 class Solutions(Answer):
     """The answer of a SELECT: a sequence of solutions, each a dict from variable name to rdflib term.
 
-    Unbound variables are missing from a solution. The order is that of ORDER BY, if present.
+    Unbound variables are missing from a solution. If the query has ORDER BY, the solutions are in this order.
     """
 
     def __init__(

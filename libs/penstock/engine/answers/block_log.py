@@ -106,7 +106,7 @@ class BlockLog:
 
     # ---- consumption
     def taken(self, number: int) -> None:
-        """Record that the only reader of a block has consumed it, and remove the block."""
+        """Record that the only reader of a block has consumed the block, and remove the block."""
         with self._lock:
             block = self._blocks.get(number)
             if block is not None:

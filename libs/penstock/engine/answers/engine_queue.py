@@ -32,7 +32,7 @@ class EngineQueue(Delivery):
         super().__init__(listeners)
         self._unpolled = unpolled
         # (instant, order of the log, number of a block, log, numbers of later blocks): the first block of each log that
-        # may have pending evaluations
+        # can have pending evaluations
         self._heads: list[tuple[int, int, int, BlockLog, Iterator[int]]] = []
         self._stopped: deque[tuple[Evaluation, Leaving]] = deque()
 

@@ -37,7 +37,7 @@ FORMAT_HEADER: Final = "result_format"
 format `json`.
 """
 SHARED: Final = b"evaluations"
-"""The key in the metadata of an Arrow schema for the JSON members that all evaluations share, as a JSON object."""
+"""A key in the metadata of an Arrow schema. The value is a JSON object with the members that all evaluations share."""
 RESULT_BATCH_BYTES: Final = 1 << 20
 """Maximum size in bytes of a record with several evaluations."""
 
@@ -161,7 +161,7 @@ def _arrow(block: Block, names: RecordNames, numbers: Ids, most: int, complete: 
 
 
 def _written(batch: pa.RecordBatch, time: int, most: int, found: Encoded) -> None:
-    """Add the records of a batch to `found`. Each record is an IPC stream of at most `most` bytes, or with only one
+    """Add the records of a batch to `found`. Each record is an IPC stream of at most `most` bytes, or contains only one
     evaluation.
     """
     rows = batch.num_rows

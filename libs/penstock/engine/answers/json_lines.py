@@ -86,8 +86,8 @@ def _document(answer: Raw) -> bytes:
 
 
 def one_line(members: dict[str, Any]) -> str:
-    """Return a JSON object with escapes for U+0085, U+2028 and U+2029. JSON allows them in strings, but some readers,
-    such as Python's `str.splitlines`, end a line there.
+    """Return a JSON object with escapes for U+0085, U+2028 and U+2029. JSON allows these characters in strings, but
+    some readers, such as Python's `str.splitlines`, treat the characters as line ends.
     """
     text = json.dumps(members, ensure_ascii=False)
     if text.isascii():

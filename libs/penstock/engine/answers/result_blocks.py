@@ -62,10 +62,10 @@ class Block:
     The rows of the member `present[i]` are at the positions from `starts[i]` to `starts[i + 1]`, exclusive. `errors`
     contains, by member number, the reason why a member has no answer.
 
-    `product` contains the rows as factors, or is None. With factors, `columns` is empty. `changes` is for a query with
-    `changes`. It contains the version of the answer and the differences from the previous version. In this case, the
-    block itself has no rows, and `present` contains the numbers of the members with changes. `waiting` is the number of
-    members that have not consumed their evaluation.
+    `product` contains the rows as factors, or is None. With factors, `columns` is empty. For a query with `changes`,
+    the attribute `changes` contains the version of the answer and the differences from the previous version. In this
+    case, the block itself has no rows, and `present` contains the numbers of the members with changes. `waiting` is the
+    number of members that have not consumed their evaluation.
     """
 
     reading: Reading
@@ -122,7 +122,7 @@ class Block:
         return range(1, len(self.members) + 1)
 
     def none_taken(self) -> bytearray:
-        """Return the value of `taken` if no member has consumed its evaluation."""
+        """Return the initial value of `taken`, for which no member has consumed its evaluation."""
         taken = bytearray(len(self.members) + 1)
         if self.sparse:
             taken = bytearray(b"\1") * len(taken)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _NOTHING: deque[Evaluation] = deque()
-"""Stands for the evaluations that are left of a query that has not ended; it stays empty."""
+"""The remaining evaluations of a query that has not ended. This object stays empty."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Reads the folder of a checkpoint, which `checkpoint_writer` has written."""
+"""Reads the folder of a checkpoint that `checkpoint_writer` has written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes the folder of a checkpoint, which `checkpoint_reader` reads."""
+"""Writes the folder of a checkpoint. `checkpoint_reader` reads this folder."""
 
 from __future__ import annotations
 

@@ -184,8 +184,8 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of a JSON file. If the file cannot be read or parsed, StorageError, with the name of the
-    file.
+    """Return the content of a JSON file. StorageError if the file cannot be read or parsed. The error contains the name
+    of the file.
     """
     try:
         return json.loads(_read(path))

@@ -1,5 +1,5 @@
-"""The durability of an engine. This module contains the write-ahead log, if the engine has one, and defines the order
-in which a checkpoint and the next log file are written.
+"""The durability of an engine: its write-ahead log, if there is one, and the order in which the engine writes a
+checkpoint and the next log file.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 groups.
 
 A thread appends an entry and applies the change under the engine's lock. The thread then waits, without the lock, until
-the entry is durable. One of the waiting threads flushes for all of them (group commit). A checkpoint names the log file
-that follows the checkpoint. The earlier log files are removed.
+the entry is durable. One of the waiting threads flushes the entries of all waiting threads (group commit). A checkpoint
+names the log file that follows the checkpoint. The earlier log files are removed.
 """
 
 from __future__ import annotations

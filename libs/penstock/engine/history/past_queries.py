@@ -40,7 +40,7 @@ class History:
         self.timeline = Timeline(store, streams)
 
     def __bool__(self) -> bool:
-        """Whether there is a query that is behind."""
+        """Whether there is a query with due instants that are not evaluated yet."""
         return bool(self._backlog)
 
     def is_behind(self, group: Group) -> bool:
@@ -143,7 +143,7 @@ class History:
         return len(cohort.log) < limits.max_unpolled // 2 and not 0 < most // 2 < self._schedule.unpolled.bytes
 
     def _next_read(self, stream: LiveStream) -> int | None:
-        """Return the next instant over a stream that queries in the past will evaluate, or None if there is no such
+        """Return the next instant that queries in the past will evaluate over a stream, or None if there is no such
         instant.
         """
         for group, until in list(self._untils.items()):

@@ -92,8 +92,8 @@ class Timeline:
             self._closed[stream] = None
 
     def end(self, next_read: Callable[[LiveStream], int | None]) -> None:
-        """Handle the end of a pass. `next_read` returns the earliest instant over a stream that queries in the past
-        will still evaluate, or None.
+        """Handle the end of a pass. `next_read` returns the earliest instant that queries in the past will still
+        evaluate over a stream, or None.
         """
         if self._before is None:
             return

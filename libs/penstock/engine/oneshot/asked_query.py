@@ -19,10 +19,10 @@ _REPLAN_EVERY = 64  # number of uses of a plan between two checks of the statist
 @dataclass(slots=True)
 class AskedQuery:
     """A one-shot query, its plan, and the number of its uses. `last_run` contains the plan and the figures of the last
-    execution. `timed` is the profile of the last execution of `planned` in which times were measured. `permanent`:
-    whether the ids of all constants are permanent, so that they need no further check. `entails_at` is the number of a
-    snapshot for whose schema the plan is right. `variables` and `slots` are the names and slots of the answer's
-    columns.
+    execution. Only some executions of `planned` measure times. `timed` is the profile of the last such execution.
+    `permanent`: whether the ids of all constants are permanent, so that they need no further check. `entails_at` is the
+    number of a snapshot for whose schema the plan is right. `variables` and `slots` are the names and slots of the
+    answer's columns.
     """
 
     query: ContinuousQuery

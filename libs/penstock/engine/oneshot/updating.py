@@ -81,7 +81,7 @@ class UpdateRun:
         return self.change
 
     def _changes(self) -> list[GraphChange]:
-        """Evaluate the operations one after another, and return the change of each."""
+        """Evaluate the operations one after another, and return the change of each operation."""
         changes = []
         for operation in self.update.operations:
             change = self._operation(operation)
@@ -91,8 +91,8 @@ class UpdateRun:
         return changes
 
     def as_nquads(self, most: int) -> tuple[bytes, bytes] | None:
-        """Return the removed and the added quads as N-Quads. The result is None in three cases. A quad contains a blank
-        node, which has no name outside of this process. A quad contains an IRI that N-Quads do not allow. Both texts
+        """Return the removed and the added quads as N-Quads. The result is None in three cases: a quad contains a blank
+        node, which has no name outside of this process; a quad contains an IRI that N-Quads do not allow; or both texts
         together have more than `most` bytes.
         """
         assert self.change is not None

@@ -79,8 +79,9 @@ class QuerySet:
         Otherwise, the row has no effect.
 
         Text is a `str`, or a value of an Arrow column of strings. If the query uses the parameter as a vertex, text
-        denotes an IRI, and otherwise a string literal. Other terms are given as rdflib terms, or as an Arrow column of
-        terms (see `Solutions.to_arrow`). A row that cannot be a member becomes a dead letter and affects no other row.
+        denotes an IRI. Otherwise, text denotes a string literal. Other terms are given as rdflib terms, or as an Arrow
+        column of terms (see `Solutions.to_arrow`). A row that cannot be a member becomes a dead letter and affects no
+        other row.
 
         The table is added in chunks of several thousand rows. After a LimitError (`max_members`), the rows of the
         earlier chunks remain members. DataError if a column is missing or has an unsupported type.

@@ -54,7 +54,7 @@ class StepQueue(ResultQueue):
             last, place = None, 0
             for number, block in segment.log.blocks(segment.next, segment.until):
                 time = block.reading.time
-                place = place + 1 if time == last else 0  # count windows may report twice at an instant
+                place = place + 1 if time == last else 0  # count windows can report twice at an instant
                 last = time
                 found.setdefault((time, place), []).append((segment, number, block))
         return found

@@ -114,14 +114,16 @@ class Step:
 
     @property
     def added(self) -> pa.Table:
-        """For each answer, the rows that the member's previously reported answer did not contain. The difference is a
+        """The rows of each answer that the member's previously reported answer did not contain. The difference is a
         multiset difference. The table has the form of `to_arrow`. PenstockError if the set does not report changes.
         """
         return self._table([self._rows(block, self._changes(block).changes.added) for block in self._blocks])
 
     @property
     def removed(self) -> pa.Table:
-        """For each answer, the rows that only the member's previously reported answer contains (see `added`)."""
+        """The rows of each member's previously reported answer that the member's new answer does not contain (see
+        `added`).
+        """
         return self._table([self._rows(block, self._changes(block).changes.removed) for block in self._blocks])
 
     @property

@@ -1,5 +1,5 @@
-"""Derived streams: a query publishes one with `REGISTER STREAM … AS CONSTRUCT`, and other queries read it
-(docs/semantics.md §5).
+"""Derived streams. A query publishes a derived stream with `REGISTER STREAM … AS CONSTRUCT`, and other queries read the
+stream (docs/semantics.md §5).
 """
 
 from __future__ import annotations

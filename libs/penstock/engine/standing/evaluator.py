@@ -54,8 +54,8 @@ class Evaluator:
 
     def evaluate(self, cohort: Cohort, time: int) -> Block:
         """Evaluate a cohort at instant `time`, and return the block of its answers. All streams must have closed their
-        batches up to `time`. UnavailableError if the stored graph or the dictionary cannot be read now: the caller must
-        retry the evaluation.
+        batches up to and including `time`. UnavailableError if the stored graph or the dictionary cannot be read now:
+        the caller must retry the evaluation.
         """
         group, query = cohort.group, cohort.group.query
         bounds = [window.move(time) for window in cohort.windows]
@@ -138,7 +138,7 @@ class Evaluator:
         return [stored, *(window.source for window in cohort.windows)]
 
     def _past(self, cohort: Cohort, time: int) -> History | None:
-        """Return the history if the evaluation of a cohort at an instant reads the past; otherwise None."""
+        """Return the history if a cohort's evaluation at an instant reads the past. Otherwise, return None."""
         history = self._history
         return history if history is not None and history.is_past(cohort.group, time) else None
 

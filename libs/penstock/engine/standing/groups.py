@@ -173,7 +173,7 @@ class Cohort:
 
     @property
     def next(self) -> int | None:
-        """The next instant in ms; None if it is unknown."""
+        """The next instant in ms, or None if it is unknown."""
         return None if self.trigger is None else self.trigger.next
 
     # ---- members
@@ -250,7 +250,7 @@ class Cohort:
 
 
 class Group:
-    """The queries with one template and one `max_catch_up` (None: that of the engine). Their cohorts are `main` and the
+    """The queries with one template and one `max_catch_up` (None: the engine's limit). Their cohorts are `main` and the
     separate cohorts in `apart`: one per registration point that still cuts a window.
 
     `query` is the resolved query without its constants. `publishes` is the derived stream of the group's only member,
@@ -312,9 +312,9 @@ class Group:
 
     def current_plan(self, cohort: Cohort, core: EngineCore, streams: Streams, stored: native.Source) -> Planned:
         """Return the group's plan for an execution of `cohort`. The call replaces a plan that was made without
-        statistics. In some executions, the call also checks the statistics, and replaces a plan if they have left its
-        range (ADR 6). A plan with entailment is also replaced if the schema has changed (ADR 93). QueryError if there
-        is no plan for the new schema. `stored` is the view that the execution reads.
+        statistics. In some executions, the call also checks the statistics, and replaces the plan if the statistics
+        have left the plan's range (ADR 6). A plan with entailment is also replaced if the schema has changed (ADR 93).
+        QueryError if there is no plan for the new schema. `stored` is the view that the execution reads.
         """
         assert self.plan is not None
         executions = cohort.executions

@@ -91,14 +91,14 @@ def hand_over(
 ) -> Handover:
     """Return the handover from one text to another. Times are in ms.
 
-    `point` is the registration point P of the earlier text. `until` is the last time (inclusive) to which the earlier
-    text's instants are due. `closed` contains, by stream, the end of the last closed batch, for streams with progress.
-    `retained` contains, by stream, the time after which the declared retention keeps tuples. The later text's
-    registration point must not precede `not_before`.
+    `point` is the registration point P of the earlier text. The earlier text's instants at or before `until` are due.
+    `closed` contains, by stream, the end of the last closed batch, for streams with progress. `retained` contains, by
+    stream, the time after which the declared retention keeps tuples. The later text's registration point must not
+    precede `not_before`.
 
     The later text keeps P if all tuples that its windows need are still in the earlier text's windows or in the
-    declared retention. Otherwise, its registration point is the first time from which all needed tuples are there.
-    Count windows start to count at the handover.
+    declared retention. Otherwise, the later text's registration point is the first time from which all needed tuples
+    are there. Count windows start to count at the handover.
     """
     # The stored graph is not readable as of an earlier instant of a stream that the earlier text does not name.
     fresh = [closed[stream] for stream in later.streams if stream not in earlier.streams and stream in closed]
@@ -143,7 +143,9 @@ def hand_over_member(earlier: Group, point: int, last: int, later: Group) -> Han
 
 
 def check_replacement(member: Member, later: ContinuousQuery) -> None:
-    """Raise QueryError if a resolved query cannot replace a query. It cannot if one of the two publishes a stream."""
+    """Raise QueryError if a resolved query cannot replace a query, because one of the two queries publishes a
+    stream.
+    """
     if member.group.publishes is not None or later.publishes:
         message = f"query {member.name} cannot be replaced, because a stream is published: stop the query first"
         raise error_at(later, later.name_at, message)

@@ -64,8 +64,8 @@ class LastRun:
         return total
 
     def nanos(self) -> dict[int, int]:
-        """Return, by node id, the time in ns that the operator used in the last timed run. The time of its inputs is
-        not included.
+        """Return, by node id, the time in ns that the operator used in the last timed run. The time of the operator's
+        inputs is not included.
         """
         return {node: nanos for profile in self.profiles for node, nanos in profile.nanos().items()}
 

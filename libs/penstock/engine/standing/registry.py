@@ -39,7 +39,7 @@ class Registry(SetRegistry):
         self._history = history
         self.readers = schedule.readers
         self._groups: dict[tuple[int, int | None, Template], Group] = {}  # by incarnation, `max_catch_up` and template
-        self.incarnation = 0  # that of new groups; groups of different incarnations share neither plans nor windows
+        self.incarnation = 0  # of new groups; groups of different incarnations share neither plans nor windows
         self._cohorts = count()
         self._names = count(1)
         self.waiting: dict[Group, None] = {}  # groups with a cohort that has no registration point yet

@@ -34,7 +34,9 @@ class Replacements:
         self._registry, self._history = registry, history
 
     def replaced(self, statement: Statement, name: str | None) -> Member | None:
-        """Return the query that a text would replace, or None if there is none. QueryError if it is a query set."""
+        """Return the query that a text would replace, or None if there is none. QueryError if this query is a query
+        set.
+        """
         ir = as_query(statement)
         name = name or ir.name
         member = self._registry.members.get(name or "")

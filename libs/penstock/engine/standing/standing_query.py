@@ -94,8 +94,8 @@ class Query:
     def poll(self, limit: int | None = None) -> list[Evaluation]:
         """Remove and return pending evaluations, at most `limit` of them (None: all), in order of time.
 
-        If the query began in the past and has not caught up yet, the call first evaluates instants. It stops when the
-        query has caught up, or when the call can return `limit` evaluations (None: 100,000).
+        If the query began in the past and has not caught up yet, the call first evaluates instants. The evaluation
+        stops when the query has caught up, or when the call can return `limit` evaluations (None: 100,000).
         """
         return poll(self._member.result_queue.take, limit, self._catch_up)
 

@@ -46,7 +46,7 @@ class Backlog:
 
     @property
     def settled(self) -> bool:
-        """Whether no lane is in the middle of an instant. In each group, all cohorts have then evaluated the same
+        """Whether no lane is in the middle of an instant. If so, all cohorts of each group have evaluated the same
         instants.
         """
         return self._open is None

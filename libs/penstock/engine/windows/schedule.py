@@ -60,7 +60,7 @@ def fullest(members: Iterable[Member]) -> Member | None:
 
 
 class Schedule:
-    """The order of closings and evaluations in an engine, and the limits on them. `at_once`: see `Backlog`."""
+    """The order of closings and evaluations in an engine, and the limits on both. `at_once`: see `Backlog`."""
 
     def __init__(self, limits: Limits, at_once: int | None = None) -> None:
         self._limits = limits
@@ -213,8 +213,8 @@ class Schedule:
         """Skip the due instants of each cohort with more than `at_most` due instants. Yields each such cohort with its
         gap. The caller must advance the stream that the cohort publishes.
 
-        `reached` contains, for the groups in the backlog, the time at or before which their instants were due before
-        the streams moved. These instants are not skipped.
+        `reached` contains a time for each group in the backlog. The group's instants at or before this time were
+        already due when the streams moved. The call does not skip these instants.
         """
         targets: dict[LiveStream, int] = {}  # for derived streams: the `target_ms` that they will have
         for group in self._downstream(moved):

@@ -61,7 +61,7 @@ class Content:
 
 
 class SlidingWindow:
-    """A time window over a stream. Evaluations read its content."""
+    """A time window over a stream. Evaluations read the window's content."""
 
     def __init__(self, key: WindowKey, stream: LiveStream, grid: Grid, content: Content) -> None:
         self.key = key
@@ -123,8 +123,8 @@ class SlidingWindow:
 
 
 class CountedWindow:
-    """A count window over a stream, for one cohort. Cohorts cannot share a count window, because it counts tuples from
-    the registration point.
+    """A count window over a stream, for one cohort. Cohorts cannot share a count window, because the window counts
+    tuples from the registration point.
     """
 
     def __init__(self, index: int, trigger: CountTrigger) -> None:
@@ -146,7 +146,7 @@ class CountedWindow:
     def move(self, time: int) -> Bounds:
         """Move the content to the window's latest report at or before the instant `time`. Returns the bounds (start,
         end] in ms. The start is the time of the oldest tuple minus 1, and the end is the time of the report. Without a
-        report, the bounds are None and `time`.
+        report, the result is (None, `time`).
         """
         report = self._trigger.reached(self._index, time)
         if report is None:
