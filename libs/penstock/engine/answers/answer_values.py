@@ -34,7 +34,7 @@ T = TypeVar("T")
 TextFormat: TypeAlias = Literal["json", "xml", "csv", "tsv"]
 Decoder: TypeAlias = native.LocalTerms | native.TextTerms
 """Decodes the term ids of an answer. `publish` replaces the ids of computed terms by dictionary ids. Dictionary ids are
-also valid outside of the evaluation. Each computed blank node becomes a new node of the dictionary.
+valid in the whole engine, not only in the evaluation. Each computed blank node becomes a new node of the dictionary.
 """
 
 
@@ -72,9 +72,9 @@ class Answer:
         return tuple(held) if self._pairs is None else self._pairs.expand(held)
 
     def _columns_to_write(self) -> tuple[Sequence[Ids], Sequence[int]]:
-        """Return (columns, repeats). `columns` contains one column per variable. `repeats` contains, for each column,
-        the number of successive rows that each value of the column stands for. If the columns have one value per row,
-        `repeats` is empty.
+        """Return (columns, repeats). `columns` contains one column per variable. `repeats` contains a number for each
+        column. Each value of the column stands for this number of successive rows. If the columns have one value per
+        row, `repeats` is empty.
         """
         return (self._held, ()) if self._pairs is None else (self._pairs.columns, self._pairs.repeats)
 

@@ -28,9 +28,10 @@ class AnswerVersion:
     """The rows of a cohort at an instant. The member numbers are the numbers in `members`, the membership at that
     instant. The rows of a version never change, so any thread can read them. The next instant gets a new version.
 
-    `answer_id` identifies the execution that has returned this answer (`Execution.answer_id`), or is 0. `changes` are
-    the changes that lead from the parameter `rows` to the rows of this version. The changes are applied when the rows
-    are read. `leases` retain the terms of the rows. If `leases` is (), the caller retains the terms (`ids`).
+    `answer_id` identifies the execution that has returned this answer (`Execution.answer_id`). It is 0 if no later
+    execution can refer to this answer. `changes` are the changes that lead from the parameter `rows` to the rows of
+    this version. The changes are applied when the rows are read. `leases` retain the terms of the rows. If `leases` is
+    (), the caller retains the terms (`ids`).
     """
 
     __slots__ = ("_parts", "answer_id", "leases", "members")
@@ -71,7 +72,9 @@ class AnswerVersion:
         return self._parts
 
     def followed_by(self, changes: Changes, answer_id: int) -> AnswerVersion:
-        """Return the version after an execution with these changes. The changes must be `published`."""
+        """Return the version that follows this version after an execution with these changes. The changes must be
+        `published`.
+        """
         rows, before = self._parts
         now = _compacted(before, changes)
         if sum(map(len, now)) > max(len(rows), _FEW_ROWS):
@@ -143,8 +146,8 @@ def difference(larger: Rows, smaller: Rows | None) -> Rows:
 
 
 def _compacted(earlier: Sequence[Changes], latest: Changes) -> tuple[Changes, ...]:
-    """Return all changes, merged into a few parts. Each part is at least twice as large as the next part. Because of
-    this, the number of times that a row is copied is only logarithmic.
+    """Return all changes, merged into a few parts. Each part is at least twice as large as the next part. Each row is
+    therefore copied only a logarithmic number of times.
     """
     if not len(latest):
         return tuple(earlier)

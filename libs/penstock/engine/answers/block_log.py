@@ -1,5 +1,5 @@
 """The log of a cohort's blocks, and the total size of all blocks in an engine. A block stays in the log until each
-member has consumed its evaluation in the block.
+member has consumed the member's evaluation in the block.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Unpolled:
     """The total size in bytes of the blocks in all block logs of an engine, and the logs that contain blocks of single
     queries.
 
-    `lock` also protects the logs, because threads that poll remove blocks while evaluations append others.
+    `lock` also protects the logs, because threads that poll can remove blocks while evaluations append blocks.
     """
 
     def __init__(self) -> None:
@@ -159,7 +159,7 @@ class BlockLog:
         return self._blocks.get(number)
 
     def following(self, number: int) -> list[int]:
-        """Return the numbers of the blocks after block `number`, ascending. If there is no such block, the log is no
+        """Return the numbers of the blocks after block `number`, ascending. If there is no later block, the log is no
         longer claimed (see `Unpolled.claim`).
         """
         with self._lock:

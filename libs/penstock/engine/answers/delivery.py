@@ -1,4 +1,4 @@
-"""Delivery of results as they occur, to subscribers and to iterations that wait for results."""
+"""Delivery of new results to subscribers, and to iterations that wait for results."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Leaving(Protocol):
 
 
 class Listeners:
-    """The queues of an engine that deliver evaluations as they occur. After each change, the engine calls `deliver` of
-    each queue in `queues`.
+    """The queues of an engine that deliver each evaluation when it occurs. After each change, the engine calls
+    `deliver` of each queue in `queues`.
 
     `taking` protects all queues. It is held only briefly, and never while user code runs.
 
@@ -56,8 +56,8 @@ class Listeners:
 
 
 class Delivery(ABC):
-    """A queue of evaluations that can be polled, or delivered to subscribers. A queue with a subscriber or a waker adds
-    itself to `listeners`.
+    """A queue of evaluations that can be polled, or delivered to subscribers. A queue adds itself to `listeners` when
+    it gets a subscriber or a waker.
 
     `_delivering` is held while subscribers run, but no thread waits for this lock. The lock exists from the first
     subscription on, because there is a queue for each query and a queue must be small.
@@ -99,8 +99,8 @@ class Delivery(ABC):
         return unsubscribe
 
     def wake(self, waker: Callable[[], object]) -> Callable[[], None]:
-        """Add a waker. It is called when there can be new evaluations, and when the queue has ended. The call returns a
-        function that removes the waker.
+        """Add a waker. The waker is called when there can be new evaluations, and when the queue has ended. The call
+        returns a function that removes the waker.
         """
         self._wakers += (waker,)
         self._listen()
@@ -175,7 +175,7 @@ def poll(take: Callable[[int | None], TakenT], limit: int | None, catch_up: Call
 
 
 async def as_they_occur(queue: Delivery, take: Callable[[int], Sequence[ItemT]]) -> AsyncIterator[ItemT]:
-    """Yield the items of a queue as they occur. The items are evaluations of queries, or steps of a query set. The
+    """Yield each item of a queue when it occurs. The items are evaluations of queries, or steps of a query set. The
     iteration ends when the queue has ended and all items are consumed. `take` removes and returns pending items. Its
     argument is the maximum number of items.
     """

@@ -86,7 +86,7 @@ class EngineQueue(Delivery):
 
     def _begin(self) -> None:
         """Add the evaluations of queries that were stopped before the first call. A query's evaluations are added only
-        if the program still has the query's `Query` object.
+        if the program still refers to the query's `Query` object.
         """
         if self._listeners.together:
             return

@@ -26,8 +26,8 @@ def json_line(
     member: Any = None,
 ) -> bytes:
     """Return an evaluation as one line of JSON in UTF-8, without a line end. `query` overrides the evaluation's query
-    name. `error` is an error to write in place of the answer. If `error` is None, the evaluation's own error is
-    written, if there is one.
+    name. `error` is an error to write in place of the answer. If `error` is None and the evaluation has an error, the
+    evaluation's error is written.
 
     If the query was registered with `changes`, the line has `added` and `removed` in place of the answer. With `whole`,
     the line also has the answer. With `complete`, the line has only the answer. `member` is the key of a query set's

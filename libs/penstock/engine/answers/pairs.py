@@ -1,8 +1,8 @@
 """The rows of an answer as a cross product of independent parts. The product is expanded to whole columns only when
 these columns are needed.
 
-Two parts with n and m rows represent n·m rows in the space of n + m rows. This is a factorised representation of a
-query result (Olteanu and Závodný, TODS 40(1), 2015), here with products only. See docs/adr/0047.
+Two parts with n and m rows represent n·m rows, but need only the space of n + m rows. This is a factorised
+representation of a query result (Olteanu and Závodný, TODS 40(1), 2015), here with products only. See docs/adr/0047.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Pairs:
         return tuple(prod(self.counts[part + 1 :]) for part, _ in self.places)
 
     def expand(self, held: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
-        """Return one whole column per variable. `held` contains columns of values, in the order of the property
-        `held`.
+        """Return one whole column per variable. The argument `held` contains columns of values, in the order of the
+        property `held`.
         """
         return tuple(self._whole(part, held[self._first(part) + column]) for part, column in self.places)
 

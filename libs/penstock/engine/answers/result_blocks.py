@@ -1,7 +1,7 @@
 """Pending answers: one block per execution, for all members of a cohort.
 
-Ten thousand queries of a cohort need one block per instant instead of ten thousand objects. The evaluations of a query
-are created from the blocks when they are polled.
+A cohort of ten thousand queries needs one block per instant, not ten thousand objects. The evaluations of a query are
+created from the blocks when they are polled.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Block:
         return bool(rows.stop > rows.start)
 
     def pending(self, member: int) -> bool:
-        """Return whether a member has an evaluation in this block and has not consumed the evaluation."""
+        """Return whether a member has an unconsumed evaluation in this block."""
         return self.concerns(member) if self.taken is None else not self.taken[member]
 
     def concerned(self) -> Sequence[int]:
@@ -254,7 +254,7 @@ class Evaluation:
 
     @property
     def complete(self) -> bool:
-        """Whether the evaluation is not relative to an earlier one. This is the case in three situations: the
+        """Whether the evaluation does not depend on an earlier evaluation. This is the case in three situations: the
         evaluation has an `error`, the query was registered without `changes`, or the evaluation is the first one of the
         query's text. For a query set, only the first evaluations are complete.
         """

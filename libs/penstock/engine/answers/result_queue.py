@@ -1,5 +1,5 @@
-"""The result queue of a query. It holds the evaluations of the query, in order, until each is polled or delivered to
-subscribers once.
+"""The result queue of a query. The queue holds the evaluations of the query, in order. Each evaluation stays until it
+is polled or delivered to subscribers.
 """
 
 from __future__ import annotations
@@ -118,7 +118,9 @@ class ResultQueue(Delivery):
 
     # ---- engine side
     def follow(self, log: BlockLog) -> None:
-        """Consume `log` from its current end on. The previous log is consumed only to its own current end."""
+        """Consume the blocks that are appended to `log` from now on. The consumption of the previous log stops at the
+        current end of the previous log.
+        """
         with self._taking:
             self._close_last()
             self._segments.append(Segment(log, log.next))
@@ -171,7 +173,7 @@ class ResultQueue(Delivery):
         return next((number for number, _, _ in self._pending_in(segment, until)), until)
 
     def restore(self, segments: list[tuple[BlockLog, int, int | None]]) -> None:
-        """Restore the segments of a checkpoint, and this member's evaluations in their blocks."""
+        """Restore the segments of a checkpoint, and this member's evaluations in the blocks of these segments."""
         self._segments = [Segment(log, first, end) for log, first, end in segments]
         for segment in self._segments:
             segment.log.reopen(self._member, segment.next, segment.until)

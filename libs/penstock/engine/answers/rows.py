@@ -69,8 +69,8 @@ class Rows:
         return self.member.nbytes * (1 + len(self.columns))
 
     def published(self) -> Rows:
-        """Return the rows with dictionary ids in place of the ids of computed terms. Only this execution's decoder
-        knows the ids of computed terms.
+        """Return the rows with dictionary ids in place of the ids of computed terms. The ids of computed terms have a
+        meaning only for this execution's decoder.
         """
         if self.decoder is None or not self.columns:
             return self

@@ -43,11 +43,11 @@ STORE = "store"  # name of the folder with the regions, in a checkpoint's folder
 
 
 def write(runtime: Runtime, folder: Path, previous: Path | None) -> None:
-    """Write the complete state of an engine into `folder`. For the stored graph's regions, the call writes only the
-    parts that have changed since the checkpoint in `previous`. For the other parts, it makes links to the files of that
-    checkpoint.
+    """Write the complete state of an engine into `folder`. Of the stored graph's regions, the call writes only the
+    parts that have changed since the checkpoint in `previous`. For the unchanged parts, the call makes links to the
+    files of that checkpoint.
 
-    The caller must hold the engine's lock. The caller must make the folder durable afterwards.
+    The caller must hold the engine's lock, and must make the folder durable afterwards.
     """
     writer = _Writer(runtime, folder)
     state = writer.state()
@@ -71,7 +71,7 @@ class _Writer:
         self.arrays = ArrayWriter(folder / "arrays.bin")
         self._memberships: dict[Membership, int] = {}
         self._logs: dict[BlockLog, int] = {}
-        # the addresses of written arrays, and the arrays, so that their memory is not used for others
+        # the addresses of written arrays, and the arrays themselves, so that no other array gets the same memory
         self._placed: dict[tuple[int, int, int], tuple[tuple[int, int], Ids]] = {}
 
     def state(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class _Writer:
 
     def _columns(self, columns: MemberColumns) -> dict[str, Any]:
         """Return the members of a query set, as addresses of arrays. A column can be both a parameter and a part of the
-        key. Such a column is written once.
+        key. Such a column is written only once.
         """
         places: dict[int, tuple[int, int]] = {}
 

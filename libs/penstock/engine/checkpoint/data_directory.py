@@ -70,8 +70,8 @@ class DataDirectory:
             raise StorageError(f"{self.path}: cannot be used as a data directory: {error}") from error
 
     def running(self, attempt: int) -> None:
-        """Record the current attempt. After a crash, the next attempt then has a higher number even without a
-        checkpoint.
+        """Write the number of the current attempt to the directory. After a crash, the next attempt then has a higher
+        number, even if there is no checkpoint.
         """
         with suppress(OSError):  # if the disk is full, the next attempt may get the same number
             write_durably(self.path / "RUNNING", str(attempt).encode())

@@ -84,7 +84,7 @@ class ChangeLog:
         return self._wal.append(made.encode())
 
     def refuse(self, number: int | None) -> None:
-        """Remove the entry `number`, because its change was refused. The entry must be the last one."""
+        """Remove the entry `number`, because its change was refused. This entry must be the last entry."""
         if self._wal is not None and number is not None:
             self._wal.take_back()
 

@@ -1,7 +1,7 @@
 """Files of the write-ahead log: numbered entries with checksums.
 
-A file starts with a magic word. An entry is a header (length, checksum, number, durable) and its payload. The numbers
-of entries increase. If a number is missing, the entry with this number was removed.
+A file starts with a magic word. An entry consists of a header (length, checksum, number, durable) and a payload. The
+numbers of entries increase. If a number is missing, the entry with this number was removed.
 
 `durable` is the number of an earlier entry that was on disk when this entry was written. If that earlier entry is
 missing, the log is corrupt. At the end of a file, entries can be missing or incomplete after a crash: this is a torn
@@ -43,7 +43,7 @@ class Frame:
 
 
 def framed(number: int, durable: int, payload: bytes) -> bytes:
-    """Return an entry as bytes: its header and payload."""
+    """Return an entry as bytes: the header and the payload."""
     return _HEADER.pack(len(payload), _checksum(number, durable, payload), number, durable) + payload
 
 
@@ -59,8 +59,8 @@ def log_numbers(folder: Path) -> list[int]:
 
 
 def frames(path: Path, after: int) -> Iterator[Frame]:
-    """Yield the entries of a file, to its end or to an incomplete entry at its end. The numbers of the entries must be
-    above `after`. StorageError if the file is corrupt.
+    """Yield the entries of a file. An incomplete entry at the end of the file is left out. The numbers of the entries
+    must be above `after`. StorageError if the file is corrupt.
     """
     try:
         data = path.read_bytes()

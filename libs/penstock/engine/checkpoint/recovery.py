@@ -2,7 +2,7 @@
 
 The replay repeats the evaluations after the checkpoint, with the next attempt number. The log does not record which
 evaluations were polled. The replay therefore retains only the latest evaluations of each query, within `max_unpolled`
-and `unpolled_mb`. The limits also held before the crash, so older evaluations must have been polled.
+and `unpolled_mb`. The same limits held before the crash. Therefore, older evaluations must have been polled.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ def _apply(engine: Operations, core: EngineCore, entry: LogEntry, number: int) -
 
 
 def _finish_past(runtime: Runtime, name: str | None) -> None:
-    """Let a query catch up with its past. Only a query that has caught up can have been replaced."""
+    """Let a query catch up with its past. An entry that replaces the query's text can follow only after the query has
+    caught up.
+    """
     member = runtime.registry.members.get(name or "")
     while member is not None and runtime.history is not None and runtime.history.is_behind(member.group):
         runtime.catch_up(_CATCH_UP_S, member.group)
@@ -97,7 +99,7 @@ def _finish_past(runtime: Runtime, name: str | None) -> None:
 
 
 def trim(runtime: Runtime) -> None:
-    """Remove the oldest pending evaluations until the limits `max_unpolled` and `unpolled_mb` hold."""
+    """Remove the oldest pending evaluations until `max_unpolled` and `unpolled_mb` are no longer exceeded."""
     most, limit = runtime.core.limits.max_unpolled, runtime.core.limits.unpolled_mb << 20
     members = runtime.registry.members.values()
     for member in members:

@@ -69,7 +69,7 @@ class WriteAheadLog:
         return number
 
     def take_back(self) -> None:
-        """Remove the last entry. Its change was not applied."""
+        """Remove the last entry, because the change of this entry was not applied."""
         self.bytes, self._retained = self._before, self._retained_before
         self._cut()
 

@@ -33,7 +33,7 @@ _ACCEPTED, _LATE = 0, 1  # outcomes of the native module (stream.hpp)
 
 @dataclass(frozen=True, slots=True)
 class PushReport:
-    """The numbers of accepted, late and rejected events of a push. Rejected events become dead letters."""
+    """The numbers of the accepted, late and rejected events of a push. Rejected events become dead letters."""
 
     accepted: int = 0
     late: int = 0
@@ -45,7 +45,7 @@ class PushReport:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The result of `Intake.take`: the number of events for each outcome, and the dead letters."""
+    """The result of `Intake.take`: how many events had each outcome, and the dead letters."""
 
     report: PushReport
     letters: list[DeadLetter]

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class BinFile(Protocol):
-    """The edges of a bin in one direction."""
+    """The edges of a bin, for one direction of the edges."""
 
     @property
     def direction(self) -> int:
-        """0 if the vertices of the bin are the subjects of the edges, 1 if they are the objects."""
+        """0 if the vertices of the bin are the subjects of the edges, 1 if these vertices are the objects."""
 
     @property
     def bin(self) -> int:

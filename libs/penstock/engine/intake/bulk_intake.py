@@ -1,4 +1,4 @@
-"""The engine's part in bulk loads that `penstock.spark` prepares: it exports the terms of the engine, and stores the
+"""The engine's part in bulk loads that `penstock.spark` prepares. The engine exports its terms, and later stores the
 prepared load.
 
 A load is one commit. It becomes visible atomically.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 KNOWN_PART = -1
 """The value in the column `part` for terms that the dictionary already contains. For new terms, `part` is the number of
-a task of the load.
+a Spark task of the load.
 """
 
 _TERMS_PER_PART = 262_144
@@ -81,7 +81,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class _PreparedFile:
-    """A local file with the edges of a bin in one direction."""
+    """A local file with the edges of a bin, for one direction of the edges."""
 
     direction: int
     bin: int

@@ -18,14 +18,14 @@ Timing: TypeAlias = tuple[str, ...] | Literal["all"]
 class Declaration:
     """A stream's declaration. Times are in milliseconds.
 
-    `batch_ms`: the batch interval. `lateness_ms`: how far an event can be behind the latest event without being late.
-    `timing`: the predicates whose tuples are not stored, or "all". `absorb_into`: the graph to which the other tuples
-    are added; None stands for the default graph.
+    `batch_ms`: the batch interval. `lateness_ms`: how far an event's time can be before the latest event's time without
+    the event being late. `timing`: the predicates whose tuples are not stored, or "all". `absorb_into`: the graph to
+    which the other tuples are added; None stands for the default graph.
 
     `retention_ms`: how long slices are retained even if no window needs them. If there are timing predicates, the
-    retention is also the range of `[ALL]`. `idle_timeout_ms`: a stream that is idle for longer than this time no longer
-    holds back queries. The next event of an idle stream can therefore be late. `max_ahead_ms`: how far an event can be
-    ahead of both the watermark and the wall clock.
+    retention is also the range of `[ALL]`. `idle_timeout_ms`: if the stream is idle for longer than this time, the
+    stream no longer holds back queries. The next event of an idle stream can therefore be late. `max_ahead_ms`: how far
+    an event's time can be after both the watermark and the wall-clock time.
 
     `slice_mb`: the limit in MiB on the memory of the stream's open batches and live slices; None stands for no limit.
     `mapping`: how JSON or CSV messages become events (docs/how-to/map-json.md). Without a mapping (None), events are

@@ -1,7 +1,7 @@
 """Conversion of events to columns of term ids. An event is a set of triples with one time (semantics.md §1).
 
 The native module parses N-Triples. One call parses many events if they have no blank nodes. `penstock.rdf` parses other
-formats. The scope of a blank node label is its event.
+formats. The scope of a blank node label is the event that contains the label.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ this size are converted under the lock.
 """
 EventData: TypeAlias = str | bytes | Iterable[object]
 Conversions: TypeAlias = dict[int, Converted | str]
-"""By position in the push: the event as N-Quads, or the reason why the event cannot be converted."""
+"""For each converted position in the push: the event as N-Quads, or the reason why the event cannot be converted."""
 _Cell = TypeVar("_Cell", bound=np.generic)
 
 
@@ -73,8 +73,8 @@ class BadEvent:
 
 @dataclass(slots=True)
 class _Parts:
-    """Intermediate results of a push. For each position of an event, there are the columns of the event, the reason why
-    it is invalid, or its conversion.
+    """Intermediate results of a push. For the position of each event, there is one of three results: the columns of the
+    event, the reason why the event is invalid, or the converted event.
     """
 
     rows: dict[int, tuple[Ids, Ids, Ids]] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class EventParser:
         events. Events that are missing in `converted` are converted here.
         """
         parts = _Parts(converted=converted or {})
-        # Nearly all times are plain integers and nearly all data are bytes. The function calls handle the others.
+        # Nearly all times are plain integers, and nearly all data are bytes. The function calls handle the exceptions.
         times = [
             time if type(time) is int and -MAX_TIME_MS < time < MAX_TIME_MS else self._time(i, time, parts)
             for i, (time, _) in enumerate(events)

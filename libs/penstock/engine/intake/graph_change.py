@@ -88,7 +88,7 @@ def joined(parts: Sequence[Columns]) -> Columns:
 
 
 def distinct(quads: Columns) -> Columns:
-    """Return each row once, in the order of first occurrence."""
+    """Return the distinct rows, in the order of their first occurrence."""
     if len(quads[0]) < 2:
         return quads
     order = np.lexsort(quads)  # stable: of equal rows, the first one comes first

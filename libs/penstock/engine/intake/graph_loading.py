@@ -88,7 +88,9 @@ class Document:
 
 
 def _at_most(most: int, parts: Iterator[Quads]) -> Iterator[Quads]:
-    """Yield the parts of a document. LimitError as soon as the parts have more than `most` statements in total."""
+    """Yield the parts of a document. LimitError as soon as all parts so far have more than `most` statements in
+    total.
+    """
     count = 0
     for part in parts:
         count += len(part)

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Heard:
-    """The state of a stream at its last change, and the wall-clock time in ms at which the change was noticed."""
+    """The state of a stream after its last change, and the wall-clock time in ms at which a check noticed this
+    change.
+    """
 
     watermark: int | None
     events: int
@@ -66,8 +68,8 @@ class IdleSources:
 
 
 def _follows(stream: LiveStream, wall_ms: int) -> bool:
-    """Return whether the stream's event time follows the wall clock. It does if the time of the latest event is near
-    `wall_ms`.
+    """Return whether the stream's event time follows the wall clock, that is, whether the time of the latest event is
+    near `wall_ms`.
     """
     if stream.watermark is None:
         return False

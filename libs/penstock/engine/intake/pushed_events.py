@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 class PushedEvents:
     """The events of a push to a stream. `mapping` is the stream's mapping, or None if the stream has no mapping.
-    `format` is the format that the caller gives. None stands for messages for the mapping, or for N-Triples if there is
-    no mapping. `registry` has the schemas of messages in a binary format.
+    `format` is the format that the caller names. If `format` is None, the events are messages for the mapping, or
+    N-Triples if there is no mapping. `registry` contains the schemas of messages in a binary format.
 
     `syntax` is the format of the events that are text. UnavailableError if the registry is unavailable.
     """

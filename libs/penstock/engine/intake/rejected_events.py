@@ -27,7 +27,7 @@ class LateEvent:
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
     """A rejected event: the event is invalid, too far ahead, over a limit, or for an unknown stream. `timestamp` is the
-    time of the event in ms, or None without a time. `data` contains the original bytes of the event.
+    time of the event in ms, or None if the event has no time. `data` contains the original bytes of the event.
     """
 
     stream: str
@@ -46,7 +46,7 @@ T = TypeVar("T", bound=_Refused)
 
 class Output(Generic[T]):
     """A bounded queue. If the queue is full, new entries replace the oldest ones. `lost` is the number of entries that
-    were replaced. `total` is the number of entries that were ever added.
+    were replaced. `total` is the number of all entries that have been added since the creation of the queue.
     """
 
     def __init__(self, max_entries: int, max_bytes: int) -> None:

@@ -44,7 +44,7 @@ class LiveStream:
         self.declare(declaration, core)
         self.closed_ms: int | None = None
         # the number of the stream in the order in which streams had their first progress, and the registration point of
-        # queries that have waited for it; None before
+        # queries that have waited for this progress; None before the first progress
         self.begun: tuple[int, int] | None = None
         self.publisher: str | None = None
         self.depth = 0  # number of queries between input streams and this stream
@@ -79,7 +79,9 @@ class LiveStream:
 
     # ---- progress
     def move(self, watermark: int) -> None:
-        """Advance the watermark to `watermark`. An earlier time has no effect."""
+        """Advance the watermark to the time `watermark`. The call has no effect if this time is before the current
+        watermark.
+        """
         if self.watermark is None or watermark > self.watermark:
             self.watermark = watermark
             self.target_ms = closed_until(watermark, self.batch_ms)
@@ -117,8 +119,8 @@ class LiveStream:
 
     @staticmethod
     def close_together(streams: Collection[LiveStream], end: int) -> list[int]:
-        """Like `close_until`, for several streams in one call of the native module. Returns, for each stream, the
-        number of closed batches with tuples.
+        """Do the same as `close_until` for several streams, in one call of the native module. Returns, for each stream,
+        the number of closed batches with tuples.
         """
         held = native.Stream.close_together([(stream.core, stream._batch_to(end)) for stream in streams])  # noqa: SLF001
         for stream in streams:
@@ -201,7 +203,7 @@ class LiveStream:
         return len(self._after_watermark())
 
     def restore_beyond(self, counts: dict[int, int]) -> None:
-        """Restore the result of `beyond`: for each time after the watermark, the number of events."""
+        """Restore the counts that `beyond` has returned: for each time after the watermark, the number of events."""
         self._beyond = native.Beyond()
         times = np.repeat(np.array(list(counts), np.int64), np.array(list(counts.values()), np.int64))
         self._beyond.add(times, NEVER)
@@ -222,8 +224,8 @@ class LiveStream:
 
 
 class Streams:
-    """All streams of an engine, by IRI. Stream numbers are never reused, because commits and views of the stored graph
-    refer to them.
+    """All streams of an engine, by IRI. Commits and views of the stored graph refer to stream numbers. Stream numbers
+    are therefore never reused.
     """
 
     def __init__(
@@ -265,7 +267,7 @@ class Streams:
         return self._closed
 
     def progressed(self) -> None:
-        """Discard the cached result of `closed_batches`, because a stream has closed batches."""
+        """Handle that a stream has closed batches: discard the cached result of `closed_batches`."""
         self._closed = None
 
     def get(self, iri: str) -> LiveStream:
@@ -280,7 +282,7 @@ class Streams:
         return self._by_iri.get(iri)
 
     def declare(self, declaration: Declaration) -> LiveStream:
-        """Add a stream, and return it. Repeating a declaration has no effect. DataError if the declaration conflicts
+        """Add a stream, and return it. A repeated declaration has no effect. DataError if the declaration conflicts
         with an earlier one, LimitError if there are too many streams.
         """
         known = self._by_iri.get(declaration.iri)

@@ -1,5 +1,5 @@
 """Conversion of columns of Arrow values to terms, and of the values of keys back to Arrow. A cell that is neither an
-IRI nor a literal has a fault, and the row of the cell is rejected.
+IRI nor a literal has a fault. The row of such a cell is rejected.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CODES = np.array([_UNUSABLE, IRI, BLANK, LITERAL, LITERAL], np.uint8)  # of no 
 @dataclass(slots=True)
 class Cells:
     """A column of cells. `texts` contains lexical forms, datatypes and languages. `type` is the type of a key column
-    that has these values: "string", "int64", "double", "bool" or "term". `plain` is a mask of the cells that are text
+    with such values: "string", "int64", "double", "bool" or "term". `plain` is a mask of the cells that are text
     without a type. `faults` contains, by row, the reason why a cell cannot be used. The kind of such a cell has no
     meaning.
     """

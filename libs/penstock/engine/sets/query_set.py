@@ -43,7 +43,7 @@ class QuerySet:
     """A query set: one text with parameters, evaluated for each member of a table. The results of an instant are one
     `Step`. `len()` is the number of members.
 
-    Methods may be called from any thread. A reference to a set does not keep its engine alive.
+    Any thread can call the methods. A reference to a set does not keep its engine alive.
     """
 
     def __init__(self, member: SetMember, operations: SetOperations) -> None:
@@ -170,13 +170,13 @@ class QuerySet:
             return len(self._member.result_queue)
 
     def subscribe(self, callback: Callable[[Step], object]) -> Callable[[], None]:
-        """Call `callback` with every pending and future step (see `Query.subscribe`). The call returns a function that
-        ends the subscription.
+        """Call `callback` with every pending and future step (see `Query.subscribe`). This method returns a function
+        that ends the subscription.
         """
         return self._member.result_queue.subscribe(callback)  # type: ignore[arg-type]
 
     async def __aiter__(self) -> AsyncIterator[Step]:
-        """Yield steps as they occur. The iteration ends when the set is stopped and all steps are consumed.
+        """Yield each step when it occurs. The iteration ends when the set is stopped and all steps are consumed.
 
         PenstockError if the set has a subscriber, which receives the steps instead.
         """

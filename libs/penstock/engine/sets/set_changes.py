@@ -1,4 +1,4 @@
-"""Adds members to query sets and removes them."""
+"""Addition of members to query sets, and removal of members."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ row can be larger.
 
 @dataclass(frozen=True, slots=True)
 class MembersReport:
-    """What has become of the rows of a table. `added`: the number of rows with a new key. `replaced`: the number of
-    rows with a known key and other parameters. `unchanged`: the number of rows that were members already, and of rows
-    that a later row of the same chunk replaces (see `QuerySet.add`). `rejected`: the number of rows that cannot be
+    """The outcome of an addition of a table's rows. `added`: the number of rows with a new key. `replaced`: the number
+    of rows with a known key and other parameters. `unchanged`: the number of rows that were members already, and of
+    rows that a later row of the same chunk replaces (see `QuerySet.add`). `rejected`: the number of rows that cannot be
     members. The rejected rows are in the dead-letter output.
     """
 
@@ -69,7 +69,7 @@ def chunks(table: pa.Table) -> Iterator[pa.Table]:
 
 def add(runtime: Runtime, member: SetMember, table: pa.Table) -> MembersReport:
     """Add the rows of a table with the columns `member.columns` to a query set. LimitError if there would be more
-    members than `max_members`. This error has no effect.
+    members than `max_members`. In this case, no row is added.
     """
     rows = MemberRows.read(member, table, runtime.core.limits.max_member_bytes)
     rows.find(member, runtime.core.dictionary)
@@ -116,7 +116,7 @@ class MemberRows:
         self.fresh = _last_of_each_key(self.keys) & ~member.unchanged(self.known, self.parameters)
 
     def columns(self, member: SetMember) -> MemberColumns:
-        """Return the fresh rows as members with new numbers. If no member was added before, the call sets the types of
+        """Return the fresh rows as members with new numbers. If these are the first members, the call sets the types of
         the set's key columns.
         """
         for i, name in enumerate(member.key):
@@ -171,7 +171,7 @@ def _faults(member: SetMember, cells: dict[str, Cells]) -> dict[int, str]:
 
 
 def _last_of_each_key(keys: tuple[Ids, ...]) -> NDArray[np.bool_]:
-    """Return for each row whether no later row has the same key."""
+    """Return a mask of the rows after which no row has the same key."""
     last = np.ones(len(keys[0]), np.bool_)
     earlier = native.KeyIndex(len(keys)).put(keys, np.arange(1, len(last) + 1, dtype=np.uint64))
     last[earlier[earlier != 0].astype(np.intp) - 1] = False

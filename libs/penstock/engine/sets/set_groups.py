@@ -1,4 +1,4 @@
-"""The group of a query set, and its cohorts. Their members are columns of a table."""
+"""The group of a query set, and the cohorts of this group. The members of these cohorts are columns of a table."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class SetCohort(Cohort):
         self._members = None
 
     def drop(self, numbers: Ids) -> None:
-        """Remove members. They must be in the cohort."""
+        """Remove members. The members must be in the cohort."""
         if len(numbers):
             self._removed.append(numbers)
             self._count -= len(numbers)
@@ -144,7 +144,7 @@ class SetGroup(Group):
         return [self.owner.name]
 
     def cohort_of(self, point: int | None, number: int, pool: WindowPool) -> SetCohort:
-        """Return the separate cohort of a registration point (see `cohort_for`)."""
+        """Return the separate cohort of registration point `point` (see `cohort_for`)."""
         cohort = self.cohort_for(point, number, pool)
         assert isinstance(cohort, SetCohort)
         return cohort
@@ -154,7 +154,7 @@ class SetGroup(Group):
         return [cohort for cohort in self.cohorts if isinstance(cohort, SetCohort)]
 
     def drop(self, numbers: Ids, pool: WindowPool) -> None:
-        """Remove members, and then the cohorts without members."""
+        """Remove members. Then remove the cohorts that have no members."""
         for cohort in self.set_cohorts():
             cohort.drop(numbers[cohort.have(numbers)])
             if not len(cohort):

@@ -1,5 +1,5 @@
-"""A query set in the view of the schedule and the checkpoints: one member. Each result of this member is a step: the
-answers of all members of the set at one instant.
+"""A query set as the schedule and the checkpoints see the set: as one member. Each result of this member is a step. A
+step contains the answers of all members of the set at one instant.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ answer.
 
 
 RECORD_KEY = "key of the record"
-"""The key column of a cluster's query sets. It contains the keys of the parameters topic's records. The name is no
-valid variable name, so no parameter or column of the answer has this name.
+"""The key column of a cluster's query sets. The column contains the keys of the records in the parameters topic. Its
+name is not a valid variable name. Therefore, no parameter and no column of an answer has this name.
 """
 
 
@@ -104,7 +104,7 @@ class SetMember(SetOwner):
 
     @property
     def cohort(self) -> Cohort | None:
-        """The cohort with the most members, or None if the set has no members."""
+        """The cohort that has the most members, or None if the set has no members."""
         return max(self.set_group.cohorts, key=len, default=None)
 
     @cohort.setter
@@ -118,7 +118,7 @@ class SetMember(SetOwner):
 
     def unchanged(self, numbers: Ids, parameters: tuple[Ids, ...]) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Return a mask of the unchanged rows. A row is unchanged if the member with the row's number in `numbers` has
-        the parameters of the row. The number 0 stands for no member, so the mask is False for this number.
+        the parameters of the row. The number 0 stands for no member. The mask is False where the number is 0.
         """
         same = np.zeros(len(numbers), np.bool_)
         if not numbers.any():

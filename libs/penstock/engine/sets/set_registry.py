@@ -69,9 +69,9 @@ class SetRegistry(ABC):
         max_catch_up: int | None = None,
         stands: bool = False,
     ) -> SetMember:
-        """Add a query set without members, and return it. `key` contains the names of the columns that identify a
-        member; None stands for the parameters. `max_catch_up`, `stands`: see `Registry.register`. QueryError or
-        DataError if the set is invalid, LimitError if there are too many queries. All these errors have no effect.
+        """Add a query set without members. Returns the query set. `key` contains the names of the columns that identify
+        a member; None stands for the parameters. `max_catch_up`, `stands`: see `Registry.register`. QueryError or
+        DataError if the set is invalid, LimitError if there are too many queries. After an error, no set was added.
         """
         if stands:
             assert name is not None
@@ -93,7 +93,7 @@ class SetRegistry(ABC):
         report: str,
         max_catch_up: int | None = None,
     ) -> SetMember:
-        """Add a query set that was registered before, without its members."""
+        """Add a query set that was registered before. The members of the set are not added."""
         with planning(self._core.limits, ir.text, accepted=True):
             member = self._enrol_set(with_report(ir, report), name, base, key, max_catch_up, restored=True)
             self.members[name] = member
@@ -138,7 +138,7 @@ class SetRegistry(ABC):
 
     def rejoin(self, member: SetMember, columns: MemberColumns, point: int | None, last: int | None) -> Cohort:
         """Add earlier members of a query set again, as a separate cohort with the registration point `point`. `last` is
-        the last evaluated instant of this cohort, in ms. The caller settles the group.
+        the last evaluated instant of this cohort, in ms. The caller must then call `settle` of the group.
         """
         if not member.constants:
             member.constants = member.constants_of(columns)

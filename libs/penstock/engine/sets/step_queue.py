@@ -69,12 +69,12 @@ class StepQueue(ResultQueue):
             return sum(block.bytes for blocks in self._pending().values() for _, _, block in blocks)
 
     def follow(self, log: BlockLog) -> None:
-        """Consume also the log of another cohort, from the current end of this log on."""
+        """Also consume the log of another cohort. The first block is the next one that is appended to this log."""
         with self._taking:
             self._segments.append(Segment(log, log.next))
 
     def leave(self, log: BlockLog) -> None:
-        """Consume a log only to its current end."""
+        """Stop the consumption of a log at the log's current end."""
         with self._taking:
             for segment in [each for each in self._segments if each.log is log and each.end is None]:
                 segment.end = log.next

@@ -128,7 +128,9 @@ class Step:
 
     @property
     def rows(self) -> int:
-        """The number of rows of all answers. If the set reports changes, the number of added and removed rows."""
+        """The number of rows of all answers. If the set reports changes, this is the number of added and removed
+        rows.
+        """
         return sum(
             int(block.starts[-1]) if block.changes is None else len(block.changes.changes) for block in self._blocks
         )
@@ -178,7 +180,7 @@ class Step:
         return None
 
     def _keys(self, block: Block, numbers: Ids, counts: NDArray[np.int64] | int = 1) -> list[pa.ChunkedArray]:
-        """Return the keys of members. The key of each member is repeated as often as `counts` says."""
+        """Return the keys of members. `counts` says how often the key of each member is repeated."""
         columns = _columns(block)
         rows = np.repeat(columns.rows_of(numbers), counts)
         return [key_column(ids[rows], self._terms, kind) for ids, kind in zip(columns.keys, self._types, strict=True)]

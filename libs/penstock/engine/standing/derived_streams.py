@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def check_publication(query: ContinuousQuery, streams: Streams, groups: Iterable[Group]) -> None:
-    """Raise QueryError if a query cannot publish its stream. It cannot if the stream already has a publisher or
-    contains pushed events, or if the stream would depend on itself.
+    """Raise QueryError if a query cannot publish its stream. There are three possible reasons: the stream already has a
+    publisher, it contains pushed events, or it would depend on itself.
     """
     name = query.name
     assert name is not None
@@ -72,8 +72,9 @@ def publish_stream(query: ContinuousQuery, publisher: str, streams: Streams) -> 
 
 
 def set_depths(group: Group, readers: Readers) -> None:
-    """Set the depth of a new group, and of the groups that read its derived stream, directly or through other derived
-    streams. The depth of a group is the number of queries between the input streams and the group.
+    """Set the depth of a new group. Also set the depths of the groups that read the new group's derived stream,
+    directly or through other derived streams. The depth of a group is the number of queries between the input streams
+    and the group.
     """
     group.depth = max((stream.depth for stream in group.streams), default=0)
     if group.publishes is not None:
@@ -113,12 +114,12 @@ def move_on(cohort: Cohort, begin: Callable[[LiveStream, int], None]) -> None:
 
 
 def following_of(cohort: Cohort) -> int:
-    """Return the last time in ms for which the cohort will certainly report nothing more.
+    """Return a time in ms. The cohort will certainly report nothing more at or before this time.
 
     With time windows, this is the time before the next instant. With count windows, each stream gives a bound: the end
     of the stream's last closed batch, or the registration point P if no batch is closed. The result is the smallest
-    bound of the streams that have not ended. If all streams have ended, the result is the largest bound. In all cases,
-    the result is at most the time before the next report.
+    bound of the streams that have not ended. If all streams have ended, the result is the largest bound. If the next
+    report is known, the result is at most the time before this report.
     """
     trigger = cohort.trigger
     if isinstance(trigger, GridTrigger):

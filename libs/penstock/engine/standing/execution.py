@@ -1,5 +1,5 @@
-"""The native execution of a plan for the members of a cohort. It executes each factor, enforces limits, and retries
-after the failure of a store.
+"""The native execution of a plan for the members of a cohort. The execution executes each factor, enforces limits, and
+retries after the failure of a store.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _LEAST_S = 1e-9  # such a timeout expires at the first check of the clock; 0 wou
 
 
 class Execution:
-    """The native execution of a plan at one instant. If the execution exceeds a limit, it is repeated for parts of the
-    members, to find the members that cause the excess.
+    """The native execution of a plan at one instant. If the execution exceeds a limit, parts of the members are
+    executed separately, to find the members that exceed the limit.
 
     `reopen` returns new sources after the failure of a store. `bounds` contains the (start, end] of each window in ms.
     `since` is the `answer_id` of an earlier execution for the same members, or 0. If `since` is not 0, `members` can

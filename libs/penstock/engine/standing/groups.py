@@ -119,14 +119,14 @@ class Member:
 
 class Cohort:
     """Members that are evaluated together. `point` is their registration point P, or None until a stream of the group
-    has progress. Then `start` sets the point, the trigger and the windows.
+    has progress. `start` sets the point, the trigger and the windows.
 
-    `cut`: whether P cuts a window. P cuts a window that would otherwise begin before P. A cohort is separate while P
-    cuts one of its windows. Afterwards, the cohort joins the group's main cohort. P always cuts count windows, and
-    `[ALL]` without retention, so cohorts with such windows stay separate.
+    `cut`: whether P cuts a window. P cuts a window if the window would otherwise begin before P. A cohort is separate
+    while P cuts one of its windows. Afterwards, the cohort joins the group's main cohort. P always cuts count windows,
+    and `[ALL]` without retention, so cohorts with such windows stay separate.
 
-    `after`: the time in ms after which the members begin, if they have replaced other queries in a cluster. None: they
-    begin after the registration point.
+    `after`: the time in ms after which the members begin, if they have replaced other queries in a cluster. If `after`
+    is None, the members begin after the registration point.
     """
 
     def __init__(self, group: Group, number: int) -> None:

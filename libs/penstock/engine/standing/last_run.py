@@ -1,5 +1,5 @@
-"""Figures of a cohort's last execution, for EXPLAIN. They are recorded in place, without an allocation per
-execution.
+"""Figures of a cohort's last execution, for EXPLAIN. Each execution overwrites the earlier figures, without an
+allocation.
 """
 
 from __future__ import annotations

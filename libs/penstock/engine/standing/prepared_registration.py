@@ -26,8 +26,8 @@ class PreparedRegistration:
         self._groups: tuple[WeakKeyDictionary[PreparedQuery, Group], ...] = WeakKeyDictionary(), WeakKeyDictionary()
 
     def register(self, bound: BoundStanding, name: str | None, base: str | None, *, changes: bool) -> Member | None:
-        """Add a standing query, and return it. The result is None, and the call has no effect, if the query has no
-        group or cannot be added. The caller must then parse the text. Parameters: see `Registry.register`.
+        """Add a standing query. Returns the query as a member. If the query has no group or cannot be added, the result
+        is None, and the call has no effect. The caller must then parse the text. Parameters: see `Registry.register`.
         """
         registry = self._registry
         group = self._groups[changes].get(bound.query.prepared)

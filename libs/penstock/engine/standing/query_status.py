@@ -32,9 +32,10 @@ class StreamWait:
 @dataclass(frozen=True, slots=True)
 class QueryStatus:
     """The status of a query. `last` is the last evaluated instant in ms, or None if there is none. `next` is the next
-    instant in ms, or None if it is unknown. It is unknown without a registration point, and with count windows if their
-    next report is unknown. `waits_for` contains the streams that have not ended and have not closed their batches up to
-    and including `next`. If `next` is None, `waits_for` contains all streams that have not ended.
+    instant in ms, or None if it is unknown. The next instant is unknown if there is no registration point, or if the
+    query has count windows whose next report is unknown. `waits_for` contains the streams that have not ended and have
+    not closed their batches up to and including `next`. If `next` is None, `waits_for` contains all streams that have
+    not ended.
 
     `state` is "stopped" if the query is stopped. It is "catching up" if instants are due that are not evaluated yet,
     for example because the query began in the past. Otherwise, it is "waiting".

@@ -76,8 +76,8 @@ class Registry(SetRegistry):
         changes: bool = False,
         stands: bool = False,
     ) -> Member:
-        """Add a standing query, and return it. QueryError if the query is invalid, LimitError if there are too many
-        queries. Both errors have no effect.
+        """Add a standing query. Returns the query as a member. QueryError if the query is invalid, LimitError if there
+        are too many queries. After an error, no query was added.
 
         `changes`: whether each evaluation reports the rows that were added and removed since the previous evaluation.
         `stands`: whether the query is registered already and is only restored here. Such a query is not checked as a
@@ -129,9 +129,9 @@ class Registry(SetRegistry):
         member.group.settle(self.pool)
 
     def checked(self, statement: Statement, *, declares: bool = False, replaces: bool = False) -> ContinuousQuery:
-        """Return the standing query of a statement. QueryError if the statement is no such query, LimitError if there
-        are too many queries. `declares`: whether the statement declares a query set. `replaces`: whether the statement
-        replaces another text.
+        """Return the standing query of a statement. QueryError if the statement is not a standing query, LimitError if
+        there are too many queries. `declares`: whether the statement declares a query set. `replaces`: whether the
+        statement replaces another text.
         """
         query = as_query(statement)
         if query.from_beginning and replaces:
@@ -172,8 +172,8 @@ class Registry(SetRegistry):
         max_catch_up: int | None = None,
         incarnation: int | None = None,
     ) -> Member:
-        """Add a previously registered query to its group, but not to a cohort yet. If it publishes a stream, the stream
-        must exist already. `incarnation` is the incarnation of the group, or None for the current one.
+        """Add a previously registered query to its group, but not to a cohort yet. If the query publishes a stream, the
+        stream must exist already. `incarnation` is the incarnation of the group, or None for the current one.
         """
         with planning(self._core.limits, ir.text, accepted=True):
             return self._enrol(ir, name, base, max_catch_up, incarnation, restored=True)
@@ -248,8 +248,8 @@ class Registry(SetRegistry):
         *,
         accepted: bool = False,
     ) -> Group:
-        """Return the group of a template. The group can be new: `add` must then add it to the registry. `constants` are
-        the constants of the first member. `accepted`: whether the query is registered already.
+        """Return the group of a template. The group can be new. A new group is in the registry only after a call of
+        `add`. `constants` are the constants of the first member. `accepted`: whether the query is registered already.
         """
         group = self._groups.get((incarnation, max_catch_up, template))
         if group is None:
@@ -274,8 +274,8 @@ class Registry(SetRegistry):
         return max((s.closed_ms for s in streams if s.closed_ms is not None), default=None)
 
     def begin(self, stream: LiveStream, point: int) -> None:
-        """Set the registration point of the queries that read `stream` and have waited for the first progress of any of
-        their streams.
+        """Set the registration point of waiting queries that read `stream`. A query waits until any of its streams has
+        its first progress.
         """
         self._streams.begin(stream, point)
         if not self.waiting:
@@ -287,7 +287,7 @@ class Registry(SetRegistry):
 
     # ---- removal
     def remove(self, member: Member) -> LiveStream | None:
-        """Remove a query. If the query has published a stream, the stream ends, and the call returns the stream.
+        """Remove a query. If the query has published a stream, the stream ends, and the call returns this stream.
         Otherwise, the call returns None.
         """
         self.leave(member)

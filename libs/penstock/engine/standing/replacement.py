@@ -1,4 +1,4 @@
-"""Replacement: from an instant on, another text answers under the name of a standing query (ADR 95)."""
+"""Replacement of a standing query's text. The new text answers, under the same name, from an instant on (ADR 95)."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class Replacements:
         self, member: Member, statement: Statement, base: str | None, *, changes: bool = False
     ) -> tuple[LiveStream, ...]:
         """Let another text answer under the name of a query, from the next instant on (`hand_over`). The member and its
-        result queue stay, with all pending evaluations. Returns the streams of the new text, because some of its
-        instants can be due already. `base`, `changes`: see `Registry.register`.
+        result queue stay, with all pending evaluations. Returns the streams of the new text, because some instants of
+        the new text can be due already. `base`, `changes`: see `Registry.register`.
 
         QueryError if the text is invalid or asks for the past, or if one of the two texts publishes a stream.
         LimitError if too many instants would become due. UnavailableError if the query began in the past and has not
-        caught up yet. All these errors have no effect.
+        caught up yet. After an error, the earlier text remains.
         """
         if self._history.is_behind(member.group):
             raise UnavailableError(
@@ -81,7 +81,7 @@ class Replacements:
         parameters = tuple(self._core.term_id(constant) for constant in constants)
         registry.leave(member)  # from here on, nothing fails
         if cohort is not None and len(cohort) and (before := cohort.predecessor) is not None:
-            # without the rows of the earlier text, because the member may return as a new one
+            # without the rows of the earlier text, because the member can return as a new one
             cohort.predecessor = AnswerVersion(cohort.members, before.renumbered(cohort.members), leases=before.leases)
         registry.add(group)
         member.become(base, ir, group, parameters)

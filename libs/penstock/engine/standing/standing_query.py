@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """What standing queries need of their engine. The references are weak, so that they do not keep the engine
-    alive.
+    """What standing queries need of their engine. The references to the engine's methods are weak. They do not keep the
+    engine alive.
     """
 
     stop: WeakMethod[Callable[[Member], None]]
@@ -29,9 +29,10 @@ class Operations:
 
 
 class Query:
-    """A standing query. Its evaluations are pending until they are polled, iterated over or delivered to subscribers.
+    """A standing query. Its evaluations are pending until they are polled, yielded by an iteration, or delivered to
+    subscribers.
 
-    Methods may be called from any thread. A reference to a query does not keep its engine alive.
+    Any thread can call the methods. A reference to a query does not keep its engine alive.
     """
 
     __slots__ = ("__weakref__", "_member", "_operations")
@@ -109,7 +110,7 @@ class Query:
         return len(self._member.result_queue)
 
     def subscribe(self, callback: Callable[[Evaluation], object]) -> Callable[[], None]:
-        """Call `callback` with every pending and future evaluation, one at a time and in order. The call returns a
+        """Call `callback` with every pending and future evaluation, one at a time and in order. This method returns a
         function that ends the subscription. While there is a subscriber, `poll` returns nothing.
 
         The engine calls `callback` during the calls that produce evaluations, such as `push`, in the thread of the
@@ -121,7 +122,7 @@ class Query:
         return ended
 
     async def __aiter__(self) -> AsyncIterator[Evaluation]:
-        """Yield evaluations as they occur. The iteration ends when the query is stopped and all evaluations are
+        """Yield each evaluation when it occurs. The iteration ends when the query is stopped and all evaluations are
         consumed.
 
         PenstockError if the query has a subscriber, which receives the evaluations instead.

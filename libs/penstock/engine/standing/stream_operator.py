@@ -1,4 +1,4 @@
-"""The stream operators RSTREAM, ISTREAM and DSTREAM (CQL; docs/semantics.md §5), and the option `changes`. They are
+"""The stream operators RSTREAM, ISTREAM and DSTREAM (CQL; docs/semantics.md §5), and the option `changes`. Both are
 applied to the rows of a whole cohort at once.
 """
 
