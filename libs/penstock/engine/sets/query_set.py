@@ -72,7 +72,7 @@ class QuerySet:
             return ids is not None and bool(member.index.find([np.array([each], np.uint64) for each in ids])[0])
 
     def add(self, rows: Any) -> MembersReport:
-        """Add members. `rows` is an Arrow table or record batch, a pandas or polars frame, or a series of rows. Each
+        """Add members. `rows` is an Arrow table or record batch, a pandas or polars frame, or an iterable of rows. Each
         row is a dict, or a tuple in the order of `columns`. Other columns are ignored.
 
         If a row has the key of a member, there are two cases. If the parameters differ, the row replaces the member.

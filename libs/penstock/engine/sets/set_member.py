@@ -187,7 +187,7 @@ def checked_key(template: SetTemplate, key: Sequence[str] | str | None) -> tuple
 
 
 def sets_of(members: list[Member]) -> list[SetMember]:
-    """Return the query sets in a series of members."""
+    """Return the members that are query sets."""
     return [member for member in members if isinstance(member, SetMember)]
 
 

@@ -25,9 +25,9 @@ _PLAIN = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_
 
 
 def as_table(rows: Any, names: Sequence[str]) -> pa.Table:
-    """Return the columns `names` of a table. `rows` is an Arrow table or record batch, a pandas or polars frame, or a
-    series of rows. A row is a dict, or a tuple of values in the order of `names`. If there is only one name, a row can
-    also be the value itself.
+    """Return the columns `names` of a table. `rows` is an Arrow table or record batch, a pandas or polars frame, or an
+    iterable of rows. A row is a dict, or a tuple of values in the order of `names`. If there is only one name, a row
+    can also be the value itself.
 
     If all values of a column have the same simple type, the column becomes an Arrow column of this type. Otherwise, the
     column contains terms. DataError if a column is missing or occurs twice, if a row has the wrong length, or if `rows`

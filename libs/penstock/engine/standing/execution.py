@@ -105,8 +105,8 @@ class Execution:
         return self._no_rows(), {int(member): error for member in seed[0]}
 
     def _split(self, seed: tuple[Ids, ...], error: PenstockError) -> tuple[Rows, dict[int, PenstockError]]:
-        """Bisect the members until only the members that exceed a limit fail (ADR 6). After _MAX_SPLITS executions, the
-        bisection ends: if a part exceeds the limit, all members of the part fail.
+        """Bisect the members until only the members that exceed a limit fail (ADR 6). After _MAX_SPLITS additional
+        executions, the bisection ends: if a part exceeds the limit, all members of the part fail.
         """
         count = len(seed[0])
         if count == 1 or self._splits >= _MAX_SPLITS:
