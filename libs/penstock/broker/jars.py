@@ -137,7 +137,7 @@ def _fetch(jars: list[Jar], directory: Path) -> None:
         wrong = [jar.file_name for jar in jars if not jar.is_in(files_there)]
         if wrong:
             raise StorageError(f"downloaded files do not have the locked digest: {', '.join(wrong)}")
-        # Concurrent downloads are safe: each replaces whole files by identical ones.
+        # Concurrent downloads are safe: each download replaces whole files by identical files.
         directory.mkdir(exist_ok=True)
         for jar in jars:
             (files_there / jar.file_name).replace(directory / jar.file_name)

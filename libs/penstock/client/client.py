@@ -86,7 +86,7 @@ class Client:
             log = KafkaLog(bootstrap_servers, dict(kafka or {}))
         self._log = log
         self._topics = TopicNames(prefix)
-        self._writer: Writer | None = None  # opened by the first push: a client that only reads may not write
+        self._writer: Writer | None = None  # opened by the first push: a reader often has no right to write
         self._results = Results(log)
         self._refused = Refused(log, self._topics)
         self._services = ServiceClient(Credentials(token, None if ca is None else str(ca)))
@@ -237,7 +237,7 @@ class Client:
             registration = json.loads(self._coordinator("GET", path))
         except NotFoundError:
             registration = None
-        # the query was stopped; another one may have its name now
+        # the query was stopped; another query perhaps has its name now
         if registration is None or registration["number"] != number:
             return status_of_documents(name, None, None)
         found = self._services.first_found(self._sparql(), ServiceRequest("GET", f"{path}/status"))

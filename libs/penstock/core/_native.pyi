@@ -109,7 +109,7 @@ class LocalTerms(TermTexts):
     def intern(self, kind: int, lexical: str, datatype: str = "", lang: str = "") -> int: ...
     def size(self) -> int: ...
     def settle(self, ids: Ids) -> Ids: ...   # local ids -> the source's ids, with a partial dictionary
-    def publish(self, ids: Ids) -> Ids: ...  # local ids -> dictionary ids (local blank nodes become fresh ones)
+    def publish(self, ids: Ids) -> Ids: ...  # local ids -> dictionary ids (local blank nodes become fresh blank nodes)
 
 class BlankScope:
     """The blank node labels of a document that is parsed in parts."""
@@ -191,7 +191,7 @@ class KeyIndex:
 
 # ---- query texts and templates of updates (bindings/query.cpp)
 def normalized(text: str) -> tuple[str, tuple[str, ...]] | None: ...  # the pattern, and the constants
-# Instances of templates: s, p, o, g of the quads to remove, and of those to add. `removed`, `added`: four places per
+# Instances of templates: s, p, o, g of the quads to remove and of the quads to add. `removed`, `added`: four places per
 # quad. A place is 0 for the default graph, 2 * i + 1 for constant i, 2 * i + 2 for column i. `stored`: a name of the
 # default graph, or 0.
 def instances(
@@ -250,7 +250,7 @@ class Store(Labelled):
     def latest(self) -> int: ...
     def shard_count(self) -> int: ...
     def view(self, bounds: Sequence[tuple[int, int]] = ()) -> Source: ...
-    # an earlier state: commits up to `before`, and those of (before, after] that the bounds (stream, batch) include
+    # an earlier state: commits until `before`, and commits in (before, after] that the bounds (stream, batch) include
     def view_past(
         self, before: int, after: int, named: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]
     ) -> Source: ...
@@ -355,7 +355,7 @@ class Stream(SliceSource):
     def append(self, ts: Times, s: Ids, p: Ids, o: Ids) -> None: ...
     # rows with removed[row] != 0 remove their triples from the stored graph, with their batch
     def append_changes(self, ts: Times, s: Ids, p: Ids, o: Ids, removed: NDArray[np.uint8]) -> None: ...
-    def removals(self) -> SliceSource: ...   # for windows over what the stream has removed
+    def removals(self) -> SliceSource: ...   # for windows over removed tuples of the stream
     def close(self, batch: int) -> int: ...   # returns the number of closed batches with tuples
     @staticmethod
     def close_together(streams: list[tuple[Stream, int]]) -> list[int]: ...   # closes each stream up to its batch
@@ -407,7 +407,7 @@ class Profile:
     def rows(self) -> dict[int, int]: ...      # produced in the last run
     def nanos(self) -> dict[int, int]: ...     # own time in the last timed run; empty before
     def maintained(self) -> list[tuple[int | None, str | None, int, int]]: ...
-    # of the last run, for each operator that may update its state from changes (ADR 78): node (None: the stream
+    # of the last run, for each operator that can update its state from changes (ADR 78): node (None: the stream
     # operator), the reason for a complete evaluation (None: updated), changed rows of its input, bytes of its state
 
 class MaintenanceTotals:
@@ -428,7 +428,7 @@ class Result:
     @property
     def local(self) -> LocalTerms: ...
     @property
-    def id(self) -> int: ...  # of the answer, for `since` of a later execution; 0: its change cannot be found
+    def id(self) -> int: ...  # of the answer, for `since` of a later execution; 0: no change can be found
     @property
     def added(self) -> int | None: ...  # not None: the rows are the change since `since`, first these added rows
     @property

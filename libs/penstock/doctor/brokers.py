@@ -150,7 +150,7 @@ def _denied(log: KafkaLog, acl: Acl) -> list[tuple[str, str]]:
             allowed = log.group_operations(acl.name)
             return [(word, resource) for word in acl.operations if allowed is not None and word not in allowed]
         if acl.kind == "transactional id":
-            log.transactional(f"{acl.name}.doctor-{uuid.uuid4().hex}").close()  # of its own: it must fence no service
+            log.transactional(f"{acl.name}.doctor-{uuid.uuid4().hex}").close()  # must fence no service
     except DeniedError:
         return [(acl.operations[0], resource)]
     except LogError as error:

@@ -61,7 +61,7 @@ class PredicateFilter:
         if self._open or passed is None:
             return
         named = set(passed.predicates)
-        self._among = stream.timing_all  # True: `_ids` are the predicates that pass; False: those that do not
+        self._among = stream.timing_all  # True: tuples with these predicates are retained; False: they are discarded
         listed = named if stream.timing_all else set(stream.timing) - named
         self._ids: Ids = np.array([dictionary.intern(IRI, iri) for iri in sorted(listed)], np.uint64)
 

@@ -94,7 +94,7 @@ class Executor:
 
             def with_blank(record: Any, message: SourceMessage, output: _Output) -> None:
                 output.number += 1
-                made = f"_:f{output.number}"  # the statements may make further ones
+                made = f"_:f{output.number}"  # the statements can make further blank nodes
                 for run in runs:
                     run(record, made, message, output)
 

@@ -52,7 +52,7 @@ def native_program(
             "max_factor": limits.expansion_factor,
         }
         return MappingProgram(spec)
-    except (_Unsupported, UnicodeEncodeError):  # a name may have a surrogate, which no message in UTF-8 has
+    except (_Unsupported, UnicodeEncodeError):  # a name can have a surrogate, which no message in UTF-8 has
         return None
 
 

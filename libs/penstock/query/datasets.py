@@ -48,7 +48,7 @@ class QueryDataset:
     named: Parts  # for GRAPH ?g
     _addressed: dict[str, Parts]  # GRAPH <iri>
     _windows: dict[str, Parts]  # WINDOW <iri>
-    _open: bool  # whether GRAPH <g> may name a stored graph that no clause lists
+    _open: bool  # whether GRAPH <g> can name a stored graph that no clause lists
     _catalogue: Catalogue
 
     def graph(self, iri: str) -> Parts:

@@ -112,7 +112,7 @@ class ContinuousQuery:
     r2s: RelationToStream = RelationToStream.RSTREAM
     report_nonempty: bool = False
     # an option of the registration: evaluations have added and removed rows; with `report_nonempty` (query sets only),
-    # those without added and removed rows are not reported
+    # evaluations without added and removed rows are not reported
     changes: bool = False
     computed_every_ms: int | None = None
     starting_at_ms: int | None = None

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 MEMBER = "$member"
 _LIMITS = PlanningLimits()
-_STALE_FACTOR = 4  # statistics that change by a larger factor may favour another join order
+_STALE_FACTOR = 4  # if statistics change by a larger factor, another join order can be better
 _STALE_FLOOR = 64  # below this number of edges, the join order does not matter
 
 
@@ -190,8 +190,8 @@ def _reports_changes(query: ContinuousQuery) -> bool:
 
 
 def _gives_lasting_triples(query: ContinuousQuery) -> bool:
-    """Return whether the query is a CONSTRUCT without blank nodes in its template, which would be new nodes in each
-    evaluation.
+    """Return whether the query is a CONSTRUCT without blank nodes in its template. Blank nodes of a template would be
+    new nodes in each evaluation.
     """
     return query.form is Form.CONSTRUCT and not any(
         isinstance(term, BlankNode) for t in query.template for term in (t.subject, t.predicate, t.object)
@@ -199,7 +199,7 @@ def _gives_lasting_triples(query: ContinuousQuery) -> bool:
 
 
 def _factors(context: PlanContext, query: ContinuousQuery, body: Relation) -> list[Spec]:
-    """Return the plans of the factors if the answer of a group is a cross product of several factors, otherwise []."""
+    """Return a plan for each factor, if the answer of a group is a cross product of several factors. Otherwise []."""
     if context.member is None or query.form is not Form.SELECT or _reports_changes(query):
         return []
     if len(body.factors) < 2:

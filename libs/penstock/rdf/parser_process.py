@@ -150,7 +150,7 @@ class ParserProcess:
         return kind, self._exactly(size, deadline)
 
     def _exactly(self, size: int, deadline: float) -> bytes:
-        poll = select.poll()  # not select.select: descriptors may exceed 1023
+        poll = select.poll()  # not select.select: descriptors can exceed 1023
         poll.register(self._out, select.POLLIN)
         parts = []
         while size:

@@ -58,7 +58,7 @@ class ControlServer(Generic[N]):
         self.data_port = data_port
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._closing = False
-        # changed by the thread of `run` and by those of the connections
+        # changed by the thread of `run` and by the threads of the connections
         self._connections: dict[socket.socket, threading.Thread] = {}
         self._listener = socket.create_server((host, port))
         self._listener.settimeout(_EXPIRE_EVERY_S)

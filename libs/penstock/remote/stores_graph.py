@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.000_2, 0.005
-_MEND_AFTER_S = 0.03  # if a store takes longer to reach a snapshot, it may no longer have the shard
+_MEND_AFTER_S = 0.03  # if a store takes longer to reach a snapshot, it perhaps no longer has the shard
 
 
 class StoresGraph(native.RemoteStore):

@@ -67,7 +67,7 @@ class UpdateEvaluator:
         if bound is not None:
             try:
                 return self._attempts(bound)
-            except QueryError:  # its position is one of another text
+            except QueryError:  # its position refers to another text
                 pass
         update = update_with(as_update(self._texts.parse(text, base)), dataset)
         if self._load_directory is None:

@@ -33,7 +33,7 @@ def open_client(settings: Mapping[str, Any], give_up_at: float) -> Producer:
     """
     for tries in count():
         left_s = give_up_at - time.monotonic()
-        patience_s = _OPEN_S * 2 ** max(tries - _OPEN_TRIES, 0)  # brokers may be slow or unavailable
+        patience_s = _OPEN_S * 2 ** max(tries - _OPEN_TRIES, 0)  # brokers can be slow or unavailable
         producer = Producer(dict(settings))
         with suppress(KafkaException):
             producer.list_topics(timeout=max(min(_CONNECT_S, left_s), _OPEN_S))  # connects

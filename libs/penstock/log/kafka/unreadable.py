@@ -39,7 +39,7 @@ class UnreadableBatches:
 
     def __init__(self, log: KafkaConnection) -> None:
         self._log = log
-        self._ends: dict[Partition, tuple[int, int]] = {}  # the first offset and the end of the last one
+        self._ends: dict[Partition, tuple[int, int]] = {}  # the first offset and the end of the last batch
 
     def skipped(self, raw: confluent_kafka.Message) -> Message | None:
         """Return a message in place of an unreadable batch. `raw`: the consumer's error about the batch. The message

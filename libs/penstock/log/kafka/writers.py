@@ -70,7 +70,7 @@ class KafkaWriter:
 
     def __init__(self, log: KafkaConnection) -> None:
         self._log = log
-        # If a record is lost permanently, later ones must not be written: readers would see a gap.
+        # If a record is lost permanently, later records must not be written: readers would see a gap.
         settings = {"enable.gapless.guarantee": True, "delivery.report.only.error": True}
         self._producer = Producer(log.client(**_WRITING, **settings))
         self._failure: KafkaError | None = None
@@ -110,7 +110,7 @@ class KafkaWriter:
             with unmasked():
                 yield
         except KafkaException as exception:
-            if self._reason is None:  # the delivery report that has the reason may still be queued
+            if self._reason is None:  # the delivery report with the reason is perhaps still queued
                 with suppress(KafkaException), unmasked():
                     self._producer.flush(_REASON_S)
             reason = self._reason or exception.args[0]

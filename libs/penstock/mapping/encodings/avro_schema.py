@@ -150,7 +150,7 @@ class _Compiler:
         return self._primitive(kind)
 
     def _primitive(self, kind: str) -> int:
-        if kind not in self._numbers:  # no name of a schema: these may not be those of primitive types
+        if kind not in self._numbers:  # no schema has such a name: Avro reserves the names of primitive types
             self._numbers[kind] = self._new({"kind": kind})
         return self._numbers[kind]
 

@@ -126,7 +126,7 @@ def components(
         for name in names:
             joined.merge(owners.setdefault(name, number), number)
     parts: dict[int, list[Element]] = {joined.part(0): []}
-    for number in range(len(elements), 0, -1):  # the position of a part is that of its last element
+    for number in range(len(elements), 0, -1):  # a part has the position of its last element
         parts.setdefault(joined.part(number), []).append(elements[number - 1])
     first, *others = (list(reversed(part)) for part in parts.values())
     found = [first, *reversed(others)]

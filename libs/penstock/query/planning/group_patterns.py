@@ -102,6 +102,6 @@ def _extend_with(context: PlanContext, element: Element, left: Relation) -> Rela
     pattern, scope = element.pattern, element.scope
     if not isinstance(pattern, (Triple, PathTriple)):
         return join(context, pattern, left, scope)
-    if element.binds & left.maybe:  # a scan cannot look up a cell that may be unbound
+    if element.binds & left.maybe:  # a scan cannot look up a cell that can be unbound
         return hash_join(context, left, match(context, pattern, base(context, Bgp((pattern,))), scope))
     return match(context, pattern, left, scope)

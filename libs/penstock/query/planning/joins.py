@@ -93,7 +93,7 @@ def may_correlate(context: PlanContext, node: Node, left: Relation, scope: Scope
 
 def hash_join(context: PlanContext, left: Relation, right: Relation) -> Relation:
     """Join two relations by hash on their shared names. Without shared names, the result is all pairs of rows."""
-    # `left` is the unit table, which has one row (a test of constants has no names either, but may have no row)
+    # `left` is the unit table, which has one row (a test of constants has no names either, but can have no row)
     if left.pure_seed and not left.names:
         return right
     shared = sorted(left.names & right.names - frozenset(context.hidden))

@@ -58,7 +58,7 @@ class Context:
     computed_every_ms: int | None = None
     any_function: bool = False
     warnings: list[str] = field(default_factory=list)
-    aggregates: dict[AggregateCall, Variable] | None = None  # where aggregates are allowed: collects them
+    aggregates: dict[AggregateCall, Variable] | None = None  # set where aggregates are allowed
     parameters: frozenset[str] = frozenset()  # names of the declared parameters of a query set
     labels: dict[str, int] = field(default_factory=dict)  # blank node label -> the basic graph pattern it occurs in
     bgps: int = 0

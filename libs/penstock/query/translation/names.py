@@ -68,7 +68,7 @@ class Names:
         value = self._resolved.get(key)
         if value is None:
             value = self._resolved[key] = self._value(token)
-            # charge here, because a short name may stand for a long IRI
+            # charge here, because a short name can stand for a long IRI
             self._budget.charge(_COPIES * len(value), position(token))
         return Iri(value, position(token))
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 UNKNOWN = (1000.0, 200.0, 200.0)  # assumed edges, subjects and objects of a label without statistics
 _PER_VERTEX = 8.0  # assumed edges of a vertex over all labels, for a variable predicate
 _ALL_EDGES = 1e6  # assumed edges over all labels, in a window
-_CLOSURE = 4.0  # assumed matches of `*` and `+` paths, as a multiple of those of one step
+_CLOSURE = 4.0  # assumed matches of `*` and `+` paths, as a multiple of the matches of one step
 
 Counts = tuple[int, int, int]
 CountKey = tuple[int, int, int]  # source, graph, predicate

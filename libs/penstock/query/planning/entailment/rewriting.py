@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.query.planning.entailment.schema import Schema
 
 _FRESH = "#e"
-_MOST_PATTERNS = 16  # maximum number of predicates that get patterns of their own; more are rows of a table
+_MOST_PATTERNS = 16  # maximum number of predicates with separate patterns; more predicates become rows of a table
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class Rewriter:
         for at_subject in (True, False):
             end = part.pattern.subject if at_subject else part.pattern.object
             if end not in (pattern.subject, pattern.object):
-                continue  # a table has the values of the end, with those that are owl:sameAs them
+                continue  # a table has the values of the end, and all terms that are owl:sameAs these values
             for variant in list(variants):
                 between = self._fresh()
                 if isinstance(end, Iri | Literal):
