@@ -89,6 +89,14 @@ std::int64_t thread_nanos() {
     return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
+/// A table of one row.
+Table seed_row(const std::vector<TermId>& ids) {
+    Table table;
+    table.rows = 1;
+    for (const TermId id : ids) table.columns.push_back({id});
+    return table;
+}
+
 Table seed_table(const std::vector<IdsIn>& seed, std::size_t rows) {
     Table table;
     table.rows = seed.empty() ? rows : seed[0].size();
@@ -101,10 +109,11 @@ Table seed_table(const std::vector<IdsIn>& seed, std::size_t rows) {
 
 std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Dictionary& dictionary,
                                 const std::vector<const Source*>& sources,
-                                const std::variant<exec::IndexedSeed*, std::vector<IdsIn>>& seed, std::size_t seed_rows,
-                                std::int64_t now_ms, const std::vector<std::pair<std::int64_t, std::int64_t>>& windows,
-                                double timeout_s, std::size_t memory_bytes, std::uint64_t random_seed,
-                                nb::object foreign, TimestampedProfile* profile, bool cpu_time, exec::Forker* forker,
+                                const std::variant<exec::IndexedSeed*, std::vector<IdsIn>, std::vector<TermId>>& seed,
+                                std::size_t seed_rows, std::int64_t now_ms,
+                                const std::vector<std::pair<std::int64_t, std::int64_t>>& windows, double timeout_s,
+                                std::size_t memory_bytes, std::uint64_t random_seed, nb::object foreign,
+                                TimestampedProfile* profile, bool cpu_time, exec::Forker* forker,
                                 const std::vector<TermId>& absent, std::uint64_t since,
                                 std::shared_ptr<exec::MaintenanceTotals> totals) {
     auto result = std::make_unique<Result>(dictionary);
@@ -115,7 +124,8 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
         indexed = *given;
         indexed->begin_run(plan.seed());
     } else {
-        parameters = seed_table(std::get<std::vector<IdsIn>>(seed), seed_rows);
+        const auto* row = std::get_if<std::vector<TermId>>(&seed);
+        parameters = row != nullptr ? seed_row(*row) : seed_table(std::get<std::vector<IdsIn>>(seed), seed_rows);
         if (parameters.columns.size() != plan.seed().size())
             throw nb::value_error("the seed needs a column for each of the plan's seed slots");
         parameters.slots = plan.seed();

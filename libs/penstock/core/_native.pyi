@@ -457,7 +457,7 @@ def execute(
     store: Labelled,
     dictionary: Dictionary,
     sources: Sequence[Source],
-    seed: Seed | Sequence[Ids] = (),
+    seed: Seed | Sequence[Ids] | Sequence[int] = (),  # Sequence[int]: one row
     *,
     seed_rows: int = 1,
     now_ms: int = 0,

@@ -73,6 +73,14 @@ def test_a_seed_runs_all_members_at_once(state_machine: StateMachine) -> None:
     assert result.offsets(0, 3).tolist() == [0, 3, 3, 5]
 
 
+def test_a_seed_of_ids_is_one_row(state_machine: StateMachine) -> None:
+    scan = state_machine.scan({"var": 1}, {"var": 2})
+    result = state_machine.run(scan, [0, 1], seed=(7, state_machine.a))
+    assert rows(result) == sorted((7, state_machine.a, each) for each in (state_machine.b, state_machine.c))
+    with pytest.raises(ValueError, match="seed slots"):
+        state_machine.run(scan, [0, 1], seed=(7,))
+
+
 def test_an_indexed_seed_gives_the_same_rows_and_looks_up_fewer(state_machine: StateMachine) -> None:
     members = np.arange(20_000, dtype=np.uint64)
     people = np.array([state_machine.dictionary.intern(1, f"urn:test:{i // 2}") for i in range(20_000)], np.uint64)

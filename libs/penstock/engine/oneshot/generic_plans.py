@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
 from cachetools import LRUCache
 
 from penstock.core import _native as native
@@ -14,7 +13,6 @@ from penstock.engine.oneshot.asked_query import AskedQuery
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, make_plan
 
 if TYPE_CHECKING:
-    from penstock.core._native import Ids
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.streams import Streams
     from penstock.query.prepared import BoundQuery, PreparedQuery
@@ -23,12 +21,11 @@ if TYPE_CHECKING:
     _Degree: TypeAlias = tuple[int, int, int, int, int]
     """A vertex id or the index of a parameter, then a graph, a predicate, a direction, and the number of neighbours."""
 
-Seed: TypeAlias = "tuple[Ids, ...]"
+Seed: TypeAlias = tuple[int, ...]
 """The input row of a plan: the number of the member, and the ids of the parameters."""
 
 _FACTOR = 4  # degrees that differ by a larger factor may favour another plan
 _FLOOR = 64  # below this degree, the plan does not matter
-_MEMBER = np.zeros(1, np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +70,6 @@ class GenericPlans:
         The cores of all calls must have the same dictionary.
         """
         ids = [core.term_id(constant) for constant in bound.constants]
-        seed = _MEMBER, *(np.array((term_id,), np.uint64) for term_id in ids)
         with self._caching:
             generic = self._plans.get(bound.prepared)
         if generic is None or not generic.asked.holds(core, self._streams, view):
@@ -81,8 +77,8 @@ class GenericPlans:
             with self._caching:
                 self._plans[bound.prepared] = generic
         if _serves(core, generic, ids, view):
-            return generic.asked, seed
-        return self._plan(core, bound, bound.constants, view).asked, seed
+            return generic.asked, (0, *ids)
+        return self._plan(core, bound, bound.constants, view).asked, (0, *ids)
 
     def _plan(self, core: EngineCore, bound: BoundQuery, sample: tuple[Constant, ...], view: native.Source) -> _Generic:
         catalogue, template = _RecordingCatalogue(core, self._streams, view), bound.prepared.template

@@ -5,6 +5,7 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
 from cachetools import LRUCache
 
 from penstock.core import _native as native
@@ -154,6 +155,9 @@ class OneShot:
         if timed is None:  # reading clocks would take a third of a small query's time
             profile.timed = True
             timed = profile
+        absent: list[int] | tuple[()] = ()
+        if core.dictionary.partial:
+            absent = core.absent([asked.planned.constant_ids, np.array(seed[1:], np.uint64)])
         try:
             result = native.execute(
                 asked.planned.native,
@@ -168,7 +172,7 @@ class OneShot:
                 foreign=core.foreign,
                 profile=profile,
                 forker=core.forker(view, asked.planned.physical),
-                absent=core.absent([asked.planned.constant_ids, *seed[1:]]) if core.dictionary.partial else (),
+                absent=absent,
             )
         except MemoryError as error:
             raise LimitError("the query ran out of memory") from error
