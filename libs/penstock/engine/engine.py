@@ -104,14 +104,14 @@ class Engine:
     and similar functions. If it is None, the seed is random.
 
     `durability`: with "checkpoint", a crash loses the changes after the last checkpoint. With "commit", a write-ahead
-    log makes each change durable before its call returns. "none" has the same effect as "checkpoint", and is for
-    callers that write no checkpoints.
+    log makes each change durable before the call that makes the change returns. "none" has the same effect as
+    "checkpoint", and is for callers that write no checkpoints.
 
     `load_directory`: the directory of the files that LOAD is allowed to read. If it is None, LOAD is an error.
     `schema_registry`: the registry with the schemas of messages in Avro, as a URL or as `RegistryAccess`.
 
-    Methods may be called from any thread. Changes are applied one at a time. One-shot queries run concurrently, on
-    snapshots. All errors are subclasses of `penstock.PenstockError`.
+    Any thread can call the methods. Changes are applied one at a time. One-shot queries run concurrently, on snapshots.
+    All errors are subclasses of `penstock.PenstockError`.
     """
 
     def __init__(
@@ -188,8 +188,9 @@ class Engine:
         """Load an RDF file or bytes into the stored graph, as one snapshot.
 
         The format of a file follows from its name unless `format` is given. Bytes require `format`. Files named *.gz
-        are decompressed. `graph` is the IRI of the graph for statements that name no graph. `progress` is a function.
-        It is called regularly with the number of bytes read and the total number of bytes.
+        are decompressed. `graph` is the IRI of the graph for statements that name no graph. `progress` is a function,
+        which is called regularly. Its arguments are the number of bytes that were read so far, and the total number of
+        bytes.
 
         DataError if the document is invalid. The error contains the line, if the line is known. In this case, nothing
         is loaded. After a StorageError, the document can be visible without being durable. The engine then refuses
@@ -197,7 +198,7 @@ class Engine:
         """
         with self._lock:
             core = self._opened().core
-        # without the lock, so that other threads may push
+        # without the lock, so that other threads can push
         document = Document.read(core, source, graph, format, base, progress)
         logged = isinstance(source, bytes) and len(source) <= self.limits.log_bytes // 4
         if logged:
@@ -294,7 +295,7 @@ class Engine:
         slice_mb: int | None = None,
         mapping: dict[str, Any] | None = None,
     ) -> None:
-        """Declare a stream. `Declaration` describes the settings. Repeating a declaration has no effect. DataError if
+        """Declare a stream. `Declaration` describes the settings. A repeated declaration has no effect. DataError if
         the declaration is invalid or conflicts with an earlier one.
 
         Without `timing`, the engine stores every tuple permanently, and issues UnboundedStorageWarning.
@@ -342,7 +343,7 @@ class Engine:
         a schema and the registry is unavailable: the caller must push the event again later.
         """
         event = [(timestamp, data if isinstance(data, (str, bytes)) else list(data))]
-        ready = self._read(iri, event, format)  # without the lock, so that other threads may push
+        ready = self._read(iri, event, format)  # without the lock, so that other threads can push
         with self._change(lambda: self._pushed(iri, event, ready)) as runtime:
             stream = self._stream(iri, event)
             ready.check(stream.mapping)
@@ -470,12 +471,12 @@ class Engine:
         A query with FROM BEGINNING, or with STARTING AT in the past, begins at the first instant for which the
         retention of its streams keeps everything (docs/semantics.md §3). Such a query catches up while the engine is
         used. Each change continues the catch-up for at most 0.1 s. `poll` and `subscribe` of the query continue until
-        the query has caught up. QueryError also if the query has count windows and would begin where tuples were
-        released already.
+        the query has caught up. A query with count windows needs all tuples since the first progress of its streams.
+        QueryError if some of these tuples are released.
 
         With `replace`, if there is a query of this name, the new text takes its place (docs/semantics.md §3). The
         earlier text answers all instants that are due. The new text answers the next instants, in the same `Query`:
-        `poll`, subscriptions and pending evaluations continue. Repeating a registration has no effect.
+        `poll`, subscriptions and pending evaluations continue. A repeated registration has no effect.
 
         Errors of a replacement: QueryError if the name is the name of a query set, if one of the texts publishes a
         stream, or if the new text has FROM BEGINNING. UnavailableError while the earlier query catches up with its
@@ -495,8 +496,8 @@ class Engine:
                 return self._handle(runtime.register(statement, name, base, changes=changes, replaces=replace))
 
     def _register_bound(self, bound: BoundStanding, name: str | None, base: str | None, *, changes: bool) -> Query:
-        """Register a standing query whose text was not parsed. The call parses the text if it has no group yet, or has
-        an error.
+        """Register a standing query whose text was not parsed. The call parses the text if the text has no group yet,
+        or has an error.
         """
         given = {"text": bound.text, "name": name, "base": base, "changes": changes}
         with self._change(lambda: self._entry("register", given)) as runtime:
@@ -525,9 +526,9 @@ class Engine:
         name: str | None = None,
         base: str | None = None,
     ) -> QuerySet:
-        """Register a query set: a text with parameters, `REGISTER QUERY name (?parameter …) AS …`. It is evaluated for
-        each row of a table. The answers are the same as with one query per row, with the row's values in place of the
-        parameters.
+        """Register a query set: a text with parameters, `REGISTER QUERY name (?parameter …) AS …`. The text is
+        evaluated for each row of a table. The answers are the same as with one query per row, with the row's values in
+        place of the parameters.
 
         `parameters` contains the first members (see `QuerySet.add`). `report` says which members report at an instant.
         With "every", all members report. With "nonempty", the members with rows report. With "change", a member reports
@@ -573,16 +574,16 @@ class Engine:
         with a subscriber of its own has no pending evaluations. Steps of query sets are not returned here.
 
         From the first call on, the pending evaluations of a query that stops remain pending here until the engine is
-        closed. If a query has stopped before the first call, its evaluations are returned only if the program still has
-        its `Query`. Queries that began in the past catch up, as in `Query.poll`. After `close`, the call returns the
-        evaluations that were pending.
+        closed. If a query has stopped before the first call, its evaluations are returned only if the program still
+        refers to its `Query` object. Queries that began in the past catch up, as in `Query.poll`. After `close`, the
+        call returns the evaluations that were pending.
         """
         return poll(self._results.take, limit, self._catch_up)
 
     def subscribe(self, callback: Callable[[Evaluation], object]) -> Callable[[], None]:
         """Call `callback` with every pending and future evaluation, one at a time and in the order of `poll`. Queries
-        that have a subscriber of their own are left out. The call returns a function that ends the subscription. While
-        there is a subscriber, `poll` returns nothing. See `Query.subscribe`.
+        that have a subscriber of their own are left out. This method returns a function that ends the subscription.
+        While there is a subscriber, `poll` returns nothing. See `Query.subscribe`.
         """
         ended = self._results.subscribe(callback)
         while self._results.subscribed and self._catch_up():
@@ -590,7 +591,7 @@ class Engine:
         return ended
 
     async def __aiter__(self) -> AsyncIterator[Evaluation]:
-        """Yield the evaluations of all standing queries as they occur, in the order of `poll`. The iteration ends when
+        """Yield each evaluation of all standing queries when it occurs, in the order of `poll`. The iteration ends when
         the engine is closed and all evaluations are consumed.
 
         PenstockError if there is a subscriber, which receives the evaluations instead.
@@ -608,10 +609,10 @@ class Engine:
         """Return the plan of a query as text: its operators, estimates from current counts, and measurements of earlier
         executions. The call neither registers nor executes the query.
 
-        The numbers of rows come from the last execution. The times come from the last timed execution. If this is an
-        earlier execution, the text names its instant. The engine times the first execution of a plan, every 64th
-        execution, and the next execution after a call of this method. For a one-shot query, the engine times every
-        execution.
+        The numbers of rows come from the last execution. The times come from the last timed execution. If the last
+        timed execution is not the last execution, the text names the instant of the timed execution. The engine times
+        the first execution of a plan, every 64th execution, and the next execution after a call of this method. For a
+        one-shot query, the engine times every execution.
         """
         name, text = (None, query) if isinstance(query, str) else (query.name, query.text)
         base = base if isinstance(query, str) else query.base
@@ -891,10 +892,10 @@ def _core(
 
 
 class _Change:
-    """A change of an engine, as a context manager. At the beginning, it acquires the lock and logs the change. The body
-    of the `with` statement applies the change. At the end, the context manager releases the lock, waits until the
-    change is durable, and delivers the new evaluations. If the body of a logged change raises PenstockError, the body
-    must have changed nothing.
+    """A change of an engine, as a context manager. At the beginning, the context manager acquires the lock and logs the
+    change. The body of the `with` statement applies the change. At the end, the context manager releases the lock,
+    waits until the change is durable, and delivers the new evaluations. If the body of a logged change raises
+    PenstockError, the body must have changed nothing.
     """
 
     __slots__ = ("_engine", "_entry", "_number")

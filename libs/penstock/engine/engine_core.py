@@ -47,7 +47,7 @@ class EngineCore:
         """Return a view of the stored graph. For each (stream number, batch number) in `bounds`, the view excludes the
         later batches of the stream.
 
-        `read`: whether the execution reads the stored graph. If it does not, the call returns a placeholder.
+        `read`: whether the execution reads the stored graph. If `read` is False, the call returns a placeholder.
         """
         return self.store.view(bounds) if read else self.store.unread(bounds)
 
@@ -61,8 +61,8 @@ class EngineCore:
     def term_id(self, term: Iri | Literal) -> int:
         """Return the id of a constant. A new constant gets an id.
 
-        The id stays valid in two cases: while a lease exists that was created before this call, or if the caller marks
-        the id as used (`Dictionary.touch`) before each collection of terms.
+        The id stays valid while a lease exists that was created before this call. Without such a lease, the caller must
+        mark the id as used (`Dictionary.touch`) before each collection of terms.
         """
         if isinstance(term, Iri):
             return self.dictionary.intern(IRI, term.value)

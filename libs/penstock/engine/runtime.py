@@ -50,7 +50,7 @@ class Runtime:
 
     Most keyword arguments are for query engines: `sink` (see `Firing`), `as_of` (see `Evaluator`), `at_once` (see
     `Backlog`), and `releases`. `releases`: whether the append log of a stream is released when the stream is dropped.
-    `past` is the store of an embedded engine in which queries can begin in the past. If `past` is None, queries cannot
+    `past` is the store of an embedded engine whose queries can begin in the past. If `past` is None, queries cannot
     begin in the past.
     """
 
@@ -100,8 +100,8 @@ class Runtime:
         return taken
 
     def take_columns(self, stream: LiveStream, times: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike) -> bool:
-        """Add events of one tuple each, as columns. This works only if all events are accepted and no batch closes,
-        which is the common case. Otherwise, the call returns False and has no effect. DataError for a derived stream.
+        """Add events of one tuple each, as columns. In the common case, all events are accepted and no batch closes. In
+        any other case, the call returns False and has no effect. DataError for a derived stream.
         """
         settled = not (self.schedule.unfinished or self.registry.waiting)
         if settled and stream.take(times, s, p, o):
@@ -205,9 +205,9 @@ class Runtime:
     ) -> Member:
         """Add a standing query.
 
-        `replaces` matters if there is a query with this name. If this query has another text, base or `changes`, it is
-        replaced from the next instant on. If all three are the same, nothing changes. Errors: see `Registry.register`
-        and `Replacements.replace`.
+        `replaces` has an effect only if there is a query with this name. If this query has another text, base or
+        `changes`, it is replaced from the next instant on. If all three are the same, nothing changes. Errors: see
+        `Registry.register` and `Replacements.replace`.
         """
         replacements = self._replacements
         known = replacements.replaced(statement, name) if replaces and replacements is not None else None

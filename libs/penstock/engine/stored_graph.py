@@ -1,4 +1,4 @@
-"""The stored graph in the view of an engine, independent of the location of the shards.
+"""The stored graph as an engine sees it, independent of the location of the shards.
 
 `StoredGraph` is the port. `LocalGraph` has the shards in this process. `penstock.remote.stores_graph` reads the shards
 of stores. Every engine operation that depends on the location of shards is a method of the port.
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 class StoredGraph(Protocol):
-    """The port. Any thread is allowed to read `labels` and `placement`, and to call `view`, `unread`, `glance`,
-    `forker` and `give_up`. The methods that write belong to the writer thread.
+    """The port. Any thread can read `labels` and `placement`, and call `view`, `unread`, `glance`, `forker` and
+    `give_up`. The methods that write belong to the writer thread.
     """
 
     @property
@@ -66,8 +66,8 @@ class StoredGraph(Protocol):
         """
 
     def give_up(self, error: DataPlaneError) -> None:
-        """Handle an evaluation that was interrupted too often. The call raises UnavailableError if the caller should
-        retry the evaluation later. Otherwise, the call returns, and the evaluation has failed.
+        """Handle an evaluation that was repeated too often because of `error`. The call raises UnavailableError if the
+        caller should retry the evaluation later. Otherwise, the call returns, and the evaluation has failed.
         """
 
     def latest(self) -> int:
@@ -83,8 +83,8 @@ class StoredGraph(Protocol):
         """
 
     def change(self, removed: Columns, added: Columns, stream: int = 0, batch: int = 0) -> tuple[int, int, int]:
-        """Remove quads and add other quads, as one snapshot. A quad that is in both is added. Returns the number of the
-        snapshot, the number of added quads, and the number of removed quads.
+        """Remove quads and add other quads, as one snapshot. A quad that is both in `removed` and in `added` is added.
+        Returns the number of the snapshot, the number of added quads, and the number of removed quads.
         """
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:

@@ -1,3 +1,3 @@
-"""Standing queries that begin in the past: the past that the engine retains, and how these queries catch up (ADR
+"""Standing queries that begin in the past: the data that the engine retains for these queries, and their catch-up (ADR
 87).
 """

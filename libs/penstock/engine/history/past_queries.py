@@ -1,8 +1,8 @@
 """The queries that begin in the past: the groups of these queries, their views of the stored graph, and their progress.
 
 Each such query has a group of its own, with its own incarnation, because groups share windows only if they have reached
-the same instants. While some due instants of the query are not evaluated, its group is in the backlog. Passes of the
-schedule then leave the group out, and `catch_up` evaluates the group's instants in turns.
+the same instants. While the query has due instants that are not evaluated yet, its group is in the backlog. Passes of
+the schedule then leave the group out, and `catch_up` evaluates the group's instants in turns.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class History:
             self._backlog.add(group)
 
     def remove(self, group: Group) -> None:
-        """Forget a group that was removed."""
+        """Handle that a group was removed."""
         self._untils.pop(group, None)
 
     # ---- evaluation

@@ -40,7 +40,7 @@ class _Course:
     afters: list[int] = field(default_factory=list)
 
     def add(self, end: int, before: int, after: int) -> None:
-        """Add a pass. Successive passes without commits become one recorded pass, if there is no commit between these
+        """Add a pass. Successive passes without commits are recorded as one pass if there is no commit between these
         passes.
         """
         if self.afters and self.befores[-1] == self.afters[-1] == before == after:
@@ -59,8 +59,8 @@ class _Course:
 
 
 class Timeline:
-    """The timeline of an engine. It is recorded while some stream has a retention. The stored graph retains the commits
-    to which the timeline refers. All access must be under the engine's lock. Times are in ms.
+    """The timeline of an engine. It is recorded while at least one stream has a retention. The stored graph retains the
+    commits to which the timeline refers. All access must be under the engine's lock. Times are in ms.
     """
 
     def __init__(self, store: native.Store, streams: Streams) -> None:
@@ -126,7 +126,7 @@ class Timeline:
             self.active = False
 
     def _retained_overall(self) -> int:
-        """Return a time. No stream needs the passes for instants at or before this time. This also holds for idle
+        """Return a time in ms. No stream needs the passes for instants at or before this time. This also holds for idle
         streams, so that an idle stream does not retain commits for ever.
         """
         closed = [stream.closed_ms for stream in self._streams if stream.closed_ms is not None]

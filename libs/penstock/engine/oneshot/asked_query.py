@@ -19,10 +19,10 @@ _REPLAN_EVERY = 64  # number of uses of a plan between two checks of the statist
 @dataclass(slots=True)
 class AskedQuery:
     """A one-shot query, its plan, and the number of its uses. `last_run` contains the plan and the figures of the last
-    execution. Only some executions of `planned` measure times. `timed` is the profile of the last such execution.
-    `permanent`: whether the ids of all constants are permanent, so that they need no further check. `entails_at` is the
-    number of a snapshot for whose schema the plan is right. `variables` and `slots` are the names and slots of the
-    answer's columns.
+    execution. Only some executions of `planned` measure times. `timed` is the profile of the last execution that has
+    measured times. `permanent`: whether the ids of all constants are permanent, so that they need no further check.
+    `entails_at` is the number of a snapshot. The plan is right for the schema of this snapshot. `variables` and `slots`
+    are the names and slots of the answer's columns.
     """
 
     query: ContinuousQuery
@@ -44,10 +44,10 @@ class AskedQuery:
     def holds(self, core: EngineCore, streams: Streams, view: native.Source, number: int | None = None) -> bool:
         """Return whether the plan is still right for an execution on `view`. The call counts the execution.
 
-        The plan is wrong if a constant has another id now. The id of a constant can change if no stored data contains
-        the constant, because the dictionary can have dropped the term, and assigned its id to another term. A plan with
-        entailment is also wrong for another schema. Some executions also check the statistics. `number` is the number
-        of the view's snapshot, or None if it is unknown.
+        The plan is wrong if a constant has another id now. The dictionary can drop a constant that no stored data
+        contains, and assign the constant's id to another term. A plan with entailment is also wrong for another schema.
+        In some executions, the call also checks the statistics. `number` is the number of the view's snapshot, or None
+        if it is unknown.
         """
         if self.planned.blind:
             return False

@@ -38,7 +38,8 @@ CompiledPlan: TypeAlias = native.Plan
 
 class EngineCatalogue:
     """A `penstock.query.catalogue.Catalogue` for one query. `windows` contains the sources of the query's windows, and
-    is empty before these exist. `stored` is a view of the stored graph to use, if there is a view already.
+    is empty before these windows exist. `stored` is the view of the stored graph to use, or None if there is no view
+    yet.
 
     `constants` collects every constant whose id the plan can contain. `blind`: whether statistics of the stored graph
     were unavailable. Planning does not wait for unavailable statistics, and uses zeros instead.
@@ -88,7 +89,7 @@ class EngineCatalogue:
         return self._streams.get(stream).declaration.retention_ms
 
     def has_graph(self, iri: str) -> bool:
-        """Return whether the stored graph contains the named graph `iri`, or a stream absorbs into it."""
+        """Return whether the stored graph contains the named graph `iri`, or a stream adds its tuples to this graph."""
         if any(stream.declaration.absorb_into == iri for stream in self._streams):
             return True
         graph = self._core.graph_id(iri)
@@ -167,11 +168,11 @@ class EngineCatalogue:
 
 @dataclass(slots=True)
 class Planned:
-    """A compiled physical plan, with the constants whose ids the plan contains. `factors` contains the plans of its
+    """A compiled physical plan, with the constants whose ids the plan contains. `factors` contains the plans of the
     factors.
 
-    `reads_stored`: whether an execution reads the stored graph. An execution that reads only the graph's schema also
-    counts. `blind`: whether the plan was chosen without statistics of the stored graph.
+    `reads_stored`: whether an execution reads the stored graph. This is also true if an execution reads only the
+    graph's schema. `blind`: whether the plan was chosen without statistics of the stored graph.
     """
 
     physical: PhysicalPlan

@@ -1,4 +1,4 @@
-"""Makes an error release the local variables of the execution that has raised the error."""
+"""Release of the local variables to which an error refers through its tracebacks."""
 
 from __future__ import annotations
 

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from penstock.query.templates import Constant
 
     _Degree: TypeAlias = tuple[int, int, int, int, int]
-    """A vertex id or the index of a parameter, then a graph, a predicate, a direction, and the number of neighbours."""
+    """Five numbers: a vertex id or the index of a parameter, a graph, a predicate, a direction, and the number of
+    neighbours.
+    """
 
 Seed: TypeAlias = tuple[int, ...]
 """The input row of a plan: the number of the member, and the ids of the parameters."""
@@ -37,7 +39,7 @@ class _Generic:
 
 
 class _RecordingCatalogue(EngineCatalogue):
-    """Records the degrees that the planner has asked for."""
+    """A catalogue that records each degree for which the planner asks."""
 
     def __init__(self, core: EngineCore, streams: Streams, stored: native.Source) -> None:
         super().__init__(core, streams, stored=stored)
@@ -53,8 +55,8 @@ class GenericPlans:
     """A cache of generic plans. Any thread can use it.
 
     A generic plan is chosen for the constants of the first text. The plan serves each later text with constants that
-    have about as many neighbours. Other texts get plans of their own (as PostgreSQL chooses between generic and custom
-    plans).
+    have about as many neighbours. Other texts get plans of their own. PostgreSQL chooses between generic and custom
+    plans in a similar way.
     """
 
     def __init__(self, streams: Streams, plans: int) -> None:

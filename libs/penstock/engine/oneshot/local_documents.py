@@ -1,5 +1,5 @@
-"""Reads the files of LOAD. All files are below one directory. The engine's caller names this directory. IRIs with a
-scheme other than `file` are errors.
+"""Reads the files of LOAD. All files must be below one directory, which the engine's caller names. An IRI with a scheme
+other than `file` is an error.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def checked_directory(directory: str | PathLike[str] | None) -> Path | None:
 
 
 def document_change(core: EngineCore, operation: LoadDocument, directory: Path, most: int | None = None) -> GraphChange:
-    """Return the change that a LOAD makes. DataError if its document is invalid, cannot be read, or is not a file below
+    """Return the change that a LOAD makes. DataError if the document is invalid, cannot be read, or is not a file below
     `directory`. LimitError if the document has more than `most` statements. The caller must hold a lease on the
     dictionary.
     """

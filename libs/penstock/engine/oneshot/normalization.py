@@ -1,4 +1,4 @@
-"""Makes normalized texts (docs/adr/0088-prepared-texts.md)."""
+"""Normalization of texts (docs/adr/0088-prepared-texts.md)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LONGEST = 1 << 12  # maximum length of a normalized text, in characters
 
 
 def normalize(text: str, *, registered: bool = False) -> Normalized | None:
-    """Return the normalized form of a text. None if the text has no constants, or cannot be normalized
+    """Return the normalized form of a text. The result is None if the text has no constants, or cannot be normalized
     (`penstock.query.normalized_text`). `registered`: whether the text belongs to a standing query.
     """
     if len(text) > _LONGEST:

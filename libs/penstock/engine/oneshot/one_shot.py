@@ -1,4 +1,4 @@
-"""One-shot queries on the latest snapshot. They do not wait for writers (docs/semantics.md §3)."""
+"""One-shot queries on the latest snapshot. One-shot queries do not wait for writers (docs/semantics.md §3)."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _TIME_EVERY = 16  # number of uses of a plan between two executions whose times 
 
 
 class OneShot:
-    """Plans, executes and explains one-shot queries. Any thread can use it. `generic` is a cache of plans that several
-    objects share.
+    """Plans, executes and explains one-shot queries. Any thread can call the methods. `generic` is a cache of plans,
+    which several `OneShot` objects can share.
     """
 
     def __init__(self, core: EngineCore, streams: Streams, texts: Texts, generic: GenericPlans | None = None) -> None:
@@ -69,7 +69,7 @@ class OneShot:
         key = text, base, dataset
         known = self._known(key)
         bound = self._texts.bound_query(text, base) if known is None and dataset is None else None
-        # Acquire the lease before any constant is interned, so that it also retains the constants.
+        # Acquire the lease before any constant is interned. The lease then also retains the constants.
         lease = self._core.dictionary.lease()
         asked, result = self._run(lambda view, number: self._ask(key, known, bound, view, number), timeout_s, memory_mb)
         if asked.query.form is Form.ASK:
@@ -93,8 +93,8 @@ class OneShot:
         return result.published(asked.slots), result.rows
 
     def explain(self, ir: ContinuousQuery, base: str | None) -> str:
-        """Return the plan of a query with current estimates, and the figures of the last execution of the same text, if
-        there was one.
+        """Return the plan of a query with current estimates. If the same text was executed before, the result also has
+        the figures of the last execution.
         """
         asked = self._known((ir.text, base, None))
         fresh = make_plan(ir, EngineCatalogue(self._core, self._streams), grouped=False).physical
@@ -109,8 +109,8 @@ class OneShot:
         timeout_s: float | None,
         memory_mb: int | None,
     ) -> tuple[AskedQuery, native.Result]:
-        """Execute a plan on a view. `ask` finds the plan for the view, and for the number of the view's snapshot if the
-        number is known. After the failure of a store, the call retries on a new view.
+        """Execute a plan on a view. `ask` finds the plan. The arguments of `ask` are the view, and the number of the
+        view's snapshot, or None if the number is unknown. After the failure of a store, the call retries on a new view.
 
         The view is created before the ids of constants are looked up. A constant without an id therefore does not occur
         in the view.
@@ -187,8 +187,7 @@ class OneShot:
         """Return the plan of a query. The call replans if the statistics have changed too much, or if a constant has
         another id now.
 
-        The id of a constant can change if no stored data contains the constant, because the dictionary can have dropped
-        the term, and assigned its id to another term.
+        The dictionary can drop a constant that no stored data contains, and assign the constant's id to another term.
         """
         if asked is not None and asked.holds(self._core, self._streams, view, number):
             return asked

@@ -54,8 +54,9 @@ class Texts:
         return statement
 
     def bound_query(self, text: str, base: str | None) -> BoundQuery | None:
-        """Return the prepared query of a one-shot query's text, with the constants of the text. None if the text is not
-        prepared. None also if the same text was queried before. In that case, a plan for exactly this text is faster.
+        """Return the prepared query of a one-shot query's text, with the constants of the text. The result is None if
+        the text is not prepared, or if the same text was queried before. In the second case, a plan for exactly this
+        text is faster.
         """
         with self._caching:
             if (text, base) in self._cache or (text, base) in self._bound:
@@ -68,14 +69,14 @@ class Texts:
         return bound
 
     def bound_update(self, text: str, base: str | None) -> BoundUpdate | None:
-        """Return the update of a text. The patterns of the update are bound queries. None if the text is not
-        prepared.
+        """Return the update of a text. The patterns of the update are bound queries. The result is None if the text is
+        not prepared.
         """
         bound = self._bind(text, base)
         return bound if isinstance(bound, BoundUpdate) else None
 
     def bound_standing(self, text: str, base: str | None) -> BoundStanding | None:
-        """Return a standing query's text as a bound query. None if the text is not prepared."""
+        """Return a standing query's text as a bound query. The result is None if the text is not prepared."""
         if len(text) > self._limits.max_text_bytes >> 2:  # a character has at most four bytes
             return None
         bound = self._bind(text, base, registered=True)

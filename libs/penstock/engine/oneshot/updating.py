@@ -1,4 +1,6 @@
-"""The execution of updates: it finds the quads that an update removes and adds (docs/adr/0070-updates.md)."""
+"""The execution of updates. An execution finds the quads that an update removes, and the quads that it adds
+(docs/adr/0070-updates.md).
+"""
 
 from __future__ import annotations
 
@@ -65,8 +67,8 @@ class UpdateRun:
 
     def evaluate(self) -> GraphChange:
         """Return the change that the update makes. The change can remove quads that the stored graph does not contain,
-        and add quads that it already contains. QueryError, with the position in the text, if an operation fails.
-        LimitError if a pattern exceeds a limit.
+        and add quads that the stored graph already contains. QueryError, with the position in the text, if an operation
+        fails. LimitError if a pattern exceeds a limit.
 
         Each operation sees the changes of the earlier operations. The stored graph does not change.
         """
@@ -81,7 +83,7 @@ class UpdateRun:
         return self.change
 
     def _changes(self) -> list[GraphChange]:
-        """Evaluate the operations one after another, and return the change of each operation."""
+        """Evaluate the operations one after another. Returns the change of each operation."""
         changes = []
         for operation in self.update.operations:
             change = self._operation(operation)
@@ -179,7 +181,7 @@ class UpdateRun:
         return GraphChange(joined([replaced, moved]), (s, p, o, np.full(len(g), name)))
 
     def _triples_of(self, graph: Iri | str, at: int) -> Columns:
-        """Return the triples of a graph, or of all graphs that DEFAULT, NAMED or ALL denotes."""
+        """Return the triples of a graph, or of all graphs that the keyword DEFAULT, NAMED or ALL denotes."""
         if graph == "ALL":
             return joined([self._triples_of("DEFAULT", at), self._triples_of("NAMED", at)])
         variables: tuple[Variable, ...] = (_S, _P, _O)

@@ -92,8 +92,8 @@ class Backlog:
             self._lanes[lane] = self._lanes.pop(lane)
 
     def finish(self, group: Group, fire: Callable[[Cohort], None], stop: Callable[[], bool]) -> bool:
-        """Evaluate the due instants of a group's lane until `stop` returns True. Returns whether the group is no longer
-        in the backlog.
+        """Evaluate the due instants of a group's lane. The call ends when `stop` returns True, or when no instant of
+        the lane is due. Returns whether the group has left the backlog.
         """
         lane = self._groups.get(group)
         if lane is not None:

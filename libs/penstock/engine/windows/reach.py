@@ -46,7 +46,9 @@ def last_of(cohort: Cohort, points: dict[LiveStream, int]) -> int | None:
 
 
 def first_closings(group: Group, targets: dict[LiveStream, int], points: dict[LiveStream, int]) -> Iterator[int]:
-    """Yield lower bounds of the times at which the advanced streams of a group will close their next batches."""
+    """Yield times for each advanced stream of a group. The stream will close its next batch at or after the earliest of
+    these times.
+    """
     for stream in group.streams:
         if stream in targets:
             yield min(points[stream], targets[stream])

@@ -46,7 +46,7 @@ class Work(Protocol):
 
     def counted(self, cohort: Cohort) -> None:
         """Advance the stream that a cohort publishes, after the cohort's count windows have received closed batches.
-        The new watermark is the last time for which the cohort will report nothing more.
+        The cohort will report nothing more at or before the new watermark.
         """
 
 
@@ -60,7 +60,9 @@ def fullest(members: Iterable[Member]) -> Member | None:
 
 
 class Schedule:
-    """The order of closings and evaluations in an engine, and the limits on both. `at_once`: see `Backlog`."""
+    """The order of batch closings and evaluations in an engine, and the limits on evaluations. `at_once`: see
+    `Backlog`.
+    """
 
     def __init__(self, limits: Limits, at_once: int | None = None) -> None:
         self._limits = limits
@@ -117,7 +119,7 @@ class Schedule:
                 points.setdefault(stream, min(until, *first_closings(group, targets, points)))
                 targets[stream] = closed_until(until, stream.batch_ms)
             return
-        # A query that catches up has due instants already, which the change does not add.
+        # If a query is catching up, some of its instants are due already. The change does not add these instants.
         last = reach(group) if behind else last_of(cohort, points)
         if last is None or (first := group.grid.next_after(last)) > until:
             return
@@ -177,7 +179,9 @@ class Schedule:
         )
 
     def _downstream(self, streams: Iterable[LiveStream]) -> Iterator[Group]:
-        """Yield the groups that read one of the streams, directly or through derived streams, in order of depth."""
+        """Yield, in order of depth, the groups that read one of the streams. A group can read a stream directly or
+        through derived streams.
+        """
         queue: list[tuple[int, int, Group]] = []
         seen: set[Group] = set()
 

@@ -68,7 +68,7 @@ def held_from(window: Window, cohort: Cohort, closed: int) -> int:
     if isinstance(window, CountedWindow):
         oldest = window.made.oldest_batch()
         return closed if oldest is None else oldest * window.stream.batch_ms
-    # Another cohort may have moved a shared window further than this cohort's next instant.
+    # Another cohort can have moved a shared window past this cohort's next instant.
     assert isinstance(cohort.trigger, GridTrigger)
     floor = window.held_from(cohort.trigger.next)
     return floor if window.start is None else min(window.start, floor)

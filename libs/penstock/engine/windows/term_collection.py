@@ -1,5 +1,5 @@
-"""Garbage collection of terms. The dictionary drops terms that only timing data has used, when nothing refers to these
-terms any more (ADR 2).
+"""Garbage collection of terms. The dictionary drops a term if only timing data has used the term, and nothing refers to
+the term any more (ADR 2).
 
 Terms of the stored graph are permanent. For any other term, the dictionary records the tick of its last use. A tick is
 a number of closed batches. A collection first marks some terms as used at the current tick: the terms of plans, of
@@ -80,8 +80,8 @@ class Forgetting:
         self._trimmed_to = self._dictionary.live_bytes()
 
     def evict(self, age: int = 0) -> int:
-        """Evict the terms that a partial dictionary has not used for `age` ticks. Returns the number of evicted
-        terms.
+        """Evict terms from a partial dictionary: the terms that were not used in the last `age` ticks. Returns the
+        number of evicted terms.
         """
         # a new tick, so that the terms of `roots` become the most recently used ones
         tick = self._dictionary.tick() + 1

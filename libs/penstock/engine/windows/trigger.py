@@ -66,7 +66,7 @@ class GridTrigger:
         return following
 
     def count(self, until: int) -> int:
-        """Return the number of instants after the last evaluated one, up to and including `until`."""
+        """Return the number of instants after the last evaluated instant, up to and including `until`."""
         found = self.grid.count(self.last, until)
         return found - sum(self.grid.count(max(gap.after, self.last), min(gap.until, until)) for gap in self._gaps)
 
@@ -116,7 +116,7 @@ class CountTrigger:
 
     Each window has a queue of reports (time, position). The position is the number of tuples since the registration
     point. The next instant is the earliest time at the head of a queue. This instant can be evaluated only when every
-    stream has closed the batch that contains the instant, because no earlier report can follow then.
+    stream has closed the batch that contains the instant. No earlier report can then follow.
     """
 
     def __init__(self, sources: list[CountSource], last: int) -> None:

@@ -1,8 +1,9 @@
 """The contents of windows: the tuples of each window at an instant, and the pool of windows that cohorts share.
 
-Cohorts of one incarnation whose queries read the same streams have the same progress. These cohorts share windows with
-the same range, step, grid start and kind (added or removed tuples). At each instant, the first cohort moves the shared
-window. If a registration point cuts a window, only cohorts with the same registration point share this window.
+Cohorts have the same progress if they belong to the same incarnation and their queries read the same streams. These
+cohorts share windows with the same range, step, grid start and kind (added or removed tuples). At each instant, the
+first cohort moves the shared window. If a registration point cuts a window, only cohorts with the same registration
+point share this window.
 
 Some windows differ only in the set of streams that their queries read. Such windows share a content until one of them
 falls behind.
@@ -82,7 +83,9 @@ class SlidingWindow:
 
     @property
     def source(self) -> native.TimeWindow:
-        """The native window. It is created on first use, because the stream's batch interval can change before that."""
+        """The native window. It is created on first use, because the stream's batch interval can change before the
+        first use.
+        """
         if self.content.made is None:
             core = self.stream.core
             self.content.made = native.TimeWindow(core.removals() if self.key.removed else core)
