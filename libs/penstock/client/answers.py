@@ -1,4 +1,4 @@
-"""Decoding of a cluster's answers, from SPARQL Results JSON and N-Triples to the embedded engine's types."""
+"""Decoding of a cluster's answers. SPARQL Results JSON and N-Triples become the types of the embedded engine."""
 
 from __future__ import annotations
 

@@ -163,10 +163,10 @@ class Results:
         """Deliver the evaluations of a query from now on. `made`: whether the query is registered already. Its topic
         then exists.
 
-        If this client does not read the topic yet, it begins at the topic's end. A caller that calls before the
-        registration calls again with `made` afterwards. If the topic did not exist before, the client then begins at
-        the topic's start, and misses no evaluation. With `made`, a query that this client has followed in another topic
-        moves to `topic`.
+        If this client does not read the topic yet, it begins at the topic's end. For a new query, call this method
+        before the registration, and again with `made` after the registration. If the topic did not exist before, the
+        second call begins at the topic's start, so that no evaluation is missed. With `made`, a query that this client
+        has followed in another topic moves to `topic`.
         """
         with self._lock:
             if topic not in self._readers and (partitions := partitions_of(self._log, topic)):

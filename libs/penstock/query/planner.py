@@ -111,7 +111,7 @@ def plan(
     grouped: bool,
     sample: Sequence[Constant] = (),
 ) -> PhysicalPlan:
-    """Plan a resolved query or a template. QueryError if there is no plan, QueryLimitError above a limit.
+    """Plan a resolved query or a template. QueryError if no plan exists. QueryLimitError above a limit.
 
     `grouped`: whether the plan's seed table has a member column before the columns of the parameters. `sample`: the
     constants of one member. The exact degrees of these constants serve as estimates for all members.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RegistryAccess:
-    """How a process reaches the registry.
+    """How a process connects to the registry.
 
     url: the registry, for example https://registry:8081. credentials: a file with USER:PASSWORD, or with a bearer
     token. ca: CA certificates (PEM) for https. None: the system's CA certificates.
