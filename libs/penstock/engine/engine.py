@@ -296,7 +296,7 @@ class Engine:
         mapping: dict[str, Any] | None = None,
     ) -> None:
         """Declare a stream. `Declaration` describes the settings. A repeated declaration has no effect. DataError if
-        the declaration is invalid or conflicts with an earlier one.
+        the declaration is invalid or conflicts with an earlier declaration.
 
         Without `timing`, the engine stores every tuple permanently, and issues UnboundedStorageWarning.
         """
@@ -448,7 +448,7 @@ class Engine:
 
     @property
     def streams(self) -> Mapping[str, Declaration]:
-        """The declarations of all streams, including derived ones, by IRI."""
+        """The declarations of all streams, including derived streams, by IRI."""
         with self._lock:
             return MappingProxyType({stream.iri: stream.declaration for stream in self._runtime.streams})
 

@@ -205,9 +205,9 @@ class Runtime:
     ) -> Member:
         """Add a standing query.
 
-        `replaces` has an effect only if there is a query with this name. If this query has another text, base or
-        `changes`, it is replaced from the next instant on. If all three are the same, nothing changes. Errors: see
-        `Registry.register` and `Replacements.replace`.
+        `replaces` has an effect only if there is a query with this name. If the text, the base or `changes` of this
+        query is different, the query is replaced from the next instant on. If all three are the same, nothing changes.
+        Errors: see `Registry.register` and `Replacements.replace`.
         """
         replacements = self._replacements
         known = replacements.replaced(statement, name) if replaces and replacements is not None else None

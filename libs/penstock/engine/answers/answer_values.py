@@ -68,7 +68,9 @@ class Answer:
         return publish(self.columns, self._decoder)
 
     def _whole(self, held: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
-        """Return columns with one value per row. `held` contains columns with one value for each id in `_held`."""
+        """Return columns with one value per row. The argument `held` contains columns with one value for each id in
+        `_held`.
+        """
         return tuple(held) if self._pairs is None else self._pairs.expand(held)
 
     def _columns_to_write(self) -> tuple[Sequence[Ids], Sequence[int]]:

@@ -128,8 +128,8 @@ class Delivery(ABC):
         while self._undelivered and self._subscribers and (lock := self._delivering) and lock.acquire(blocking=False):
             try:
                 self._undelivered = False
-                # Take one evaluation at a time: if the subscriber unsubscribes or Ctrl-C interrupts it, the others stay
-                # pending.
+                # Take one evaluation at a time: if the subscriber unsubscribes or Ctrl-C interrupts the call, the
+                # other evaluations stay pending.
                 while self._subscribers and (taken := self.take(1)):
                     self._hand_over(*taken)
             finally:
@@ -144,7 +144,7 @@ class Delivery(ABC):
 
 
 def _without(functions: tuple[FunctionT, ...], one: FunctionT) -> tuple[FunctionT, ...]:
-    """Return the functions without the first one that is equal to `one`."""
+    """Return the functions without the first function that is equal to `one`."""
     at = functions.index(one)
     return functions[:at] + functions[at + 1 :]
 

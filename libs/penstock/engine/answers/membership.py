@@ -30,8 +30,8 @@ class Membership:
     """An immutable list of members. The numbers of members start at 1, because a 0 in the hidden member column would be
     an unbound cell.
 
-    `all` contains the members in the order of their numbers. After a restart, it has None in place of a removed member.
-    `one_reader`: whether one reader consumes the evaluations of all members.
+    `all` contains the members in the order of their numbers. After a restart, `all` has None in place of a removed
+    member. `one_reader`: whether a single reader consumes the evaluations of all members.
     """
 
     one_reader: ClassVar[bool] = False

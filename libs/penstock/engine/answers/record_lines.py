@@ -32,8 +32,8 @@ def format_of(headers: Sequence[tuple[str, bytes]]) -> RecordFormat:
 def lines_of(
     value: bytes, headers: Sequence[tuple[str, bytes]], chosen: Callable[[str], bool] = lambda _: True
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the evaluations in a results record. Each evaluation has the form of a record in the format `json`.
-    `chosen(name)` says whether to yield the evaluations of the query with this name.
+    """Yield the evaluations in a results record. Each evaluation has the form of a record in the format `json`. The
+    evaluations of a query are yielded only if `chosen` returns True for the name of the query.
     """
     record_format = format_of(headers)
     if record_format == "arrow":

@@ -255,8 +255,8 @@ class Evaluation:
     @property
     def complete(self) -> bool:
         """Whether the evaluation does not depend on an earlier evaluation. This is the case in three situations: the
-        evaluation has an `error`, the query was registered without `changes`, or the evaluation is the first one of the
-        query's text. For a query set, only the first evaluations are complete.
+        evaluation has an `error`, the query was registered without `changes`, or the evaluation is the first evaluation
+        of the query's text. For a query set, only the first evaluations are complete.
         """
         changes = self._block.changes
         if changes is None or self.error is not None or changes.before is None:
@@ -323,7 +323,7 @@ def _decoded(raw: Raw) -> Decoded:
 
 class Evaluations(Sequence[Evaluation]):
     """Evaluations that were removed from their queues together. Each access creates a new `Evaluation`. A loop that
-    retains no evaluation therefore holds only one at a time.
+    retains no evaluation therefore needs the memory of only one evaluation.
     """
 
     __slots__ = ("_ends", "_parts")

@@ -27,7 +27,7 @@ _NOTHING: deque[Evaluation] = deque()
 @dataclass(slots=True)
 class Segment:
     """The blocks of a log that a member still has to consume: from number `next` (inclusive) to `end` (exclusive). If
-    `end` is None, the segment has all blocks from `next` on, including future ones.
+    `end` is None, the segment has all blocks from `next` on, including future blocks.
     """
 
     log: BlockLog

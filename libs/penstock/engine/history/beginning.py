@@ -35,7 +35,7 @@ _RELEASED = (
 @dataclass(frozen=True, slots=True)
 class Beginning:
     """The point at which a query begins. Times are in ms. `point` is the registration point. The first instant of the
-    query is the first one after `after`.
+    query is the earliest instant after `after`.
     """
 
     point: int

@@ -283,7 +283,7 @@ class Streams:
 
     def declare(self, declaration: Declaration) -> LiveStream:
         """Add a stream, and return it. A repeated declaration has no effect. DataError if the declaration conflicts
-        with an earlier one, LimitError if there are too many streams.
+        with an earlier declaration, LimitError if there are too many streams.
         """
         known = self._by_iri.get(declaration.iri)
         if known is not None:

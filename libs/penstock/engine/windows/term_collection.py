@@ -83,7 +83,7 @@ class Forgetting:
         """Evict terms from a partial dictionary: the terms that were not used in the last `age` ticks. Returns the
         number of evicted terms.
         """
-        # a new tick, so that the terms of `roots` become the most recently used ones
+        # a new tick, so that the terms of `roots` become the most recently used terms
         tick = self._dictionary.tick() + 1
         self._dictionary.set_tick(tick)
         self._renew()
