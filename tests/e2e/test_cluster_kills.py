@@ -9,25 +9,23 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from threading import Event, Thread
 
 import pytest
 
 pytest.importorskip("confluent_kafka")
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from penstock.cli.cluster.kills import schedule, service_of
 from penstock.cli.cluster.local_cluster import AdaptorKind, LocalCluster
 from penstock.client import Client
-from support.cluster_load import IRI, QUERIES, Load
+from support.cluster_load import IRI, QUERIES, Load, Producing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 pytestmark = pytest.mark.xdist_group("broker")
-RATE_S, BETWEEN = 60.0, 90  # events a second, events a kill
-STUCK_S = 120.0
+BETWEEN = 90  # events a kill
 ALL = QUERIES | {
     "said": f"REGISTER QUERY said AS SELECT ?s ?t FROM STREAM <{IRI}> [RANGE 500ms STEP 500ms] WHERE {{ ?s <http://x/says> ?t }}",
     "http://x/d": f"REGISTER STREAM <http://x/d> AS CONSTRUCT {{ ?s <http://x/of> ?g }} FROM STREAM <{IRI}> [RANGE 1s STEP 1s] "
@@ -41,33 +39,6 @@ ALL = QUERIES | {
 }
 CHANGING = ("busy", "held", "groups", "seen", "any")  # registered with `changes`
 STORED = "".join(f"<http://x/{i}> <http://x/in> <http://x/group/{i % 2}> .\n" for i in range(5)).encode()
-
-
-class Producing:
-    """Events that go on coming from a thread of its own, until the block ends."""
-
-    def __init__(self, load: Load) -> None:
-        self._load, self._stop = load, Event()
-        self._thread = Thread(target=self._run, daemon=True)
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            self._load.push(1, 1 / RATE_S)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def wait_for(self, count: int) -> None:
-        deadline = time.monotonic() + STUCK_S
-        while len(self._load.sent) < count:
-            assert self._thread.is_alive(), "the producer has failed"
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
 
 
 def kill_under_load(

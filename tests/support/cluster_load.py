@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, Self
 
 import penstock
 from penstock.cli.cluster.demo_cluster import content
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 INTEGER = b"http://www.w3.org/2001/XMLSchema#integer"
 IRI, BEGIN, BOUND_S = "http://x/s", 1_000, 400.0
+RATE_S, STUCK_S = 60.0, 120.0
+"""Events per second that `Producing` produces, and the longest time in s in which it may produce none."""
 EVENT_MS = 7
 """Event time between two events, in ms."""
 SETTINGS = {"timing": "all", "max_ahead_ms": 1 << 52, "idle_timeout_ms": 3_600_000}
@@ -164,12 +167,24 @@ class Load:
         """
         expected = self.expected(self.end())
         assert sum("http://x/1" in answer for answer in expected.values()) > 2, "there is something to answer"
+        got, counts = self.results(cluster, lambda got: got.keys() >= expected.keys())
+        assert not expected.keys() - got.keys(), "lost"
+        assert got == expected
+        assert set(counts.values()) == {1}, "doubled"
+        return len(expected)
+
+    def results(
+        self, cluster: LocalCluster, enough: Callable[[dict[tuple[str, int], str]], bool]
+    ) -> tuple[dict[tuple[str, int], str], Counter[tuple[str, int]]]:
+        """Read the cluster's answers until there are enough of them, or until `BOUND_S` has passed. Returns what they
+        contain, and how often each of them was written, by query and instant.
+        """
         got: dict[tuple[str, int], str] = {}
         counts: Counter[tuple[str, int]] = Counter()
         held = {name: HeldRows() for name in self.queries}
         reader = self.log.reader({Partition(self.names.results, i): START for i in range(4)})
         deadline = time.monotonic() + BOUND_S
-        while got.keys() < expected.keys() and time.monotonic() < deadline:
+        while not enough(got) and time.monotonic() < deadline:
             cluster.watch()
             for message in reader.poll(1000, 0.2):
                 for written in lines_of(message.value, message.headers, self.queries.__contains__):
@@ -178,10 +193,7 @@ class Load:
                     counts[name, line["time"]] += 1
                     got[name, line["time"]] = content(line)
         reader.close()
-        assert not expected.keys() - got.keys(), "lost"
-        assert got == expected
-        assert set(counts.values()) == {1}, "doubled"
-        return len(expected)
+        return got, counts
 
     def letters(self) -> list:
         reader = self.log.reader({Partition(self.names.dead_letter): START})
@@ -190,6 +202,33 @@ class Load:
             found += reader.poll(1000, 0.2)
         reader.close()
         return found
+
+
+class Producing:
+    """Events that go on coming from a thread of its own, until the block ends."""
+
+    def __init__(self, load: Load) -> None:
+        self._load, self._stop = load, Event()
+        self._thread = Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._load.push(1, 1 / RATE_S)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def wait_for(self, count: int) -> None:
+        deadline = time.monotonic() + STUCK_S
+        while len(self._load.sent) < count:
+            assert self._thread.is_alive(), "the producer has failed"
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
 
 
 def small(bootstrap_servers, prefix, directory, **counts) -> LocalCluster:
