@@ -12,11 +12,14 @@ import json
 import re
 from collections import Counter
 from contextlib import contextmanager
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import penstock
 from penstock.engine.answers.json_lines import json_line
+from penstock.engine.standing import handover
 from penstock.event_time.grid import closed_until
 from penstock.event_time.watermark import NEVER
 from penstock.services.query_engine import result_sinks
@@ -224,7 +227,7 @@ class Reference:
                 assert isinstance(demand, Register), demand
                 text = text if self._derived is None else unpublished(text)
                 with self._not_before(record.not_before_ms):
-                    self._handles[name] = self._engine.register(text, name=name)
+                    self._handles[name] = self._engine.register(text, name=name, replace=bool(record.replaces))
                 if self._gaps is not None and self._derived is not None:
                     self._gaps.register(record)
                     self._derived.register(record, self._handles[name])
@@ -272,7 +275,8 @@ class Reference:
 
         registry.registration_point = point
         try:
-            yield
+            with mock.patch.object(handover, "hand_over", partial(handover.hand_over, not_before=time_ms)):
+                yield
         finally:
             registry.__dict__.pop("registration_point", None)
 

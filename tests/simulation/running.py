@@ -24,6 +24,7 @@ from simulation.cluster import Cluster
 from simulation.leaps import LIMITS, Clocks, Gaps
 from simulation.producers import FAR, GARBAGE, Producers
 from simulation.reference import Reference, content, solutions
+from simulation.replacing import Replacing
 from simulation.updating import Updating
 from support.held_rows import HeldRows, result_format, with_changes
 
@@ -57,6 +58,7 @@ class Outcome:
     gaps: int = 0
     updates: int = 0  # with patterns
     conflicts: int = 0
+    replacements: int = 0
 
     @property
     def good(self) -> bool:
@@ -82,13 +84,14 @@ def run(
     leaves: bool = False,
     updates: bool = False,
     patches: bool = False,
+    replaces: bool = False,
     **services: type,
 ) -> Outcome:
     """Play a seed. `discards`: adaptors discard what no query wants (ADR 45). `stores`: engines read the stored graph in
     stores (ADR 37); `forks`: by fork-join, wherever they can. `drops`: streams are dropped and declared again, in other
     ways. `leaps`: the producers' clocks leap, often by more than engines catch up, and derived streams end. `leaves`:
     engines and stores end in order, and come back. `updates`: many updates, most of which remove. `patches`: streams
-    remove. `services` replaces classes of services by others (simulation/planted.py).
+    remove. `replaces`: texts replace queries. `services` replaces classes of services by others (simulation/planted.py).
     """
     rng = random.Random(f"leaps {seed}") if leaps else None
     case = make_changing(seed) if updates else cases.make(seed)
@@ -99,6 +102,8 @@ def run(
         driver = Driver(cluster, case, random.Random(f"drops {seed}") if drops else None, rng)
         if patches:
             driver.patch(random.Random(f"patches {seed}"))
+        if replaces:
+            driver.replacing = Replacing(driver, random.Random(f"replaces {seed}"))
         driver.play()
         cluster.rest()
         return driver.outcome()
@@ -124,6 +129,7 @@ class Driver:
             isinstance(op, Register) and ("[TRIPLES" in op.text or "[ELEMENTS" in op.text) for op in case.operations
         )
         self.updating = Updating(cluster)
+        self.replacing: Replacing | None = None
         self.producers = Producers(
             cluster.log,
             cluster.topics.names,
@@ -150,6 +156,8 @@ class Driver:
             self.do(operation)
             if self.dropping is not None and not isinstance(operation, Declare | Load):
                 self.dropping.step()
+            if self.replacing is not None:
+                self.replacing.step()
             if self.clocks is not None:
                 self.clocks.step()
                 if self.clocks.ends():
@@ -259,6 +267,7 @@ class Driver:
             gaps=0 if gaps is None else len(gaps.all()),
             updates=self.updating.evaluations,
             conflicts=self.updating.conflicts,
+            replacements=0 if self.replacing is None else self.replacing.count,
         )
 
     def tuples(self) -> dict[str, list[tuple[int, int, Tuples]]]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
+from penstock.engine.standing.handover import hand_over
 from penstock.engine.windows.trigger import GridTrigger
 from penstock.errors import PenstockError
 from penstock.services.coordinator.insertion import Insertion
@@ -169,6 +171,23 @@ def test_every_result_is_committed_exactly_once_while_updates_remove_for_ten_tho
     subprocess.run([sys.executable, "-c", play], check=True, env=os.environ | {"PYTHONPATH": path})
 
 
+def replacing(seed):
+    """Modes of a seed that replaces queries."""
+    return {"replaces": True, "stores": seed % 4 == 1, "discards": seed % 3 == 1, "drops": seed % 5 == 4}
+
+
+@pytest.mark.parametrize("first", range(0, 60, 15))
+def test_every_result_is_committed_exactly_once_while_texts_replace_queries(first):
+    assert sum(outcome.replacements for outcome in hold(range(first, first + 15), replacing)) > 50
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("first", range(60, 1_060, 100))
+def test_every_result_is_committed_exactly_once_while_texts_replace_queries_for_a_thousand_seeds(first):
+    hold(range(first, first + 100), replacing)
+
+
 def test_a_large_effect_is_one_snapshot_also_if_processes_end_between_its_parts(monkeypatch):
     monkeypatch.setattr("penstock.services.coordinator.insertion_writer._PART_ROWS", 2)
     hold(range(10_100, 10_112), updating)
@@ -288,6 +307,14 @@ def test_a_replica_that_removes_nothing_is_found(monkeypatch):
         "penstock.engine.runtime.Runtime.change", lambda self, _, *added: self.insert(*added[0], *added[1:])
     )
     assert any(_fails(seed, {"updates": True}) for seed in range(5))
+
+
+def test_a_replica_whose_later_texts_begin_with_too_early_windows_is_found(monkeypatch):
+    def early(*given):
+        return replace(hand_over(*given), point=given[2])
+
+    monkeypatch.setattr("penstock.replication.registration.hand_over", early)
+    assert any(_fails(seed, {"replaces": True}) for seed in range(20))
 
 
 def test_an_engine_that_takes_over_and_does_not_know_the_gaps_is_found(monkeypatch):

@@ -111,6 +111,25 @@ def test_a_text_that_waits_for_fewer_streams_goes_on_where_the_earlier_one_has_s
         assert found(query) == [(1100, 6)]
 
 
+@pytest.mark.parametrize("graph", ["", "FROM <urn:x-penstock:stored> "])
+def test_a_finer_text_reads_the_stored_graph_as_of_instants_before_the_next_one_of_the_earlier_text(graph):
+    """One stream lags; the other one, which absorbs, is ahead of the next instant of the earlier text."""
+    streams = "FROM STREAM <urn:s> [RANGE {0}ms STEP {0}ms] FROM STREAM <urn:t> [RANGE {0}ms STEP {0}ms] "
+    query = "REGISTER QUERY q AS SELECT ?o " + streams + graph + "WHERE {{ ?s <urn:p> ?o }}"
+    with penstock.Engine(clock=lambda: 0) as engine:
+        engine.declare_stream(S, timing="all")
+        engine.declare_stream(T, timing=("urn:never",))
+        held = engine.register(query.format(500))
+        feed(engine, 0, 500)
+        feed(engine, 500, 1200, (T,))
+        engine.register(query.format(100), replace=True)
+        held.poll()
+        feed(engine, 500, 800, (S,))
+        # a window has two events, the stored graph one in 50 ms
+        assert found(held) == [(t, t // 50 if graph else 2) for t in (600, 700, 800)]
+        assert not held.gaps
+
+
 def test_a_text_that_reads_another_stream_which_is_ahead_begins_there_and_has_a_gap():
     with make(500) as engine:
         feed(engine, 500, 800, (T,))

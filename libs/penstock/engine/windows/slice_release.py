@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.engine.windows.reach import reach
 from penstock.engine.windows.trigger import GridTrigger
 from penstock.engine.windows.window_contents import CountedWindow
 from penstock.event_time.grid import batch_of
@@ -34,10 +35,11 @@ def release(stream: LiveStream, readers: Iterable[Group], store: StoredGraph) ->
     if stream.evaluated_from is not None:
         evaluated_from = min(evaluated_from, stream.evaluated_from)
     for group in readers:
+        reached = reach(group)
         for cohort in group.cohorts:
             if cohort.point is None:
                 continue  # it will not read batches that are closed already
-            evaluated_from = min(evaluated_from, _next_read(cohort))
+            evaluated_from = min(evaluated_from, _next_read(cohort, reached))
             for window in cohort.windows:
                 if window.stream is stream:
                     retained_from = min(retained_from, held_from(window, cohort, closed))
@@ -45,14 +47,16 @@ def release(stream: LiveStream, readers: Iterable[Group], store: StoredGraph) ->
     store.release(stream.number, batch_of(evaluated_from, stream.batch_ms))
 
 
-def _next_read(cohort: Cohort) -> int:
-    """Return a time in ms before which the cohort is not evaluated any more.
+def _next_read(cohort: Cohort, reached: int | None) -> int:
+    """Return a time in ms before which the cohort is not evaluated any more. `reached`: see `reach`.
 
-    If a stream lags, its count window can still report before `cohort.next`. The result is therefore also at most the
-    end of the last closed batch of each stream.
+    If a stream lags, another text can replace the cohort's queries. The later text can have instants before the
+    cohort's next instant, but none before `reached` (ADR 95). The count window of a lagging stream can also report
+    before `cohort.next`.
     """
     if isinstance(cohort.trigger, GridTrigger):
-        return cohort.trigger.next
+        last = cohort.trigger.last
+        return min(cohort.trigger.next, last if reached is None else max(reached, last))
     assert cohort.point is not None
     behind = [cohort.point if stream.closed_ms is None else stream.closed_ms for stream in cohort.group.streams]
     return min(behind) if cohort.next is None else min(*behind, cohort.next)
