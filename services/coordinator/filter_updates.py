@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import NotYetError
 from penstock.event_time.watermark import NEVER
-from penstock.services.coordinator.predicate_demand import grown, predicates_read, timing_of, version_of
+from penstock.services.coordinator.predicate_demand import grown, includes, predicates_read, timing_of, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.query.ir import Statement
     from penstock.services.coordinator.control_state import ControlState
-    from penstock.services.coordinator.predicate_demand import KnownVersions, PredicatePushdown
+    from penstock.services.coordinator.predicate_demand import KnownVersions, PredicatePushdown, PredicatesRead
     from penstock.services.coordinator.state_writer import StateWriter
     from penstock.wire import StreamPredicates
 
@@ -43,12 +43,17 @@ class FilterUpdates:
         filters = self._state.filters
         return {iri: grown(iri, before, None) for iri in iris if (before := filters.get(iri)) is not None}
 
-    def await_adaptors(self, statement: Statement) -> int | None:
+    def await_adaptors(self, statement: Statement, earlier: PredicatesRead | None = None) -> int | None:
         """Extend the filters by the predicates that a query reads. NotYetError until all adaptors apply filters with
         these predicates.
 
-        Returns the end in ms of an open batch: the last one from which an earlier filter possibly removed tuples.
-        Returns None if there is no such batch.
+        `earlier` contains the predicates that the replaced query reads, by stream. None means that the query replaces
+        no query.
+
+        Returns the end in ms of the last batch from which an earlier filter possibly removed tuples that the query
+        reads. Returns None if there is no such batch. The registration point of a new query is not before the closed
+        batches, so only open batches count. A query that replaces another one can read closed batches. There, closed
+        batches count, too, unless the earlier query reads all needed predicates of the stream (ADR 95).
         """
         if not self._state.filters:
             return None
@@ -61,7 +66,10 @@ class FilterUpdates:
             version = version_of(current, needed)
             if version is None:
                 more.append(grown(iri, current, needed))
-            end_ms = None if version is None else self._known.cut_until(stream, version)
+            end_ms = None
+            if version is not None:
+                covered = earlier is None or includes(timing_of(stream, earlier.get(iri, frozenset())), needed)
+                end_ms = (self._known.cut_until if covered else self._known.complete_from)(stream, version)
             if end_ms is None:
                 waits.append(iri)
                 if self._pushdown is not None:

@@ -34,6 +34,8 @@ PredicatesRead = dict[str, frozenset[str] | None]
 
 
 _NEVER_MS = 1 << 62
+_MOST_VERSIONS = 1_000
+"""Maximum number of filter versions per stream whose times `KnownVersions` keeps."""
 DEMAND_MS = 60_000
 """Time in ms for which the predicate filter includes the demand of a query that is not registered yet."""
 
@@ -55,6 +57,11 @@ def timing_of(stream: StreamDeclaration, needed: frozenset[str] | None) -> froze
         return needed
     timing = frozenset(stream.timing)
     return timing if needed is None else needed & timing
+
+
+def includes(these: frozenset[str] | None, needed: frozenset[str] | None) -> bool:
+    """Return whether a set of predicates includes all needed predicates. None means all predicates."""
+    return these is None or (needed is not None and needed <= these)
 
 
 def version_of(current: StreamPredicates | None, needed: frozenset[str] | None) -> int | None:
@@ -116,6 +123,7 @@ class KnownVersions:
         self._records = InternalRecords(log, names)
         self._view: CompactedView | None = None
         self._states: dict[str, DispatcherState] = {}
+        self._complete: dict[tuple[str, int], dict[int, int]] = {}
 
     def cut_until(self, stream: StreamDeclaration, version: int) -> int | None:
         """Return the end in ms of an open batch: the last one with events that an older filter possibly restricted. A
@@ -131,7 +139,26 @@ class KnownVersions:
         if state is None or state.known < version:
             return None
         cut = state.cut_batches[state.cut_filter_versions < version]
-        return (int(cut.max()) + 1) * stream.batch_ms if len(cut) else NEVER
+        end_ms = (int(cut.max()) + 1) * stream.batch_ms if len(cut) else NEVER
+        complete = self._complete.setdefault((stream.iri, stream.number), {})
+        if version not in complete:
+            if len(complete) >= _MOST_VERSIONS:
+                del complete[min(complete)]
+            closed_ms = NEVER if state.closed is None else (state.closed + 1) * stream.batch_ms
+            complete[version] = max(end_ms, closed_ms)
+        return end_ms
+
+    def complete_from(self, stream: StreamDeclaration, version: int) -> int | None:
+        """Return the end in ms of a batch. Filters that are older than `version` restricted no events of later batches.
+        In contrast to `cut_until`, this includes closed batches.
+
+        The result is the end of the last batch that was open, cut or closed at the first call of this method or of
+        `cut_until` that did not return None for the version. NEVER and None: see `cut_until`.
+        """
+        end_ms = self.cut_until(stream, version)
+        if end_ms is None or version == 0:
+            return end_ms
+        return self._complete[stream.iri, stream.number][version]
 
     def _refresh(self) -> None:
         if self._view is None:

@@ -73,7 +73,8 @@ class QueryCommands:
         parsed = None if stands else self._registrar.parse(text, base)
         if parsed is not None:
             options["report"] = checked_report(parsed.statement, options)
-        not_before_ms = None if parsed is None else self._filters.await_adaptors(parsed.statement)
+        earlier = self._registrar.reads.get(name) if replace else None
+        not_before_ms = None if parsed is None else self._filters.await_adaptors(parsed.statement, earlier)
         verb = self._registrar.replace if replace else self._registrar.register
         change = verb(name, text, base, topic, not_before_ms, max_catch_up, parsed=parsed, **options)
         topics = [] if topic is None else [Topic(topic)]

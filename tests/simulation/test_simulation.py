@@ -181,6 +181,10 @@ def test_every_result_is_committed_exactly_once_while_texts_replace_queries(firs
     assert sum(outcome.replacements for outcome in hold(range(first, first + 15), replacing)) > 50
 
 
+def test_a_text_that_reads_other_predicates_sees_no_batch_that_adaptors_cut():
+    hold([142], lambda _: {"replaces": True, "discards": True})
+
+
 @pytest.mark.long
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("first", range(60, 1_060, 100))

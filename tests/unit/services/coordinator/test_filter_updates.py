@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from penstock.errors import NotYetError
 from penstock.event_time.watermark import NEVER
+from penstock.log import Record, Topic
+from penstock.log.memory import MemoryLog
+from penstock.log.topics import TopicNames
 from penstock.query.parser import parse
 from penstock.services.coordinator.filter_updates import FilterUpdates
-from penstock.services.coordinator.predicate_demand import PredicatePushdown
+from penstock.services.coordinator.predicate_demand import KnownVersions, PredicatePushdown
+from penstock.wire import DispatcherState, StreamDeclaration, encode
 from support.active_coordinator import ActiveCoordinator
 
 if TYPE_CHECKING:
-    from penstock.wire import StreamDeclaration
+    from collections.abc import Sequence
 
 IRI = "http://x/s"
 P, Q = "http://x/p", "http://x/q"
@@ -27,14 +32,19 @@ def query(name: str, predicate: str) -> str:
 
 
 class Known:
-    """The versions that adaptors apply: all up to `version`; earlier ones cut batches that end at `end_ms`."""
+    """The versions that adaptors apply: all up to `version`; earlier ones cut batches that end at `end_ms`, or at
+    `complete_ms` if closed batches count.
+    """
 
     def __init__(self) -> None:
-        self.version, self.end_ms, self.closed = 0, NEVER, False
+        self.version, self.end_ms, self.complete_ms, self.closed = 0, NEVER, NEVER, False
 
     def cut_until(self, stream: StreamDeclaration, version: int) -> int | None:
         assert stream.iri == IRI
         return self.end_ms if version <= self.version else None
+
+    def complete_from(self, stream: StreamDeclaration, version: int) -> int | None:
+        return None if self.cut_until(stream, version) is None else max(self.end_ms, self.complete_ms)
 
     def close(self) -> None:
         self.closed = True
@@ -85,6 +95,50 @@ def test_a_query_that_reads_more_extends_the_filter_once_and_waits_for_adaptors(
     assert filters.await_adaptors(statement) == 700
     known.end_ms = NEVER
     assert filters.await_adaptors(statement) is None
+
+
+@pytest.mark.parametrize(
+    ("earlier", "expected"), [(None, None), ({}, 900), ({IRI: {P}}, 900), ({IRI: {P, Q}}, None), ({IRI: None}, None)]
+)
+def test_a_text_that_replaces_one_with_other_predicates_begins_after_closed_batches_that_were_cut(
+    made, earlier, expected
+):
+    made.active.queries.register("q", query("q", P), None, None)
+    known = Known()
+    filters = updates(made, known)
+    filters.shrink(0)
+    filters.shrink(AFTER_MS)
+    statement = parse(query("q", Q), None)
+    with pytest.raises(NotYetError):
+        filters.await_adaptors(statement, earlier)
+    known.version, known.complete_ms = made.active.state.filters[IRI].version, 900
+    assert filters.await_adaptors(statement, earlier) == expected
+
+
+def test_the_last_batch_that_an_older_filter_cut_is_known_after_it_closes():
+    log, names = MemoryLog(), TopicNames("p")
+    log.create([Topic(names.dispatcher, 1, "compact")])
+    writer = log.writer()
+    stream = StreamDeclaration(7, IRI, "s", 100, 0, True, (), 0, 0, 0)
+    known = KnownVersions(log, names)
+
+    def state(version: int, closed: int | None, cut: Sequence[int] = ()) -> None:
+        none = np.empty(0, np.int64)
+        batches, versions = np.array(cut, np.int64), np.zeros(len(cut), np.int64)
+        record = DispatcherState(
+            IRI, 7, *[none] * 8, closed=closed, cut_batches=batches, cut_filter_versions=versions, known=version
+        )
+        writer.append([Record(names.dispatcher, encode(record), b"topics s")])
+
+    state(1, 3, [4, 5])
+    assert known.complete_from(stream, 2) is None
+    state(2, 4, [5])
+    assert (known.cut_until(stream, 2), known.complete_from(stream, 2)) == (600, 600)
+    state(3, 8)
+    assert (known.cut_until(stream, 2), known.complete_from(stream, 2)) == (NEVER, 600)
+    assert known.complete_from(stream, 3) == 900  # seen late: each closed batch may have been cut
+    assert known.complete_from(stream, 0) == NEVER
+    known.close()
 
 
 def test_without_filters_a_query_waits_for_no_adaptor(made):
