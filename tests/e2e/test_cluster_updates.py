@@ -132,6 +132,9 @@ def test_a_load_reads_a_file_of_the_query_engines_once(
     ):
         text = "LOAD <file:a.ttl> INTO GRAPH <urn:g> ; INSERT { ?o <urn:of> ?s } WHERE { GRAPH <urn:g> { ?s ?p ?o } "
         assert client.update(text + "FILTER(isBlank(?o)) }") == 4
+        deadline = time.monotonic() + WAIT_S
+        while not client.query("ASK { ?node <urn:of> ?s }") and time.monotonic() < deadline:
+            time.sleep(0.2)  # engines read the committed update
         [row] = client.query("SELECT (COUNT(*) AS ?n) (COUNT(DISTINCT ?o) AS ?m) { GRAPH <urn:g> { ?s ?p ?o } }")
         assert (int(row["n"]), int(row["m"])) == (3, 3)
         assert client.query("ASK { ?node <urn:of> <urn:a> . GRAPH <urn:g> { <urn:a> <urn:p> ?node } }")

@@ -250,7 +250,7 @@ def test_a_thousand_idle_connections_keep_no_request_waiting():
         begin = time.monotonic()
         for _ in range(20):
             assert made.ask() == (200, "hello")
-        assert time.monotonic() - begin < 2
+        assert time.monotonic() - begin < 20  # less than header_s
         assert len(made.server.connections.incomplete) <= LIMITS.max_connections
 
 
