@@ -20,11 +20,21 @@ if TYPE_CHECKING:
     from benchmarks.harness import Finding
 
 
+_LONG = {"macro.kafka_graph", "macro.kafka_handover", "macro.kafka_streams"}  # they start several clusters
+
+
 def _findings(name: str) -> list[Finding]:
     return list(importlib.import_module(f"benchmarks.{name}").run(tiny=True))
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name not in {"micro.kernels", "macro.spark_load"}])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long if name in _LONG else ())
+        for name in ALL
+        if name not in {"micro.kernels", "macro.spark_load"}
+    ],
+)
 def test_every_benchmark_runs_and_yields_figures(name: str) -> None:
     try:
         if "spark" in name:  # a JVM knows the jars that its process asked for first
