@@ -15,6 +15,7 @@
 #include "errors.hpp"
 #include "mapping/avro_decoder.hpp"
 #include "mapping/mapper.hpp"
+#include "mapping/protobuf_decoder.hpp"
 #include "spec.hpp"
 #include "unlocked.hpp"
 
@@ -28,6 +29,7 @@ using mapping::AvroSchema;
 using mapping::MappedBatch;
 using mapping::Mapper;
 using mapping::Program;
+using mapping::ProtobufSchema;
 
 struct Message {
     std::string_view text;
@@ -81,8 +83,9 @@ MappedBatch* map(const std::shared_ptr<Program>& program, const nb::list& pairs,
 
 /// For each message its JSON text, or as `str` the reason why it cannot be decoded. The first `skip` bytes of a message
 /// are not part of the datum.
-nb::list decode(const AvroSchema& schema, const nb::list& messages, std::size_t skip, std::size_t max_depth,
-                std::size_t max_bytes, std::size_t max_factor) {
+template <class Decode>
+nb::list decoded(const nb::list& messages, std::size_t skip, std::size_t max_bytes, std::size_t max_factor,
+                 Decode decode) {
     const nb::list snapshot = nb::list(nb::steal(PyList_GetSlice(messages.ptr(), 0, PyList_GET_SIZE(messages.ptr()))));
     std::vector<std::string_view> data;
     for (const nb::handle message : snapshot) {
@@ -99,7 +102,7 @@ nb::list decode(const AvroSchema& schema, const nb::list& messages, std::size_t 
         for (std::size_t i = 0; i < data.size(); ++i) {
             const std::size_t begin = texts.size();
             try {
-                schema.decode(data[i], max_depth, max_bytes + max_factor * data[i].size(), texts);
+                decode(data[i], max_bytes + max_factor * data[i].size(), texts);
             } catch (const DataError& error) {
                 texts.shorten(begin);
                 reasons.emplace_back(i, error.what());
@@ -120,6 +123,22 @@ nb::list decode(const AvroSchema& schema, const nb::list& messages, std::size_t 
         }
     }
     return made;
+}
+
+nb::list decode_avro(const AvroSchema& schema, const nb::list& messages, std::size_t skip, std::size_t max_depth,
+                     std::size_t max_bytes, std::size_t max_factor) {
+    return decoded(messages, skip, max_bytes, max_factor,
+                   [&](std::string_view data, std::size_t most, TextBuffer& texts) {
+                       schema.decode(data, max_depth, most, texts);
+                   });
+}
+
+nb::list decode_protobuf(const ProtobufSchema& schema, std::uint32_t root, const nb::list& messages, std::size_t skip,
+                         std::size_t max_depth, std::size_t max_bytes, std::size_t max_factor) {
+    return decoded(messages, skip, max_bytes, max_factor,
+                   [&](std::string_view data, std::size_t most, TextBuffer& texts) {
+                       schema.decode(root, data, max_depth, most, texts);
+                   });
 }
 
 nb::object column(const std::vector<std::int64_t>& values) { return to_numpy(std::vector<std::int64_t>(values)); }
@@ -172,5 +191,11 @@ void bind_mapping(nb::module_& m) {
         .def(
             "__init__", [](AvroSchema* place, const nb::handle& spec) { new (place) AvroSchema(to_spec(spec)); },
             "spec"_a)
-        .def("decode", &decode, "messages"_a, "skip"_a, "max_depth"_a, "max_bytes"_a, "max_factor"_a);
+        .def("decode", &decode_avro, "messages"_a, "skip"_a, "max_depth"_a, "max_bytes"_a, "max_factor"_a);
+    nb::class_<ProtobufSchema>(m, "ProtobufSchema")
+        .def(
+            "__init__",
+            [](ProtobufSchema* place, const nb::handle& spec) { new (place) ProtobufSchema(to_spec(spec)); }, "spec"_a)
+        .def("decode", &decode_protobuf, "root"_a, "messages"_a, "skip"_a, "max_depth"_a, "max_bytes"_a,
+             "max_factor"_a);
 }

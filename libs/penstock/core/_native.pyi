@@ -143,6 +143,13 @@ class AvroSchema:
         self, messages: Sequence[bytes], skip: int, max_depth: int, max_bytes: int, max_factor: int
     ) -> list[bytes | str]: ...
 
+class ProtobufSchema:
+    def __init__(self, spec: list[dict[str, Any]]) -> None: ...  # see mapping/encodings/protobuf_schema.py
+    # As for AvroSchema. `root`: the number of the messages' type.
+    def decode(
+        self, root: int, messages: Sequence[bytes], skip: int, max_depth: int, max_bytes: int, max_factor: int
+    ) -> list[bytes | str]: ...
+
 class ParsedQuads:
     @property
     def subjects(self) -> Ids: ...

@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
     from penstock.core._native import MappedBatch, MappingProgram
     from penstock.mapping.encodings.avro_messages import AvroMessages
+    from penstock.mapping.encodings.protobuf_messages import ProtobufMessages
     from penstock.mapping.encodings.schema_registry import SchemaRegistry
     from penstock.mapping.message_records import SourceMessage
     from penstock.mapping.program import Program
 
-FORMATS: Final = ("json", "ndjson", "csv", "avro")
+FORMATS: Final = ("json", "ndjson", "csv", "avro", "protobuf")
+_ENCODED: Final = ("avro", "protobuf")
 MEDIA_TYPES: Final = {
     "application/json": "json",
     "text/json": "json",
@@ -37,8 +39,11 @@ MEDIA_TYPES: Final = {
     "application/avro": "avro",
     "application/vnd.apache.avro": "avro",
     "avro/binary": "avro",
+    "application/protobuf": "protobuf",
+    "application/x-protobuf": "protobuf",
+    "application/vnd.google.protobuf": "protobuf",
 }
-_SETTINGS: Final = frozenset({"rml", "construct", "context", "format", "schema", "base", "events", "time"})
+_SETTINGS: Final = frozenset({"rml", "construct", "context", "format", "schema", "message", "base", "events", "time"})
 
 
 class MappedEvent(NamedTuple):
@@ -56,12 +61,13 @@ class StreamMapping:
     - `rml`: an RML mapping in Turtle.
     - `construct`: a CONSTRUCT query whose expressions refer to the message.
     - `context`: a JSON-LD context for JSON messages without a context.
-    - `format`: the format of the messages, "json" (default), "ndjson", "csv" or "avro".
-    - `schema`: the schema of messages in Avro, as a JSON value or as text. Without it, each message has the id of its
-    schema in a registry.
+    - `format`: the format of the messages, "json" (default), "ndjson", "csv", "avro" or "protobuf".
+    - `schema`: the schema of messages in Avro, as a JSON value or as text, or the text of a .proto file. Without it,
+    each message has the id of its schema in a registry.
+    - `message`: the message type in the .proto file, by its full name. By default, it is the first type.
     - `base`: the IRI for relative IRIs.
     - `events`: JSONPath of the events in a message. By default, a JSON message is one event. Each line of NDJSON and
-    each row of CSV is an event. A message in Avro is read as JSON.
+    each row of CSV is an event. A message in Avro or Protobuf is read as JSON.
     - `time`: the rule for event times, see `EventTimes`.
 
     DataError, with the name of the setting, if a setting is invalid.
@@ -80,12 +86,18 @@ class StreamMapping:
         for name in ("base", "events", "rml", "construct"):
             if name in settings and not isinstance(settings[name], str):
                 raise DataError(f"mapping: `{name}` is a text, not {settings[name]!r:.60}")
-        if self.format not in ("json", "avro") and "events" in settings:
+        if self.format not in ("json", *_ENCODED) and "events" in settings:
             raise DataError(f"mapping: `events` is for JSON messages; `format` is {self.format!r}")
-        if self.format != "avro" and "schema" in settings:
-            raise DataError(f"mapping: `schema` is for messages in Avro; `format` is {self.format!r}")
+        if self.format not in _ENCODED and "schema" in settings:
+            raise DataError(f"mapping: `schema` is for messages in Avro or Protobuf; `format` is {self.format!r}")
+        if self.format == "protobuf" and not all(
+            isinstance(settings.get(name, ""), str) for name in ("schema", "message")
+        ):
+            raise DataError("mapping: `schema` and `message` of messages in Protobuf are texts")
+        if "message" in settings and (self.format != "protobuf" or "schema" not in settings):
+            raise DataError("mapping: `message` names a message type of `schema`, for messages in Protobuf")
         self._limits = limits
-        self._encoding = _encoding(settings.get("schema"), limits) if self.format == "avro" else None
+        self._encoding = _encoding(settings, limits) if self.format in _ENCODED else None
         self._native: MappingProgram | None = None
         self._times = EventTimes(settings.get("time"), rows=self.format == "csv")
         self._events: Path = parse_path(settings["events"]) if "events" in settings else ()
@@ -183,7 +195,7 @@ class StreamMapping:
     def _of_program(self, program: Program) -> Callable[[Any, SourceMessage, int], bytes]:
         if program.names_graphs:
             raise DataError("mapping: a graph map: an event is a set of triples and cannot name graphs")
-        native_format = "json" if self.format == "avro" else self.format
+        native_format = "json" if self.format in _ENCODED else self.format
         formulation = "csv" if self.format == "csv" else "json"
         if any(rule.source.formulation != formulation for rule in program.rules):
             raise DataError(
@@ -208,23 +220,27 @@ class StreamMapping:
         return lambda value, message, size: executor.text(dict.fromkeys(sources, value), message, size)
 
 
-def _encoding(schema: Any, limits: MappingLimits) -> AvroMessages:
+def _encoding(settings: dict[str, Any], limits: MappingLimits) -> AvroMessages | ProtobufMessages:
     from penstock.mapping.encodings.avro_messages import AvroMessages  # noqa: PLC0415 - the library takes 0.1 s
+    from penstock.mapping.encodings.protobuf_messages import ProtobufMessages  # noqa: PLC0415
 
+    schema = settings.get("schema")
     try:
-        return AvroMessages(schema, limits)
+        if settings["format"] == "avro":
+            return AvroMessages(schema, limits)
+        return ProtobufMessages(schema, settings.get("message"), limits)
     except DataError as error:
         raise DataError(f"mapping: `schema`: {error}") from error
 
 
 def is_mapped_format(name: str) -> bool:
-    """Return whether mappings read a format or media type. They read JSON, NDJSON, CSV and Avro."""
+    """Return whether mappings read a format or media type. They read JSON, NDJSON, CSV, Avro and Protobuf."""
     name = name.partition(";")[0].strip().lower()
     return name in FORMATS or name in MEDIA_TYPES
 
 
 def mapped_media_type(name: str) -> str | None:
-    """Return the media type of JSON, NDJSON, CSV or Avro, given its format or media type; None for any other format."""
+    """Return the media type of a format that mappings read, given its name or media type; None for any other format."""
     name = name.partition(";")[0].strip().lower()
     return next((media for media, known in MEDIA_TYPES.items() if name in (media, known)), None)
 

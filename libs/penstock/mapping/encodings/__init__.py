@@ -1,1 +1,1 @@
-"""Messages in binary formats (ADR 94): Avro, with the schema in the declaration or in a registry."""
+"""Messages in binary formats (ADR 94): Avro and Protobuf, with the schema in the declaration or in a registry."""

@@ -63,4 +63,4 @@ def _of_id(registry: SchemaRegistry | None, number: int) -> AvroSchema:
         raise DataError(f"schema ids are at most {_MAX_ID}, not {number}")
     if registry is None:
         raise DataError(f"the message has schema id {number}, but no schema registry is set")
-    return registry.schema(number)
+    return registry.avro(number)

@@ -14,6 +14,7 @@ import httpx
 
 from penstock.errors import DataError, StorageError, UnavailableError
 from penstock.mapping.encodings.avro_schema import compile_avro
+from penstock.mapping.encodings.protobuf_schema import ProtobufFile, compile_protobuf
 from penstock.mapping.mapping_limits import MAPPING_LIMITS, MappingLimits
 
 if TYPE_CHECKING:
@@ -57,12 +58,30 @@ class SchemaRegistry:
             transport=transport,
         )
         self._lock = threading.Lock()
-        self._schemas: OrderedDict[int, AvroSchema] = OrderedDict()
+        self._schemas: OrderedDict[int, AvroSchema | ProtobufFile] = OrderedDict()
         self._unusable: OrderedDict[int, tuple[float, str]] = OrderedDict()
         self._pause_s = _FIRST_PAUSE_S
         self._paused: tuple[float, str] | None = None
 
-    def schema(self, number: int) -> AvroSchema:
+    def avro(self, number: int) -> AvroSchema:
+        """Return the decoder of data in Avro with a schema id. For errors, see `schema`. DataError also if the schema
+        has another type.
+        """
+        found = self.schema(number)
+        if isinstance(found, ProtobufFile):
+            raise DataError(f"schema id {number} of {self.name}: its type is PROTOBUF, not AVRO")
+        return found
+
+    def protobuf(self, number: int) -> ProtobufFile:
+        """Return the decoders of messages in Protobuf with a schema id. For errors, see `schema`. DataError also if the
+        schema has another type.
+        """
+        found = self.schema(number)
+        if not isinstance(found, ProtobufFile):
+            raise DataError(f"schema id {number} of {self.name}: its type is AVRO, not PROTOBUF")
+        return found
+
+    def schema(self, number: int) -> AvroSchema | ProtobufFile:
         """Return the decoder of data with a schema id.
 
         DataError if the registry has no such schema, or if the schema cannot be used. UnavailableError if the registry
@@ -91,22 +110,26 @@ class SchemaRegistry:
             _put(self._schemas, number, made, self._limits.max_schemas)
             return made
 
-    def _fetched(self, number: int) -> AvroSchema:
+    def _fetched(self, number: int) -> AvroSchema | ProtobufFile:
         try:
             document = self._get(f"/schemas/ids/{number}")
-            return compile_avro(_avro(document), self._limits, self._references(document))
+            if _type(document) == "PROTOBUF":
+                return compile_protobuf(_text(document), self._limits, self._references(document))
+            return compile_avro(_text(document), self._limits, [text for _, text in self._references(document)])
         except DataError as error:
             raise DataError(f"schema id {number} of {self.name}: {error}") from error
 
-    def _references(self, document: dict[str, Any]) -> list[str]:
-        """Return the schemas that a schema refers to, directly or indirectly. A schema comes after the schemas that it
-        refers to.
+    def _references(self, document: dict[str, Any]) -> list[tuple[str, str]]:
+        """Return the names and texts of the schemas that a schema refers to, directly or indirectly. A schema comes
+        after the schemas that it refers to.
         """
-        texts: dict[tuple[str, int], str] = {}
+        texts: dict[tuple[str, int], tuple[str, str]] = {}
         self._collect(document, texts, set())
         return list(texts.values())
 
-    def _collect(self, document: dict[str, Any], texts: dict[tuple[str, int], str], seen: set[tuple[str, int]]) -> None:
+    def _collect(
+        self, document: dict[str, Any], texts: dict[tuple[str, int], tuple[str, str]], seen: set[tuple[str, int]]
+    ) -> None:
         references = document.get("references") or []
         if not isinstance(references, list):
             raise DataError("its references are not a list")
@@ -121,7 +144,7 @@ class SchemaRegistry:
                 raise DataError(f"it refers to more than {_MAX_REFERENCES} schemas")
             found = self._get(f"/subjects/{quote(key[0], safe='')}/versions/{key[1]}")
             self._collect(found, texts, seen)
-            texts[key] = _text(found)
+            texts[key] = str(each.get("name")), _text(found)
 
     def _get(self, path: str) -> dict[str, Any]:
         """Return the document at a path of the registry. DataError if the path has no document, or if the document is
@@ -158,11 +181,11 @@ class SchemaRegistry:
         self._http.close()
 
 
-def _avro(document: dict[str, Any]) -> str:
+def _type(document: dict[str, Any]) -> str:
     kind = document.get("schemaType", "AVRO")
-    if kind != "AVRO":
-        raise DataError(f"its type is {kind!r:.40}, not AVRO")
-    return _text(document)
+    if kind not in ("AVRO", "PROTOBUF"):
+        raise DataError(f"its type is {kind!r:.40}, not AVRO or PROTOBUF")
+    return str(kind)
 
 
 def _text(document: dict[str, Any]) -> str:
