@@ -11,6 +11,7 @@ from urllib.parse import quote
 import fastavro
 import pyarrow as pa
 import pytest
+from google.protobuf import struct_pb2, timestamp_pb2
 from starlette.testclient import TestClient
 
 import penstock
@@ -51,6 +52,7 @@ MAPPINGS = {
     "no rule for times": {"rml": JSON},
 }
 AVRO = {"rml": JSON, "time": {"path": "$.at"}, "format": "avro"}
+PROTOBUF = AVRO | {"format": "protobuf"}
 MESSAGES: list[tuple[bytes, str | None]] = [
     *[(json.dumps({"id": str(n), "v": ["a", n, n / 4, True], "at": 1000 + n}).encode(), None) for n in range(20)],
     (b'{"id": "x y", "v": ["a long text that is not inline"], "at": 1050}', "application/json"),
@@ -108,10 +110,52 @@ def avro(prefix):
     ]
 
 
+PROTO = """syntax = "proto3";
+import "google/protobuf/struct.proto";
+import "google/protobuf/timestamp.proto";
+message Reading {
+  string id = 1;
+  repeated google.protobuf.Value v = 2;
+  google.protobuf.Timestamp at = 3;
+}
+message Readings { repeated Reading all = 1; }
+"""
+
+
+def proto_of(event):
+    """An event in Protobuf. Its numbers are doubles, as `google.protobuf.Value` has them."""
+    values = [struct_pb2.Value(**{_MEMBER[type(value)]: value}) for value in event["v"]]
+    seconds, ms = divmod(event["at"], 1000)
+    at = timestamp_pb2.Timestamp(seconds=seconds, nanos=ms * 1_000_000)
+    fields = [(b"\x0a", event["id"].encode()), *((b"\x12", value.SerializeToString()) for value in values)]
+    return b"".join(tag + bytes([len(data)]) + data for tag, data in [*fields, (b"\x1a", at.SerializeToString())])
+
+
+_MEMBER = {str: "string_value", int: "number_value", float: "number_value", bool: "bool_value"}
+
+
+def protobuf(prefix):
+    """The messages in Protobuf, and what is not Protobuf. `prefix`: the bytes before each message."""
+    events = [{"id": str(n), "v": ["a", n, n / 4, True], "at": 1000 + n} for n in range(20)]
+    made = [(prefix + proto_of(e), None if n % 2 else "application/protobuf") for n, e in enumerate(events)]
+    whole = made[0][0]
+    return [
+        *made,
+        (prefix + b"\x0a\x01a", None),  # without a time
+        (whole[:-1], None),
+        (whole + b"\0", "application/x-protobuf"),
+        (b"\0\0\0\0\x63\0" + whole[len(prefix) :], None),
+        (b'{"id": "1", "v": [1], "at": 7}', None),
+        (b'{"id": "1", "v": [1], "at": 7}', "application/json"),
+        (adaptors.TURTLE, "text/turtle"),
+    ]
+
+
 @pytest.fixture(scope="module")
 def schemas():
     with registry() as running:
         assert running.register(READING) == 1
+        assert running.register(PROTO, "protobuf", "PROTOBUF") == 2
         yield running
 
 
@@ -212,6 +256,15 @@ def test_every_way_in_decodes_avro_alike(dictionary, monkeypatch, schemas, kind)
         check_all_ways(dictionary, monkeypatch, AVRO, avro(b"\0\0\0\0\1"), 20, access)
 
 
+@pytest.mark.parametrize("kind", ["schema of the declaration", "schema of the registry"])
+def test_every_way_in_decodes_protobuf_alike(dictionary, monkeypatch, schemas, kind):
+    if kind == "schema of the declaration":
+        check_all_ways(dictionary, monkeypatch, PROTOBUF | {"schema": PROTO}, protobuf(b""), 20)
+    else:
+        access = penstock.RegistryAccess(schemas.url)
+        check_all_ways(dictionary, monkeypatch, PROTOBUF, protobuf(b"\0\0\0\0\2\0"), 20, access)
+
+
 def check_all_ways(dictionary, monkeypatch, mapping, messages, least, access=None):
     records = [record(number, *message) for number, message in enumerate(messages)]
     plain = by_plain(dictionary, mapping, records, access)
@@ -270,6 +323,10 @@ SEVERAL = {
             "time": {"path": "$.at"},
         },
         lambda events: avro_of(events),  # noqa: PLW0108 - defined below
+    ),
+    "protobuf": (
+        PROTOBUF | {"schema": PROTO, "message": "Readings", "events": "$.all[*]"},
+        lambda events: b"".join(b"\x0a" + bytes([len(data)]) + data for data in map(proto_of, events)),
     ),
 }
 

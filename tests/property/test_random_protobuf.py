@@ -12,7 +12,7 @@ from penstock.mapping.encodings.protobuf_schema import compile_files
 from penstock.mapping.mapping_limits import MAPPING_LIMITS
 from support.random_protobuf import RandomProtobuf, expected, same
 
-CASES = 600
+CASES = 2_000
 EACH = 4  # messages of a schema
 STRICTER = re.compile("UTF-8|timestamp|duration|years 1 to 9999|nested|group|64 bits|field number|wire type|end within")
 """Reasons for which a mapping refuses what Python accepts: its text has no such values, or bounds them."""

@@ -24,23 +24,29 @@ class Registry:
         self.requests: list[str] = []
         self._lock = threading.Lock()
         self._ids: dict[str, int] = {}
-        self._texts: dict[int, str] = {}
+        self._documents: dict[int, dict[str, str]] = {}
         self._versions: dict[str, list[int]] = {}
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def register(self, schema: object, subject: str = "subject") -> int:
-        """Return the id of a schema, given as JSON text or its value. The same schema has the same id."""
+    def register(self, schema: object, subject: str = "subject", kind: str = "AVRO") -> int:
+        """Return the id of a schema. A schema in Avro is given as JSON text or its value, one in Protobuf as a text.
+        The same schema has the same id.
+        """
         text = schema if isinstance(schema, str) else json.dumps(schema)
         with self._lock:
-            number = self._ids.setdefault(json.dumps(json.loads(text), sort_keys=True), len(self._ids) + 1)
-            self._texts.setdefault(number, text)
+            known = json.dumps(json.loads(text), sort_keys=True) if kind == "AVRO" else text
+            number = self._ids.setdefault(known, len(self._ids) + 1)
+            self._documents.setdefault(number, {"schema": text} | ({} if kind == "AVRO" else {"schemaType": kind}))
             versions = self._versions.setdefault(subject, [])
             if number not in versions:
                 versions.append(number)
             return number
+
+    def _register(self, document: dict[str, str], subject: str) -> int:
+        return self.register(document["schema"], subject, document.get("schemaType", "AVRO"))
 
     def answer(self, method: str, path: str, body: bytes) -> tuple[int, object]:
         """Return the status and the document that answer a request."""
@@ -49,18 +55,15 @@ class Registry:
             return 503, {"error_code": 50003, "message": "the registry is down"}
         match method, [unquote(part) for part in path.partition("?")[0].strip("/").split("/")]:
             case "GET", ["schemas", "ids", number] if number.isdigit():
-                text = self._texts.get(int(number))
-                return (
-                    (404, {"error_code": 40403, "message": "Schema not found"})
-                    if text is None
-                    else (200, {"schema": text})
-                )
+                found = self._documents.get(int(number))
+                missing = {"error_code": 40403, "message": "Schema not found"}
+                return (404, missing) if found is None else (200, found)
             case "POST", ["subjects", subject, "versions"]:
-                return 200, {"id": self.register(json.loads(body)["schema"], subject)}
+                return 200, {"id": self._register(json.loads(body), subject)}
             case "POST", ["subjects", subject]:
-                number = self.register(json.loads(body)["schema"], subject)
+                number = self._register(json.loads(body), subject)
                 version = self._versions[subject].index(number) + 1
-                return 200, {"subject": subject, "id": number, "version": version, "schema": self._texts[number]}
+                return 200, {"subject": subject, "id": number, "version": version, **self._documents[number]}
         return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
 
 

@@ -137,9 +137,17 @@ def _parsed(texts: Mapping[str, str], limits: MappingLimits) -> list[FileDescrip
         except subprocess.TimeoutExpired:
             raise DataError(f"protoc did not read the Protobuf schema within {_PARSING_S:g} s") from None
         if done.returncode != 0:
-            reason = done.stderr.decode("utf-8", "replace").replace(folder + "/", "").replace(_MAIN, "line")
-            raise DataError(f"the Protobuf schema is invalid: {reason.strip()[:300]}")
+            raise DataError(f"the Protobuf schema is invalid: {_reason(done.stderr, folder)}")
         return list(FileDescriptorSet.FromString(out.read_bytes()).file)
+
+
+def _reason(output: bytes, folder: str) -> str:
+    """Return the errors in protoc's output, without its log lines and without the names of the folder and of the main
+    file. An error begins with the line and the column.
+    """
+    lines = output.decode("utf-8", "replace").splitlines()
+    errors = [line for line in lines if not line.startswith(("WARNING: ", "W0000 ", "I0000 ", "E0000 "))]
+    return "; ".join(errors).replace(folder + "/", "").replace(_MAIN + ":", "")[:300]
 
 
 def _write(folder: Path, name: str, text: str, limits: MappingLimits) -> None:

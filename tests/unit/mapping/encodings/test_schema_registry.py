@@ -134,7 +134,7 @@ def test_known_schemas_are_there_while_the_registry_is_unavailable():
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ((200, {"schema": "{}", "schemaType": "PROTOBUF"}), "its type is 'PROTOBUF', not AVRO"),
+        ((200, {"schema": "{}", "schemaType": "JSON"}), "its type is 'JSON', not AVRO or PROTOBUF"),
         ((200, {}), "no schema"),
         ((200, {"schema": 7}), "no schema"),
         ((200, {"schema": "nonsense"}), "not JSON"),
