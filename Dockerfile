@@ -19,7 +19,7 @@ COPY native native
 RUN cmake -S . -B /native -G Ninja -DPython_EXECUTABLE=/opt/build/bin/python \
     && cmake --build /native --target _native
 # The packages, then Penstock itself: a change of a Python file repeats only the last step.
-RUN versions='import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*p["dependencies"], *p["optional-dependencies"]["cluster"], sep="\n")' \
+RUN versions='import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*p["dependencies"], *p["optional-dependencies"]["cluster"], *p["optional-dependencies"]["protobuf"], sep="\n")' \
     && /opt/penstock/bin/pip install --no-cache-dir -r <(python3 -c "$versions")
 COPY LICENSE README.md ./
 COPY schemas schemas

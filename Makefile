@@ -26,7 +26,7 @@ $(VENV)/.tools: pyproject.toml tools/requirements.py
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.tools
-	$(PY) tools/requirements.py dev cluster > $(VENV)/requirements-dev.txt
+	$(PY) tools/requirements.py dev cluster protobuf > $(VENV)/requirements-dev.txt
 	$(PY) -m pip install --quiet --disable-pip-version-check -r $(VENV)/requirements-dev.txt
 	@touch $@
 

@@ -1,8 +1,8 @@
 """JSON messages of 6 members to 5 triples each, by RML: mapped, and pushed to a stream with a standing query; and the
-same messages in Avro.
+same messages in Avro and in Protobuf.
 
 The peer of the first row is morph-kgc where it is installed: it maps the same messages from one file with the same
-mapping. The peer of Avro is fastavro.
+mapping. The peers of Avro and Protobuf are fastavro and Google's library.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fastavro
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message_factory import GetMessageClass
 
 import penstock
 from benchmarks.harness import Row, check, median_spent, spent
@@ -51,6 +55,12 @@ AVRO = {
         {"name": "at", "type": "long"},
     ],
 }
+PROTOBUF = """syntax = "proto3";
+message Observation {
+  string id = 1; string sensor = 2; double value = 3;
+  string unit = 4; int32 room = 5; int64 at = 6;
+}
+"""
 QUERY = f"""REGISTER QUERY q AS SELECT (COUNT(?s) AS ?n) FROM STREAM <{IRI}> [RANGE 1s STEP 1s]
     WHERE {{ ?s <http://x/v> ?v }}"""
 
@@ -75,6 +85,36 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
         check(len(engine.dead_letters()), 0, "mapping: dead letters")
     yield _row("Mapping: the same by push_events, with a standing query", pushed.wall, pushed.cpu, number, tiny=tiny)
     yield from _avro(number, tiny=tiny)
+    yield from _protobuf(number, tiny=tiny)
+
+
+def _protobuf(number: int, *, tiny: bool) -> Iterator[Finding]:
+    mapping = {"rml": RML.replace("; SOURCE", ""), "format": "protobuf", "schema": PROTOBUF}
+    peer = _protobuf_type()
+    messages = [(1001 + n // 10, peer(**_message(n)).SerializeToString()) for n in range(number)]
+    compiled, data = StreamMapping(mapping), [text for _, text in messages]
+    found = median_spent(lambda: compiled.json_texts(data, None), REPEATS)
+    python = spent(lambda: [MessageToDict(peer.FromString(text)) for text in data])
+    beside = "Python's Protobuf, to dicts", number / python.cpu * 1e6
+    yield _row("Mapping: the same messages in Protobuf, to JSON", found.wall, found.cpu, number, *beside, tiny=tiny)
+    with penstock.Engine() as engine:
+        engine.declare_stream(IRI, timing="all", mapping=mapping)
+        engine.register(QUERY)
+        pushed = spent(lambda: engine.push_events(IRI, messages))
+        check(len(engine.dead_letters()), 0, "mapping: dead letters")
+    yield _row("Mapping: Protobuf by push_events, with a standing query", pushed.wall, pushed.cpu, number, tiny=tiny)
+
+
+def _protobuf_type() -> Any:
+    """Return Python's class of the messages."""
+    file = FileDescriptorProto(name="o.proto", syntax="proto3")
+    message = file.message_type.add(name="Observation")
+    kinds = {"id": 9, "sensor": 9, "value": 1, "unit": 9, "room": 5, "at": 3}  # as in PROTOBUF
+    for field, (name, kind) in enumerate(kinds.items(), 1):
+        message.field.add(name=name, number=field, label=1, type=kind)
+    pool = DescriptorPool()
+    pool.Add(file)
+    return GetMessageClass(pool.FindMessageTypeByName("Observation"))
 
 
 def _avro(number: int, *, tiny: bool) -> Iterator[Finding]:

@@ -31,7 +31,7 @@ class AdaptorSettings(ClientSettings, GroupSettings):
     poll_ms: int = Field(10, ge=1, le=10_000, description="maximum time that a step waits for input")
     schema_registry: str | None = Field(
         None,
-        description="URL of the schema registry (Confluent's API) for messages in Avro",
+        description="URL of the schema registry (Confluent's API) for messages in Avro and Protobuf",
     )
     schema_registry_credentials: Path | None = Field(
         None, description="file with USER:PASSWORD, or with a bearer token, for the schema registry"

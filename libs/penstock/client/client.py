@@ -326,8 +326,8 @@ class Client:
         """Produce one event: RDF text in `format` (a name or media type), or rdflib triples. `timestamp`: the time of
         the event in ms. The event is durable when the call returns. Errors: see `push_events`.
 
-        If the stream has a mapping, and `format` is None, "json", "ndjson", "csv" or "avro", then `data` is a message
-        for the mapping. One message can become several events. `timestamp` is the time of the message. If `timestamp`
+        If the stream has a mapping, and `format` is None, "json", "ndjson", "csv", "avro" or "protobuf", then `data` is
+        a message for the mapping. One message can become several events. `timestamp` is the time of the message. If it
         is None, the message has the time of its Kafka record. If the stream has no mapping, `format` None means
         N-Triples.
 

@@ -108,7 +108,7 @@ class Engine:
     "checkpoint", and is for callers that write no checkpoints.
 
     `load_directory`: the directory of the files that LOAD is allowed to read. If it is None, LOAD is an error.
-    `schema_registry`: the registry with the schemas of messages in Avro, as a URL or as `RegistryAccess`.
+    `schema_registry`: the registry with the schemas of messages in Avro and Protobuf, as a URL or as `RegistryAccess`.
 
     Any thread can call the methods. Changes are applied one at a time. One-shot queries run concurrently, on snapshots.
     All errors are subclasses of `penstock.PenstockError`.
@@ -334,9 +334,9 @@ class Engine:
         """Push one event: RDF text in `format`, or rdflib triples. All triples of the event have the time `timestamp`,
         in ms. An event in "rdf-patch" can also remove triples from the stored graph.
 
-        If the stream has a mapping, and `format` is None, "json", "ndjson", "csv" or "avro", then `data` is a message
-        for the mapping. A message can become several events. In this case, `timestamp` is the time of the message, and
-        can be None if the mapping has a rule for event times. Without a mapping, `format` None stands for N-Triples.
+        If the stream has a mapping, and `format` is None, "json", "ndjson", "csv", "avro" or "protobuf", then `data` is
+        a message for the mapping. A message can become several events. In this case, `timestamp` is the time of the
+        message, and can be None if the mapping has a rule for event times. Without a mapping, `format` None stands for N-Triples.
 
         A late event is not an error: the report counts the event, and the method `late` returns it. An event that is
         invalid or too far ahead becomes a dead letter, and `push` raises DataError. UnavailableError if the event needs

@@ -299,7 +299,7 @@ private:
             std::string key;
             std::size_t place;
         };
-        std::vector<Entry> kept;
+        std::vector<Entry> winners;
         std::unordered_map<std::string, std::size_t> places;
         const std::size_t base = found_.size();
         for (std::size_t i = first; i < last; ++i) {
@@ -318,23 +318,23 @@ private:
             out_.shorten(size);
             found_.resize(begin);
             if (has_unknown_) continue;  // a closed enum's unknown number makes the whole entry an unknown field
-            const auto [known, is_new] = places.try_emplace(key, kept.size());
+            const auto [known, is_new] = places.try_emplace(key, winners.size());
             if (is_new)
-                kept.push_back({std::move(key), i});
+                winners.push_back({std::move(key), i});
             else
-                kept[known->second].place = i;
+                winners[known->second].place = i;
         }
         out_.append('{');
-        for (std::size_t i = 0; i < kept.size(); ++i) {
+        for (std::size_t i = 0; i < winners.size(); ++i) {
             if (i > 0) out_.append(',');
-            const bool is_text = kept[i].key.starts_with('"');
+            const bool is_text = winners[i].key.starts_with('"');
             if (!is_text) out_.append('"');
-            out_.append(kept[i].key);
+            out_.append(winners[i].key);
             out_.append(is_text ? ":" : "\":");
             const Step step{at,
-                            is_text ? std::string_view(kept[i].key).substr(1, kept[i].key.size() - 2) : kept[i].key};
+                            is_text ? std::string_view(winners[i].key).substr(1, winners[i].key.size() - 2) : winners[i].key};
             check_size(&step);
-            scan(type, kept[i].place, kept[i].place + 1, &step);
+            scan(type, winners[i].place, winners[i].place + 1, &step);
             std::size_t values = base;
             while (values < found_.size() && found_[values].field == 0) ++values;
             const ProtobufField& value = type.fields[1];

@@ -33,10 +33,17 @@ def map_messages(
     message: Annotated[
         Path | None, typer.Argument(help="File with a message. Without it, the message is read from standard input.")
     ] = None,
-    input_format: Annotated[str | None, typer.Option(help="Format of the message: json, ndjson, csv or avro.")] = None,
-    schema: Annotated[Path | None, typer.Option(help="File with the schema of a message in Avro.")] = None,
+    input_format: Annotated[
+        str | None, typer.Option(help="Format of the message: json, ndjson, csv, avro or protobuf.")
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option(help="File with the schema of a message in Avro, or in Protobuf (.proto).")
+    ] = None,
+    message_type: Annotated[
+        str | None, typer.Option(help="Message type in the .proto file. Default: the first one.")
+    ] = None,
     schema_registry: Annotated[
-        str | None, typer.Option(help="URL of the schema registry for a message in Avro with a schema id.")
+        str | None, typer.Option(help="URL of the schema registry for a message in Avro or Protobuf with a schema id.")
     ] = None,
     schema_registry_credentials: Annotated[
         Path | None, typer.Option(help="File with USER:PASSWORD, or with a bearer token, for the registry.")
@@ -60,7 +67,10 @@ def map_messages(
     settings = _settings(mapping, text)
     settings |= {name: value for name, value in (("format", input_format), ("base", base)) if value is not None}
     if schema is not None:
-        settings |= {"format": "avro", "schema": schema.read_text(encoding="utf-8")}
+        encoding = "protobuf" if schema.suffix == ".proto" else "avro"
+        settings |= {"format": encoding, "schema": schema.read_text(encoding="utf-8")}
+    if message_type is not None:
+        settings |= {"message": message_type}
     compiled = StreamMapping(settings)
     access = registry_access(schema_registry, schema_registry_credentials, schema_registry_ca)
     registry = None if access is None else _registry(access)

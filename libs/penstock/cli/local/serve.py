@@ -49,7 +49,7 @@ def serve(
     ] = Durability.commit,
     load_directory: Annotated[Path | None, typer.Option(help="Directory of the files that LOAD may read.")] = None,
     schema_registry: Annotated[
-        str | None, typer.Option(help="URL of the schema registry for messages in Avro (Confluent's API).")
+        str | None, typer.Option(help="URL of the schema registry for messages in Avro and Protobuf (Confluent's API).")
     ] = None,
     schema_registry_credentials: Annotated[
         Path | None, typer.Option(help="File with USER:PASSWORD, or with a bearer token, for the registry.")
