@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 
 from google.protobuf import duration_pb2, struct_pb2, timestamp_pb2, wrappers_pb2
@@ -220,7 +221,7 @@ def _value(field, value):
         named = field.enum_type.values_by_number.get(value)
         return value if named is None else named.name
     if isinstance(value, bytes):
-        return value.hex().upper()
+        return b64encode(value).decode()
     if isinstance(value, float):
         if math.isnan(value):
             return "NaN"

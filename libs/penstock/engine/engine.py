@@ -336,7 +336,8 @@ class Engine:
 
         If the stream has a mapping, and `format` is None, "json", "ndjson", "csv", "avro" or "protobuf", then `data` is
         a message for the mapping. A message can become several events. In this case, `timestamp` is the time of the
-        message, and can be None if the mapping has a rule for event times. Without a mapping, `format` None stands for N-Triples.
+        message, and can be None if the mapping has a rule for event times. Without a mapping, `format` None stands for
+        N-Triples.
 
         A late event is not an error: the report counts the event, and the method `late` returns it. An event that is
         invalid or too far ahead becomes a dead letter, and `push` raises DataError. UnavailableError if the event needs

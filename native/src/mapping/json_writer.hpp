@@ -148,6 +148,20 @@ protected:
         out_.append('"');
     }
 
+    /// With padding (RFC 4648, section 4).
+    void base64(std::string_view found) {
+        static constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        out_.append('"');
+        for (; !found.empty(); found.remove_prefix(std::min<std::size_t>(found.size(), 3))) {
+            std::uint32_t bits = 0;
+            for (std::size_t i = 0; i < 3; ++i)
+                bits = bits << 8U | (i < found.size() ? static_cast<unsigned char>(found[i]) : 0U);
+            for (std::size_t i = 0; i < 4; ++i)
+                out_.append(i <= found.size() ? kDigits[bits >> (18 - 6 * i) & 63U] : '=');
+        }
+        out_.append('"');
+    }
+
     static constexpr std::string_view kUpper = "0123456789ABCDEF", kLower = "0123456789abcdef";
     void hex(char c, std::string_view digits) {
         out_.append(digits[static_cast<unsigned char>(c) >> 4U]);

@@ -235,14 +235,19 @@ private:
             if (!is_set || (!braces && !empty)) continue;
             check_size(at);
             const Step step{at, each.name};
+            const std::size_t before = out_.size();
             if (braces) {
                 if (!empty) out_.append(',');
                 out_.append(each.label);
             }
-            empty = false;
+            const std::size_t begin = out_.size();
             const std::size_t all = found_.size();
             member(each, first, next, braces ? &step : at);
             found_.resize(all);
+            if (braces && each.is_repeated && out_.size() == begin + 2)  // "[]" or "{}": as if it was not set
+                out_.shorten(before);
+            else
+                empty = false;
         }
         if (braces)
             out_.append('}');
@@ -331,8 +336,8 @@ private:
             if (!is_text) out_.append('"');
             out_.append(winners[i].key);
             out_.append(is_text ? ":" : "\":");
-            const Step step{at,
-                            is_text ? std::string_view(winners[i].key).substr(1, winners[i].key.size() - 2) : winners[i].key};
+            const Step step{
+                at, is_text ? std::string_view(winners[i].key).substr(1, winners[i].key.size() - 2) : winners[i].key};
             check_size(&step);
             scan(type, winners[i].place, winners[i].place + 1, &step);
             std::size_t values = base;
@@ -407,7 +412,7 @@ private:
                 at_ = bytes.data();
                 return text(bytes, at);
             case Kind::Bytes:
-                return hexadecimal(bytes);
+                return base64(bytes);
             case Kind::Enum:
                 return enumerated(types_[field.type], static_cast<std::int32_t>(bits));
             case Kind::Message:

@@ -79,8 +79,8 @@ public:
     ///
     /// The members of an object are the fields in the order of the schema, with the names of the schema. Fields that
     /// are not set are left out, except for fields without presence. Integers of 64 bits are JSON numbers. Bytes are
-    /// texts in hexadecimal. Timestamps and durations are texts in the lexical forms of XSD, and so are numbers that
-    /// JSON does not have: "NaN", "INF", "-INF".
+    /// texts in Base64. Timestamps and durations are texts in the lexical forms of XSD, and so are numbers that JSON
+    /// does not have: "NaN", "INF", "-INF".
     void decode(std::uint32_t root, std::string_view data, std::size_t max_depth, std::size_t max_bytes,
                 TextBuffer& out) const;
 

@@ -56,6 +56,14 @@ def test_fields_without_presence_have_default_values_and_others_are_left_out():
     assert decode(schema, b"\x10\x00\x30\x00") == b'{"a":0,"b":0,"c":"","f":false}'
 
 
+def test_a_list_or_a_map_without_elements_is_left_out():
+    enum = 'syntax = "proto2"; enum E { ZERO = 0; }'
+    schema = enum + " message M { repeated E a = 1 [packed = true]; map<int32, E> b = 2; optional int32 c = 3; }"
+    assert decode(schema, b"\x0a\x00\x18\x05") == b'{"c":5}'
+    assert decode(schema, b"\x0a\x01\x52\x12\x04\x08\x01\x10\x52\x18\x05") == b'{"c":5}'
+    assert decode(schema, b"\x0a\x02\x52\x00") == b'{"a":["ZERO"]}'
+
+
 def test_the_last_value_and_the_last_member_of_a_oneof_count():
     schema = proto("oneof o { int32 a = 1; string b = 2; } int32 c = 3;")
     assert decode(schema, b"\x08\x01\x12\x01x\x18\x05\x18\x06") == b'{"b":"x","c":6}'
