@@ -1,5 +1,5 @@
 # One image for every service: `docker build -t penstock .`, `docker run penstock SERVICE` (docs/operations.md).
-ARG BASE_IMAGE=debian:bookworm-slim
+ARG BASE_IMAGE=debian:trixie-slim
 
 # Compiles the native module. Only native/, CMakeLists.txt and the versions of pyproject.toml repeat these steps.
 FROM ${BASE_IMAGE} AS build

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 COMPOSE_FILE = "docker-compose.yml"
-BASE_IMAGE = "debian:bookworm-slim"
+BASE_IMAGE = "debian:trixie-slim"
 BUILD_S = 3_600
 """Time limit of a test that may have to build the image, in s."""
 _START_S = 120.0

@@ -26,7 +26,7 @@ _BROKER = """\
 ARG BASE_IMAGE
 FROM ${BASE_IMAGE}
 RUN apt-get update \\
-    && apt-get install -y --no-install-recommends kcat openjdk-17-jre-headless \\
+    && apt-get install -y --no-install-recommends kcat default-jre-headless \\
     && rm -rf /var/lib/apt/lists/*
 COPY libs /opt/kafka/libs
 COPY bin /opt/kafka/bin

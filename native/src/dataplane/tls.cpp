@@ -35,8 +35,7 @@ TlsStream::TlsStream(const OpenSsl& openssl, ssl_ctx_st* context, int socket, st
     : openssl_(openssl),
       socket_(socket),
       records_per_key_(records_per_key),
-      ssl_(openssl.ssl_new(context)),
-      in_(kInput) {
+      ssl_(openssl.ssl_new(context)) {
     bio_st* bio = ssl_ == nullptr ? nullptr : openssl.bio_new(static_cast<const bio_method_st*>(methods(openssl)));
     if (bio == nullptr) {
         openssl.ssl_free(ssl_);
@@ -73,25 +72,15 @@ void TlsStream::connect(const std::string& host) {
     }
 }
 
-/// OpenSSL reads a record's header and its body separately. Because of the buffer, each read needs no system call of
-/// its own.
+/// OpenSSL asks for as many bytes as its buffer holds, so a record needs no system call of its own.
 int TlsStream::read_bytes(bio_st* bio, char* into, std::size_t length, std::size_t* got) {
     const OpenSsl& openssl = OpenSsl::load();
     auto& self = *static_cast<TlsStream*>(openssl.bio_get_data(bio));
     openssl.bio_clear_flags(bio, OpenSsl::kBioRead | OpenSsl::kBioRetry);
-    if (self.in_begin_ == self.in_end_) {
-        std::size_t moved = 0;
-        const Moved how = receive_some(self.socket_, self.in_, moved);
-        if (how == Moved::WouldBlock) openssl.bio_set_flags(bio, OpenSsl::kBioRead | OpenSsl::kBioRetry);
-        self.closed_ |= how == Moved::Ended;
-        if (how != Moved::Some) return 0;
-        self.in_begin_ = 0;
-        self.in_end_ = moved;
-    }
-    *got = std::min(length, self.in_end_ - self.in_begin_);
-    std::memcpy(into, self.in_.data() + self.in_begin_, *got);
-    self.in_begin_ += *got;
-    return 1;
+    const Moved how = receive_some(self.socket_, std::as_writable_bytes(std::span(into, length)), *got);
+    if (how == Moved::WouldBlock) openssl.bio_set_flags(bio, OpenSsl::kBioRead | OpenSsl::kBioRetry);
+    self.closed_ |= how == Moved::Ended;
+    return how == Moved::Some ? 1 : 0;
 }
 
 /// Accepts all bytes, because send() limits the size of the buffer.
@@ -220,6 +209,8 @@ std::shared_ptr<ssl_ctx_st> TlsIdentity::load() const {
     require(ssl.ctx_set_ciphersuites(context, kSuites) == 1, "TLS 1.3");
     ssl.ctx_ctrl(context, OpenSsl::kControlSessionCache, 0, nullptr);
     ssl.ctx_set_num_tickets(context, 0);
+    ssl.ctx_ctrl(context, OpenSsl::kControlReadAhead, 1, nullptr);
+    ssl.ctx_set_read_buffer(context, kInput);
     ssl.ctx_set_password(context, no_password);
     ssl.ctx_set_verify(context, OpenSsl::kVerifyPeer | OpenSsl::kFailIfNoPeerCertificate, nullptr);
     require(ssl.ctx_load_ca(context, files_.ca.c_str(), nullptr) == 1, files_.ca);

@@ -65,8 +65,8 @@ private:
     const std::uint64_t records_per_key_;
     ssl_st* ssl_;
     std::uint64_t records_ = 0;        // sent under the present key
-    std::vector<std::byte> in_, out_;  // encrypted
-    std::size_t in_begin_ = 0, in_end_ = 0, out_begin_ = 0;
+    std::vector<std::byte> out_;       // encrypted
+    std::size_t out_begin_ = 0;
     bool closed_ = false;  // by the peer
     std::string failure_;
 };

@@ -34,6 +34,7 @@ void find_ssl(const Library& library, OpenSsl& ssl) {
     library.find("SSL_CTX_ctrl", ssl.ctx_ctrl);
     library.find("SSL_CTX_set_ciphersuites", ssl.ctx_set_ciphersuites);
     library.find("SSL_CTX_set_num_tickets", ssl.ctx_set_num_tickets);
+    library.find("SSL_CTX_set_default_read_buffer_len", ssl.ctx_set_read_buffer);
     library.find("SSL_CTX_set_verify", ssl.ctx_set_verify);
     library.find("SSL_CTX_set_default_passwd_cb", ssl.ctx_set_password);
     library.find("SSL_CTX_load_verify_locations", ssl.ctx_load_ca);

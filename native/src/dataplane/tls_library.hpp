@@ -24,7 +24,7 @@ struct OpenSsl {
     // Values of the library's headers.
     static constexpr int kFilePem = 1;
     static constexpr int kVerifyPeer = 0x01, kFailIfNoPeerCertificate = 0x02;
-    static constexpr int kControlMinimumVersion = 123, kControlSessionCache = 44;
+    static constexpr int kControlMinimumVersion = 123, kControlSessionCache = 44, kControlReadAhead = 41;
     static constexpr long kTls13 = 0x0304;
     static constexpr int kErrorSsl = 1, kErrorWantRead = 2;
     static constexpr int kBioFlush = 11;
@@ -44,6 +44,7 @@ struct OpenSsl {
     long (*ctx_ctrl)(ssl_ctx_st*, int, long, void*);
     int (*ctx_set_ciphersuites)(ssl_ctx_st*, const char*);
     int (*ctx_set_num_tickets)(ssl_ctx_st*, std::size_t);
+    void (*ctx_set_read_buffer)(ssl_ctx_st*, std::size_t);
     void (*ctx_set_verify)(ssl_ctx_st*, int, VerifyCallback);
     void (*ctx_set_password)(ssl_ctx_st*, PasswordCallback);
     int (*ctx_load_ca)(ssl_ctx_st*, const char*, const char*);
