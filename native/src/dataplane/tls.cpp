@@ -32,10 +32,7 @@ Moved moved_if(std::size_t moved, Moved otherwise) { return moved > 0 ? Moved::S
 // ---- one connection
 
 TlsStream::TlsStream(const OpenSsl& openssl, ssl_ctx_st* context, int socket, std::uint64_t records_per_key)
-    : openssl_(openssl),
-      socket_(socket),
-      records_per_key_(records_per_key),
-      ssl_(openssl.ssl_new(context)) {
+    : openssl_(openssl), socket_(socket), records_per_key_(records_per_key), ssl_(openssl.ssl_new(context)) {
     bio_st* bio = ssl_ == nullptr ? nullptr : openssl.bio_new(static_cast<const bio_method_st*>(methods(openssl)));
     if (bio == nullptr) {
         openssl.ssl_free(ssl_);

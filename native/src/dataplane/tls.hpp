@@ -64,8 +64,8 @@ private:
     const int socket_;
     const std::uint64_t records_per_key_;
     ssl_st* ssl_;
-    std::uint64_t records_ = 0;        // sent under the present key
-    std::vector<std::byte> out_;       // encrypted
+    std::uint64_t records_ = 0;   // sent under the present key
+    std::vector<std::byte> out_;  // encrypted
     std::size_t out_begin_ = 0;
     bool closed_ = false;  // by the peer
     std::string failure_;
