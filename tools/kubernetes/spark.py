@@ -22,7 +22,7 @@ _SMALL = {  # of the node's two processors, the services need most
     "spark.executor.memory": "512m",
     "spark.kubernetes.executor.request.cores": "50m",
     "spark.kubernetes.executor.enableApiWatcher": "false",  # the etcd 3.4 of the script has no progress of watches
-    "spark.kubernetes.executor.apiPollingInterval": "5s",  # Spark never replaces executors that end before the first poll
+    "spark.kubernetes.executor.apiPollingInterval": "5s",  # Spark replaces only executors that a poll has seen
 }
 _RESOURCES = {"requests": {"cpu": "50m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}}
 _MASTER = "k8s://https://kubernetes.default.svc"
