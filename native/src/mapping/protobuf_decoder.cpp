@@ -66,10 +66,12 @@ struct Found {
     std::string_view bytes;
 };
 
-/// The winner of a oneof: the field that was set last, since it was set after all others.
+/// The winner of a oneof: the field that was set last, since it was set after all others. It is valid for the message
+/// with the number `scan`.
 struct Chosen {
     std::uint32_t field = ProtobufField::kNone;
     std::uint32_t since = 0;
+    std::uint64_t scan = 0;
 };
 
 class Decoder : JsonWriter {
@@ -90,14 +92,14 @@ private:
     /// equals the message of all bytes.)
     void scan(const ProtobufType& type, std::size_t first, std::size_t last, const Step* at) {
         const std::size_t begin = found_.size();
-        const std::size_t chosen = chosen_.size();
-        chosen_.resize(chosen + type.oneofs);
+        ++scan_;
+        if (chosen_.size() < type.oneofs) chosen_.resize(type.oneofs);
         std::uint32_t order = 0;
         bool sorted = true;
         for (std::size_t i = first; i < last; ++i) {
             at_ = found_[i].bytes.data();
             end_ = at_ + found_[i].bytes.size();
-            while (at_ != end_) sorted &= field(type, begin, order, chosen, at);
+            while (at_ != end_) sorted &= field(type, begin, order, at);
         }
         if (!sorted)
             std::sort(found_.begin() + static_cast<std::ptrdiff_t>(begin), found_.end(),
@@ -109,15 +111,14 @@ private:
                                         [&](const Found& each) {
                                             const std::uint32_t oneof = type.fields[each.field].oneof;
                                             if (oneof == ProtobufField::kNone) return false;
-                                            const Chosen& winner = chosen_[chosen + oneof];
+                                            const Chosen& winner = chosen_[oneof];
                                             return winner.field != each.field || each.order < winner.since;
                                         }),
                          found_.end());
-        chosen_.resize(chosen);
     }
 
     /// Reads one field. False if the values are no longer ordered by their fields.
-    bool field(const ProtobufType& type, std::size_t begin, std::uint32_t& order, std::size_t chosen, const Step* at) {
+    bool field(const ProtobufType& type, std::size_t begin, std::uint32_t& order, const Step* at) {
         const std::uint64_t tag = varint(at);
         const std::uint64_t number = tag >> 3U;
         const auto wire = static_cast<Wire>(tag & 7U);
@@ -138,8 +139,8 @@ private:
         next.field = static_cast<std::uint32_t>(known - type.fields.data());
         next.order = order++;
         if (known->oneof != ProtobufField::kNone) {
-            Chosen& winner = chosen_[chosen + known->oneof];
-            if (winner.field != next.field) winner = {next.field, next.order};
+            Chosen& winner = chosen_[known->oneof];
+            if (winner.scan != scan_ || winner.field != next.field) winner = {next.field, next.order, scan_};
         }
         const bool sorted = found_.size() == begin || found_.back().field <= next.field;
         found_.push_back(next);
@@ -227,12 +228,16 @@ private:
         const bool braces = type.kind == TypeKind::Message;
         bool empty = true;
         if (braces) out_.append('{');
-        for (std::uint32_t i = 0; i < type.fields.size(); ++i) {
+        // Only the fields that are written: a type can have many more.
+        for (auto always = type.always.begin(); next < found_.size() || always != type.always.end();) {
+            const std::uint32_t i = next == found_.size()         ? *always
+                                    : always == type.always.end() ? found_[next].field
+                                                                  : std::min(found_[next].field, *always);
+            if (always != type.always.end() && *always == i) ++always;
             const ProtobufField& each = type.fields[i];
             const std::size_t first = next;
             while (next < found_.size() && found_[next].field == i) ++next;
-            const bool is_set = first < next || each.is_implicit || (!braces && each.is_repeated);
-            if (!is_set || (!braces && !empty)) continue;
+            if (!braces && !empty) continue;
             check_size(at);
             const Step step{at, each.name};
             const std::size_t before = out_.size();
@@ -470,7 +475,8 @@ private:
     const std::vector<ProtobufType>& types_;
     std::string_view all_;
     std::vector<Found> found_;    // a stack: the values of the messages that are being written
-    std::vector<Chosen> chosen_;  // a stack, too
+    std::vector<Chosen> chosen_;  // the oneofs of the message that is being read
+    std::uint64_t scan_ = 0;      // its number
     bool has_unknown_ = false;    // an unknown number of a closed enum, since this was last set
 };
 
@@ -527,6 +533,9 @@ ProtobufSchema::ProtobufSchema(const Spec& spec) {
         for (const Spec& field : each.at("fields").as_list()) {
             type.by_number.emplace_back(static_cast<std::uint32_t>(field.at("number").as_int()), type.fields.size());
             type.fields.push_back(field_of(field));
+            const ProtobufField& made = type.fields.back();
+            if (made.is_implicit || (made.is_repeated && type.kind == TypeKind::Transparent))
+                type.always.push_back(static_cast<std::uint32_t>(type.fields.size() - 1));
         }
         std::sort(type.by_number.begin(), type.by_number.end());
     }

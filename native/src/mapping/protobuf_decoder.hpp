@@ -59,6 +59,7 @@ struct ProtobufType {
     Kind kind = Kind::Message;
     std::vector<ProtobufField> fields;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> by_number;  // sorted: number, place in `fields`
+    std::vector<std::uint32_t> always;  // the places of the fields that are written even if they are not set
     std::uint32_t oneofs = 0;
     std::vector<std::pair<std::int32_t, std::string>> labels;  // of an enum, sorted by number: JSON texts
     std::int32_t first = 0;                                    // the default value of an enum

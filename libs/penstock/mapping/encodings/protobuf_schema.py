@@ -116,6 +116,7 @@ def compile_files(files: Sequence[FileDescriptorProto], limits: MappingLimits) -
             walk(message.nested_type, name, (*path, place))
 
     walk(main.message_type, prefix, ())
+    compiler.finish()
     if not by_index:
         raise DataError("the Protobuf schema has no message type")
     return ProtobufFile(ProtobufSchema(compiler.types), by_index, by_name)
@@ -176,6 +177,7 @@ class _Compiler:
         self._messages: dict[str, tuple[DescriptorProto, bool]] = {}
         self._enums: dict[str, tuple[EnumDescriptorProto, bool]] = {}
         self._numbers: dict[str, int] = {}
+        self._open: list[str] = []
         self.types: list[dict[str, Any]] = []
         for file in files:
             if file.syntax not in ("", "proto2", "proto3"):
@@ -200,10 +202,15 @@ class _Compiler:
                 most = self._limits.max_schema_types
                 raise DataError(f"a Protobuf schema of more than {most} types (max_schema_types)")
             self._numbers[name] = len(self.types)
-            made: dict[str, Any] = {}
-            self.types.append(made)  # before its fields, which can refer to it
-            made.update(self._enum(name) if name in self._enums else self._message(name))
+            self.types.append({})
+            self._open.append(name)
         return self._numbers[name]
+
+    def finish(self) -> None:
+        """Complete the types that have numbers. Their fields can give numbers to further types."""
+        while self._open:
+            name = self._open.pop()
+            self.types[self._numbers[name]] = self._enum(name) if name in self._enums else self._message(name)
 
     def _enum(self, name: str) -> dict[str, Any]:
         enum, is_proto3 = self._enums[name]

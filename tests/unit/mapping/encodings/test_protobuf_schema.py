@@ -38,6 +38,7 @@ def proto(fields):
     return f'syntax = "proto3"; message M {{ {fields} }}'
 
 
+CHAIN = 'syntax = "proto3"; ' + " ".join(f"message M{i} {{ M{i + 1} a = 1; }}" for i in range(3_000))
 MANY = proto(" ".join(f"message M{i} {{}}" for i in range(MAPPING_LIMITS.max_schema_types)))
 
 
@@ -46,6 +47,10 @@ def test_the_types_of_a_file_have_places_and_names():
     assert sorted(file.by_index) == [(0,), (0, 0), (0, 0, 0), (1,)]
     assert list(file.by_name)[:2] == ["example.Reading", "example.Reading.Value"]
     assert file.by_index[1,] == file.by_name["example.Other"]
+
+
+def test_types_can_refer_to_one_another_in_a_long_chain():
+    assert len(compile_protobuf(CHAIN + " message M3000 {}", MAPPING_LIMITS).by_name) == 3_001
 
 
 def test_fields_without_presence_have_default_values_and_others_are_left_out():
