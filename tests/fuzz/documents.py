@@ -68,14 +68,14 @@ def document(seed: int) -> tuple[str, bytes]:
     return name, data
 
 
-def _memory_kb() -> int:
+def memory_kb() -> int:
     status = Path("/proc/self/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("VmRSS:")).split()[1])
 
 
 def fault(name: str, data: bytes) -> str | None:
     """Return what is wrong with how a document is read, or None."""
-    began, before = time.monotonic(), _memory_kb()
+    began, before = time.monotonic(), memory_kb()
     try:
         parse(native.Dictionary(), data, name)
     except DataError as error:
@@ -83,8 +83,8 @@ def fault(name: str, data: bytes) -> str | None:
             return "DataError without a word"
     except BaseException as error:  # noqa: BLE001  that is what fuzzing looks for
         return f"{type(error).__name__}: {error}"
-    if _memory_kb() - before > MAX_GROWTH_KB:
-        return f"memory grew by {(_memory_kb() - before) >> 10} MB"
+    if memory_kb() - before > MAX_GROWTH_KB:
+        return f"memory grew by {(memory_kb() - before) >> 10} MB"
     took = time.monotonic() - began
     return f"took {took:.0f} s" if took > MAX_S else None
 
@@ -133,7 +133,7 @@ def _adapted(documents: list[tuple[str, bytes]]) -> str | None:
         content_type = (("content-type", Format.named(name).media_type.encode()),)
         records += [Record(events, data, headers=content_type), Record(events, GOOD)]
     log.writer().append(records)
-    adaptor, before = Adaptor(log, names, _Terms(), names.adaptor_group), _memory_kb()
+    adaptor, before = Adaptor(log, names, _Terms(), names.adaptor_group), memory_kb()
     try:
         while adaptor.step():
             pass
@@ -150,7 +150,7 @@ def _adapted(documents: list[tuple[str, bytes]]) -> str | None:
         return f"tuples of {sorted(taken)}, dead letters of {sorted(letters)}"
     if letters & set(range(1, 2 * len(documents), 2)):
         return f"good events are dead letters: {sorted(letters)}"
-    grown = _memory_kb() - before
+    grown = memory_kb() - before
     return f"memory grew by {grown >> 10} MB" if grown > 2 * MAX_GROWTH_KB else None
 
 
