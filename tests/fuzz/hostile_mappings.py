@@ -132,6 +132,30 @@ def rml_joins(n: int) -> Case:
     return {"rml": f"{PREFIXES} {maps}"}, [elements(n), json.dumps({"list": [1] * n}).encode()]
 
 
+def rml_conditions(n: int) -> Case:
+    """Each condition alone holds for very many pairs of records."""
+    source = 'rml:logicalSource [ rml:iterator "$[*]" ]'
+    joins = " , ".join(f'[ rml:child "$.{name}" ; rml:parent "$.{name}" ]' for name in ("a", "b", "c"))
+    maps = (
+        f"<#a> {source} ; rml:subjectMap [ rml:template 'urn:a:{{$.c}}' ] ; rml:predicateObjectMap [ rml:predicate e:p ;"
+        f" rml:objectMap [ rml:parentTriplesMap <#b> ; rml:joinCondition {joins} ] ] ."
+        f" <#b> {source} ; rml:subjectMap [ rml:template 'urn:b:{{$.c}}' ] ."
+    )
+    return {"rml": f"{PREFIXES} {maps}"}, [json.dumps([{"a": 1, "b": i % 2, "c": i} for i in range(n)]).encode()]
+
+
+def rml_texts(n: int) -> Case:
+    """Two conditions on many values of one record each."""
+    source = 'rml:logicalSource [ rml:iterator "$" ]'
+    join = '[ rml:child "$.list[*]" ; rml:parent "$.list[*]" ]'
+    maps = (
+        f"<#a> {source} ; rml:subjectMap [ rml:constant e:s ] ; rml:predicateObjectMap [ rml:predicate e:p ;"
+        f" rml:objectMap [ rml:parentTriplesMap <#b> ; rml:joinCondition {join} , {join} ] ] ."
+        f" <#b> {source} ; rml:subjectMap [ rml:constant e:t ] ."
+    )
+    return {"rml": f"{PREFIXES} {maps}"}, [elements(min(n, 900)), elements(n)]
+
+
 def rml_own_map(_: int) -> Case:
     return {"rml": f"{PREFIXES} <#r> {SOURCE} ; rml:subjectMap <#r> ; rml:predicateObjectMap <#r> ."}, [b'{"a": 1}']
 
@@ -146,9 +170,7 @@ def construct_nested(n: int) -> Case:
 
 
 def construct_doubled(n: int) -> Case:
-    binds = "BIND ($.a AS ?v0) " + " ".join(
-        f"BIND (CONCAT(?v{i}, ?v{i}) AS ?v{i + 1})" for i in range(min(n, 4_000))
-    )
+    binds = "BIND ($.a AS ?v0) " + " ".join(f"BIND (CONCAT(?v{i}, ?v{i}) AS ?v{i + 1})" for i in range(min(n, 4_000)))
     return _construct(f"{binds} BIND (STR(?v{min(n, 4_000)}) AS ?o)"), [elements(3)]
 
 
@@ -299,7 +321,9 @@ def protobuf_oneofs(n: int) -> Case:
 
 
 def protobuf_types(n: int) -> Case:
-    return _protobuf(" ".join(f"message M{i} {{ M{i + 1} a = 1; }}" for i in range(n)) + f"message M{n} {{}}", b"\x0a\x00")
+    return _protobuf(
+        " ".join(f"message M{i} {{ M{i + 1} a = 1; }}" for i in range(n)) + f"message M{n} {{}}", b"\x0a\x00"
+    )
 
 
 def protobuf_nested(n: int) -> Case:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from fuzz import documents, queries, triples
+from fuzz import documents, hostile_mappings, mappings, queries, triples
 
 
 @pytest.mark.parametrize("path", sorted(queries.CORPUS.glob("*")), ids=lambda path: path.stem)
@@ -70,4 +70,29 @@ def test_ten_minutes_of_documents() -> None:
 @pytest.mark.timeout(1800)
 def test_ten_minutes_of_events() -> None:
     _, faults = documents.fuzz_adaptor(int(time.time()) << 20, 600)
+    assert not faults, "\n".join(faults[:3])
+
+
+@pytest.mark.parametrize("shape", sorted(hostile_mappings.SHAPES))
+def test_hostile_mappings_are_taken_or_refused_within_bounds(shape: str) -> None:
+    for size in (10, 4_000, 20_000):
+        assert mappings.fault(*hostile_mappings.SHAPES[shape](size)) is None, size
+
+
+def test_mutated_mappings_are_taken_or_refused_within_bounds() -> None:
+    tried, faults = mappings.fuzz(0, 30, count=300)
+    assert not faults, "\n".join(faults[:3])
+    assert tried > 20
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shape", sorted(hostile_mappings.SHAPES))
+def test_very_large_mappings_are_taken_or_refused_within_bounds(shape: str) -> None:
+    assert mappings.fault(*hostile_mappings.SHAPES[shape](100_000)) is None
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_ten_minutes_of_mappings() -> None:
+    _, faults = mappings.fuzz(int(time.time()) << 20, 600)
     assert not faults, "\n".join(faults[:3])

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 _TOKEN: Final = re.compile(
     r"""
-      \"{3}.*?\"{3} | '{3}.*?'{3} | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*'   # strings
+      # Strings. One without an end makes the query invalid; its rest is not read again.
+      \"{3}(?:[^\\]|\\.)*?(?:\"{3}|\\?\Z) | '{3}(?:[^\\]|\\.)*?(?:'{3}|\\?\Z)
+    | "(?:[^"\\\n]|\\.)*"? | '(?:[^'\\\n]|\\.)*'?
     | <[^<>"{}|^`\\\x00-\x20]*> | \#[^\n]*                                      # IRIs, comments
     | [?$]\w+                                                                   # variables
     | (?P<reference> \$@(?:key|timestamp|headers\.[\w-]+)
@@ -55,7 +57,7 @@ def compile_construct(
     """
     if len(text) > limits.max_mapping_bytes:
         raise DataError(f"a mapping of {len(text)} characters exceeds max_mapping_bytes ({limits.max_mapping_bytes})")
-    replaced, references = _replaced(text, formulation)
+    replaced, references = _replaced(text, formulation, limits)
     try:
         query = parse(replaced, base)
     except QueryError as error:
@@ -73,9 +75,9 @@ def compile_construct(
         raise DataError("mapping: `construct`: its expressions are nested too deeply") from error
 
 
-def _replaced(text: str, formulation: Formulation) -> tuple[str, dict[str, Reference]]:
+def _replaced(text: str, formulation: Formulation, limits: MappingLimits) -> tuple[str, dict[str, Reference]]:
     """Replace each reference in the query by a variable at the same column. Returns the new query, and the references
-    by variable name.
+    by variable name. DataError if there are more than `max_terms`.
     """
     taken = {found[1:] for found in re.findall(r"[?$]\w+", text)}
     names = (name for name in map("".join, chain(*(product(_NAMES, repeat=n) for n in (1, 2, 3)))) if name not in taken)
@@ -87,6 +89,8 @@ def _replaced(text: str, formulation: Formulation) -> tuple[str, dict[str, Refer
         if reference is None:
             return found.group()
         if reference not in known:
+            if len(known) == limits.max_terms:
+                raise DataError(f"the mapping has more than {limits.max_terms} references (max_terms)")
             name = known[reference] = next(names)
             references[name] = _reference(reference, formulation)
         return f"?{known[reference]}".ljust(len(reference))

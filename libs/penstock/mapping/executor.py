@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock.errors import DataError
@@ -11,7 +13,7 @@ from penstock.mapping.program import Join
 from penstock.mapping.term_makers import MakerFactory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from penstock.mapping.message_records import SourceMessage
     from penstock.mapping.program import Program, Rule, Source, Statement, Term
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 Records: TypeAlias = "Mapping[Source, Any]"
 """The JSON value, or the list of CSV rows, of each source."""
+_Index: TypeAlias = "tuple[Sequence[Any], dict[tuple[str, ...], list[int]]]"
+"""The records of a join's parent, and their places by the values of all conditions."""
 _Run: TypeAlias = "Callable[[Any, str, SourceMessage, _Output], None]"
 
 
@@ -30,7 +34,7 @@ class _Output:
     def __init__(self, records: Records, most: int) -> None:
         self.records = records
         self.lines: list[str] = []
-        self.matching: dict[int, dict[tuple[int, str], list[int]]] = {}
+        self.matching: dict[int, _Index] = {}
         self.number = 0
         self.joined = 0
         self._left = most
@@ -184,26 +188,35 @@ class Executor:
         parents: list[Many] = [self._make.many(term) for _, term in join.conditions]
         key = id(join)
 
-        def index(message: SourceMessage, output: _Output) -> dict[tuple[int, str], list[int]]:
+        def texts(conditions: list[Many], record: Any, message: SourceMessage, output: _Output) -> Iterator[Any]:
+            found = [dict.fromkeys(values(record, message)) for values in conditions]
+            if len(found) > 1:
+                count(prod(map(len, found)) - 1, output)  # so that few values do not have very many combinations
+            return product(*found)
+
+        def count(pairs: int, output: _Output) -> None:
+            output.joined += max(pairs, 0)
+            if output.joined > self._limits.max_joined:
+                raise DataError(f"joins of more than {self._limits.max_joined} pairs of records (max_joined)")
+
+        def index(message: SourceMessage, output: _Output) -> _Index:
             found = output.matching.get(key)
             if found is None:
-                found = output.matching[key] = {}
-                for number, record in enumerate(self._of_rule(parent, output.records)):
-                    for condition, values in enumerate(parents):
-                        for text in set(values(record, message)):
-                            found.setdefault((condition, text), []).append(number)
+                records = self._of_rule(parent, output.records)
+                found = output.matching[key] = records, {}
+                for number, record in enumerate(records):
+                    for each in texts(parents, record, message, output):
+                        found[1].setdefault(each, []).append(number)
             return found
 
         def objects(record: Any, message: SourceMessage, output: _Output) -> list[str]:
-            matching, chosen = index(message, output), None
-            for condition, values in enumerate(children):
-                these = {n for text in values(record, message) for n in matching.get((condition, text), ())}
-                chosen = these if chosen is None else chosen & these
-            output.joined += len(chosen or ())
-            if output.joined > self._limits.max_joined:
-                raise DataError(f"joins of more than {self._limits.max_joined} pairs of records (max_joined)")
-            records = self._of_rule(parent, output.records)
-            return [subject for n in sorted(chosen or ()) for subject in subjects(records[n], message)]
+            records, matching = index(message, output)
+            chosen: set[int] = set()
+            for each in texts(children, record, message, output):
+                these = matching.get(each, ())
+                count(len(these), output)
+                chosen.update(these)
+            return [subject for n in sorted(chosen) for subject in subjects(records[n], message)]
 
         return objects
 

@@ -142,8 +142,25 @@ def test_expressions_that_are_deep_or_grow_exponentially_end():
     with pytest.raises(DataError, match="max_terms"):
         mapped(f"CONSTRUCT {{ x:s x:p ?v60 }} WHERE {{ {chain} }}", {"a": "b"})
     assert time.process_time() - began < 5
+    many = ", ".join(f"$.k{n}" for n in range(50_000))
+    with pytest.raises(DataError, match=r"references \(max_terms\)"):
+        mapped(f"CONSTRUCT {{ x:s x:p ?v }} WHERE {{ BIND(CONCAT({many}) AS ?v) }}", {"a": "b"})
     with pytest.raises(DataError, match="max_mapping_bytes"):
         StreamMapping({"construct": QUERIES[0]}, MappingLimits(max_mapping_bytes=10))
+
+
+def test_references_in_strings_are_not_replaced():
+    strings = r'''CONCAT("$.a", '\'$.a', """a" \""" $.a""", STR($.a))'''
+    [(_, _, text)] = mapped(f"CONSTRUCT {{ x:s x:p ?v }} WHERE {{ BIND({strings} AS ?v) }}", {"a": "b"})
+    assert str(text) == "$.a" + "'$.a" + 'a" """ $.a' + "b"
+
+
+@pytest.mark.parametrize("start", ["'", '"', "'''", '"""'])
+def test_strings_without_an_end_take_linear_time(start):
+    began = time.process_time()
+    with pytest.raises(DataError, match="construct"):
+        mapped("CONSTRUCT { x:s x:p ?v } WHERE { BIND(" + start + "\\'\\\"" * 100_000 + " AS ?v) }", {"a": "b"})
+    assert time.process_time() - began < 5
 
 
 def test_a_column_of_csv_is_one_name():

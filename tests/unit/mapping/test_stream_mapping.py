@@ -191,6 +191,28 @@ class TestLimits:
         with pytest.raises(DataError, match="max_joined"):
             mapped({"rml": text.replace("urn:a:{$.k}", "urn:a")}, message)
 
+    def test_joins_with_several_conditions_find_the_records_that_fulfil_all(self):
+        text = f"""{PREFIXES}
+        <#a> rml:logicalSource [ rml:iterator "$.a[*]" ] ; rml:subjectMap [ rml:template "urn:a:{{$.k}}" ] ;
+          rml:predicateObjectMap [ rml:predicate e:p ; rml:objectMap [ rml:parentTriplesMap <#b> ;
+            rml:joinCondition [ rml:child "$.x[*]" ; rml:parent "$.x[*]" ] , [ rml:child "$.y" ; rml:parent "$.y" ] ] ] .
+        <#b> rml:logicalSource [ rml:iterator "$.b[*]" ] ; rml:subjectMap [ rml:template "urn:b:{{$.k}}" ] ."""
+        message = (
+            b'{"a": [{"k":1,"x":[1,2],"y":5},{"k":2,"x":[3],"y":6},{"k":3,"x":[1]}], "b": [{"k":1,"x":[2,1],"y":5},'
+        )
+        message += b'{"k":2,"x":[1],"y":6},{"k":3,"x":[3,4],"y":6}]}'
+        [(_, triples)] = mapped({"rml": text}, message)
+        assert triples == "<urn:a:1> <urn:e:p> <urn:b:1> .\n<urn:a:2> <urn:e:p> <urn:b:3> .\n"
+
+    def test_combinations_of_values_of_joins_are_limited(self):
+        text = f"""{PREFIXES}
+        <#a> rml:logicalSource [ ] ; rml:subjectMap [ rml:constant e:a ] ; rml:predicateObjectMap [ rml:predicate e:p ;
+          rml:objectMap [ rml:parentTriplesMap <#b> ; rml:joinCondition [ rml:child "$.x[*]" ; rml:parent "$.x[*]" ] ,
+            [ rml:child "$.x[*]" ; rml:parent "$.x[*]" ] ] ] .
+        <#b> rml:logicalSource [ ] ; rml:subjectMap [ rml:constant e:b ] ."""
+        with pytest.raises(DataError, match="max_joined"):
+            mapped({"rml": text}, json.dumps({"x": list(range(1_001))}).encode())
+
     def test_combinations_of_values_are_limited(self):
         text = JSON.replace('reference "$.v"', 'template "{$.v[*]}{$.v[*]}{$.v[*]}"')
         with pytest.raises(DataError, match="max_values"):
