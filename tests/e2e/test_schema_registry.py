@@ -1,4 +1,4 @@
-"""Messages in Avro on a real broker, with their schemas in a registry: the adaptor as a process, producers of two kinds,
+"""Messages in Avro and Protobuf on a real broker, with their schemas in a registry: the adaptor as a process, producers of two kinds,
 and a registry that is unavailable for a while.
 
 The registry is `tests/support/schema_registry.py`, which speaks the protocol and is no product. With
@@ -26,6 +26,8 @@ pytest.importorskip("confluent_kafka")
 
 import fastavro
 from confluent_kafka import Producer
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.message_factory import GetMessages
 
 from penstock.broker.ports import free_port
 from penstock.log import START, Partition, Record, Topic
@@ -58,19 +60,35 @@ RML = """@prefix rml: <http://w3id.org/rml/> . @prefix x: <http://x/> .
   rml:predicateObjectMap [ rml:predicate x:v ; rml:objectMap [ rml:reference "$.v" ] ] ,
     [ rml:predicate x:unit ; rml:objectMap [ rml:reference "$.unit" ] ] .
 """
-MAPPING = {"rml": RML, "format": "avro", "time": {"path": "$.at"}}
+MAPPING = {"rml": RML, "time": {"path": "$.at"}}
+PROTO = """syntax = "proto3";
+package org.example;
+import "google/protobuf/timestamp.proto";
+message Reading {
+  string id = 1;
+  double v = 2;
+  google.protobuf.Timestamp at = 3;
+}
+message Outer {
+  message Inner {
+    string id = 1;
+    optional string unit = 4;
+    google.protobuf.Timestamp at = 3;
+  }
+}
+"""
 
 
 class Ingest:
     """A dictionary and an adaptor as processes, and the topics of one stream."""
 
-    def __init__(self, servers: str, prefix: str, registry_url: str, folder: Path) -> None:
+    def __init__(self, servers: str, prefix: str, registry_url: str, folder: Path, encoding: str) -> None:
         self.names, self.servers, self.folder = TopicNames(prefix), servers, folder
         self.log = KafkaLog(servers)
         names = self.names
         self.log.create([Topic(names.events("s")), Topic(names.tuples("s")), Topic(names.dead_letter)])
         self.log.create([Topic(names.late), Topic(names.control, 1, "compact")])
-        settings = json.dumps(MAPPING, sort_keys=True)
+        settings = json.dumps(MAPPING | {"format": encoding}, sort_keys=True)
         declared = StreamDeclaration(1, IRI, "s", 100, 0, True, (), 0, 3_600_000, 86_400_000, mapping=settings)
         self.writer = self.log.writer()
         self.writer.append([Record(names.control, encode(declared), b"stream:s")])
@@ -140,8 +158,8 @@ class Ingest:
 
 
 @contextmanager
-def ingest(broker: Any, prefix: str, url: str, folder: Path) -> Iterator[Ingest]:
-    made = Ingest(broker.bootstrap_servers, prefix, url, folder)
+def ingest(broker: Any, prefix: str, url: str, folder: Path, encoding: str = "avro") -> Iterator[Ingest]:
+    made = Ingest(broker.bootstrap_servers, prefix, url, folder, encoding)
     try:
         yield made
     finally:
@@ -155,10 +173,14 @@ def wait(condition: Callable[[], object], what: str) -> None:
         time.sleep(0.1)
 
 
-def registered(url: str, schema: dict[str, Any], subject: str) -> int:
+def registered(url: str, schema: dict[str, Any] | str, subject: str) -> int:
+    """The id of a schema in Avro, or of the text of a schema in Protobuf."""
+    document = {"schema": json.dumps(schema)}
+    if isinstance(schema, str):
+        document = {"schema": schema, "schemaType": "PROTOBUF"}
     request = urllib.request.Request(
         f"{url}/subjects/{subject}/versions",
-        json.dumps({"schema": json.dumps(schema)}).encode(),
+        json.dumps(document).encode(),
         {"content-type": "application/vnd.schemaregistry.v1+json"},
     )
     with urllib.request.urlopen(request, timeout=30) as answer:
@@ -205,6 +227,37 @@ def test_messages_with_schema_ids_become_events(broker, topic_prefix, tmp_path):
     assert set(reasons) == set(bad)
     assert reasons[unknown].endswith("the registry has no such schema")
     assert reasons[bad[1]].startswith("$.at: the data end within a number")
+
+
+def message_types(folder: Path) -> tuple[Any, Any]:
+    """Python's classes of the messages `Reading` and `Inner`."""
+    (folder / "r.proto").write_text(PROTO, encoding="utf-8")
+    command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", "--include_imports"]
+    subprocess.run([*command, f"--descriptor_set_out={folder}/set", "r.proto"], check=True)
+    found = GetMessages(FileDescriptorSet.FromString((folder / "set").read_bytes()).file)
+    return found["org.example.Reading"], found["org.example.Outer"].Inner
+
+
+def test_messages_in_protobuf_with_schema_ids_become_events(broker, topic_prefix, tmp_path):
+    reading, inner = message_types(tmp_path)
+    with registry() as schemas:
+        url = os.environ.get("PENSTOCK_TEST_REGISTRY") or schemas.url
+        number = registered(url, PROTO, f"{topic_prefix}-value").to_bytes(4, "big")
+        first, second = b"\0" + number + b"\0", b"\0" + number + b"\4\2\0"  # the types 0, and 0 in 1
+        at = [{"seconds": 1, "nanos": n * 1_000_000} for n in range(150)]
+        values = [first + reading(id=f"s{n}", v=n / 4, at=at[n]).SerializeToString() for n in range(100)]
+        values += [second + inner(id=f"s{n}", unit="K", at=at[n]).SerializeToString() for n in range(100, 150)]
+        unknown = b"\0\x7f\xff\xff\xf0\0" + values[0][6:]
+        bad = [unknown, values[0][:-1], b"\0" + number + b"\2\x08", b"\0" + number, b'{"id": "s1"}']
+        with ingest(broker, topic_prefix, url, tmp_path, "protobuf") as running:
+            running.produce([*values[:70], *bad, *values[70:]])
+            wait(lambda: running.times() == [1_000 + n for n in range(150)], "all good messages become events")
+            wait(lambda: len(running.dead()) == len(bad), "all bad messages become dead letters")
+            reasons = running.dead()
+    assert set(reasons) == set(bad)
+    assert reasons[unknown].endswith("the registry has no such schema")
+    assert reasons[bad[1]].startswith("$: ")
+    assert reasons[bad[2]].endswith("has no message type at [4]")
 
 
 def test_a_registry_that_is_down_delays_messages_and_loses_none(broker, topic_prefix, tmp_path):
