@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.core._native import ProtobufSchema
-from penstock.errors import DataError
+from penstock.errors import DataError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -94,9 +94,10 @@ def compile_protobuf(text: str, limits: MappingLimits, references: Iterable[tupl
     file that `text` imports, directly or indirectly. Google's well-known types can be imported without a reference.
 
     DataError if a file is invalid or too large (`max_schema_bytes`), if there are too many types (`max_schema_types`),
-    if a file uses editions, or if the package grpcio-tools is not installed.
+    if a file uses editions, or if the package grpcio-tools is not installed. UnavailableError if the process cannot be
+    started, or if its files cannot be written.
     """
-    return compile_files(_parsed({_MAIN: text} | dict(references), limits), limits)
+    return compile_files(_parsed(dict(references) | {_MAIN: text}, limits), limits)
 
 
 def compile_files(files: Sequence[FileDescriptorProto], limits: MappingLimits) -> ProtobufFile:
@@ -125,6 +126,13 @@ def compile_files(files: Sequence[FileDescriptorProto], limits: MappingLimits) -
 def _parsed(texts: Mapping[str, str], limits: MappingLimits) -> list[FileDescriptorProto]:
     if importlib.util.find_spec("grpc_tools") is None:
         raise DataError("messages in Protobuf need the package grpcio-tools: pip install 'penstock[protobuf]'")
+    try:
+        return _by_protoc(texts, limits)
+    except OSError as error:
+        raise UnavailableError(f"the Protobuf schema cannot be read: protoc: {error}") from error
+
+
+def _by_protoc(texts: Mapping[str, str], limits: MappingLimits) -> list[FileDescriptorProto]:
     from google.protobuf.descriptor_pb2 import FileDescriptorSet  # noqa: PLC0415 - of an extra
 
     with tempfile.TemporaryDirectory(prefix="penstock-protobuf-") as folder:

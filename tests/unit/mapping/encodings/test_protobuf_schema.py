@@ -8,7 +8,7 @@ import time
 import httpx
 import pytest
 
-from penstock import DataError, RegistryAccess
+from penstock import DataError, RegistryAccess, UnavailableError
 from penstock.mapping.encodings import protobuf_schema
 from penstock.mapping.encodings.protobuf_messages import ProtobufMessages
 from penstock.mapping.encodings.protobuf_schema import compile_protobuf
@@ -136,6 +136,12 @@ def test_references_are_imported_by_their_names():
 def test_a_schema_that_takes_too_long_is_refused(monkeypatch):
     monkeypatch.setattr(protobuf_schema, "_PARSING_S", 0.0)
     with pytest.raises(DataError, match="within 0 s"):
+        compile_protobuf(READING, MAPPING_LIMITS)
+
+
+def test_a_process_that_cannot_be_started_is_a_delay(monkeypatch, tmp_path):
+    monkeypatch.setattr(protobuf_schema.tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.raises(UnavailableError, match="protoc"):
         compile_protobuf(READING, MAPPING_LIMITS)
 
 
