@@ -20,7 +20,8 @@ using layout::Slot;
 namespace {
 
 constexpr std::uint64_t kBudget = 32768;  // words rewritten after each commit, at least
-constexpr std::uint64_t kPerWord = 16;    // and for each word that it appended to a list with removals
+constexpr std::uint64_t kPerWord = 64;    // and for each word that it appended to a list with removals
+constexpr std::uint64_t kRare = 16;       // of so many words of a long list, one is garbage: it is rewritten
 constexpr std::uint64_t kMaxBudget = 1u << 22;
 constexpr std::uint64_t kShort = 4096;     // words of a list that is rewritten for any garbage
 constexpr std::size_t kLooks = 64;         // lists looked at after each commit, at least
@@ -34,7 +35,7 @@ constexpr bool is_much(std::uint64_t length, std::uint64_t values) { return 2 * 
 /// Whether look-ups would be faster without them. In a long list they are few among the other words, and the words that
 /// were appended to it pay for its rewriting.
 constexpr bool is_worth(std::uint64_t length, std::uint64_t values) {
-    return length <= kShort || kPerWord * (length - values) >= length;
+    return length <= kShort || kRare * (length - values) >= length;
 }
 
 }  // namespace
