@@ -31,6 +31,7 @@ WRAPPED = (
     "Value",
     "Struct",
 )
+WITHOUT_MAPS = tuple(name for name in WRAPPED if name not in ("Value", "Struct"))
 
 
 class RandomProtobuf:
@@ -96,7 +97,7 @@ class RandomProtobuf:
             field.type, field.type_name = Field.TYPE_ENUM, ".p.E"
         elif choice == 6:
             field.type = Field.TYPE_MESSAGE
-            field.type_name = f".google.protobuf.{self.random.choice(WRAPPED)}"
+            field.type_name = f".google.protobuf.{self.random.choice(WRAPPED if self.maps else WITHOUT_MAPS)}"
         elif not self.is_proto3 and self.random.random() < 0.3:
             group = message.nested_type.add(name=f"G{field.number}")
             group.field.add(name="in", number=1, label=Field.LABEL_OPTIONAL, type=Field.TYPE_INT32)
