@@ -1,4 +1,4 @@
-"""Mappings from JSON, CSV and Avro messages to triples (ADR 83).
+"""Mappings from JSON, CSV, Avro and Protobuf messages to triples (ADR 83).
 
 - `rml`, `term_maps`, `mapping_graph`: compile RML to a program
 - `construct`: compiles CONSTRUCT queries over messages to a program
