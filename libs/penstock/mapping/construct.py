@@ -16,7 +16,7 @@ from penstock.mapping.term_makers import ABSOLUTE, escaped
 from penstock.query.algebra import tree
 from penstock.query.ir import ContinuousQuery, Dataset, Form
 from penstock.query.parser import parse
-from penstock.rdf.terms import IRI, XSD_STRING
+from penstock.rdf.terms import IRI, LITERAL, RDF_LANG_STRING, XSD_STRING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -187,8 +187,10 @@ class _Compiler:
             case tree.Variable(name=name):
                 raise DataError(f"?{name} has no value: add BIND (… AS ?{name})")
             case tree.Iri(value=value):
+                _check_constant(place, IRI, value)
                 return Term("iri", constant=f"<{value}>", place=place)
-            case tree.Literal():
+            case tree.Literal(lexical=lexical, datatype=datatype, lang=lang):
+                _check_constant(place, LITERAL, lexical, datatype, lang)
                 return Term("literal", constant=_literal(expr), place=place)
             case tree.Call(name="iri" | "uri", args=(text,)):
                 return self._iri(text, place)
@@ -199,10 +201,11 @@ class _Compiler:
                 return Term("blank", parts, place=place)
             case tree.Call(name="strdt", args=(text, tree.Iri(value=value))):
                 parts, _ = self._parts(text, place)
+                _check_constant(place, IRI, value)
                 return Term("literal", parts, datatype=Term("iri", constant=f"<{value}>"), place=place)
             case tree.Call(name="strlang", args=(text, tree.Literal(lexical=tag))):
                 parts, _ = self._parts(text, place)
-                check_term(3, "", "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString", tag)
+                _check_constant(place, LITERAL, "", RDF_LANG_STRING, tag)
                 return Term("literal", parts, language=Term("literal", constant=f'"{tag}"'), place=place)
             case tree.Call(name="str" | "concat" | "encode_for_uri"):
                 parts, is_encoded = self._parts(expr, place)
@@ -218,10 +221,7 @@ class _Compiler:
         parts, is_encoded = self._parts(expr, place)
         kind: TermKind = "uri" if is_encoded else "iri"
         sample = "".join(part if isinstance(part, str) else "x" for part in parts)
-        try:
-            check_term(IRI, sample if ABSOLUTE.match(sample) else f"urn:x/{sample}")
-        except DataError as error:
-            raise DataError(f"{place}: {error}") from error
+        _check_constant(place, IRI, sample if ABSOLUTE.match(sample) else f"urn:x/{sample}")
         return Term(kind, parts, is_encoded, base=self._base, place=place)
 
     def _parts(self, expr: tree.Expr, place: str) -> tuple[tuple[str | Reference, ...], bool]:
@@ -257,6 +257,13 @@ class _Compiler:
         self._visited += 1
         if self._visited > self._limits.max_terms:
             raise DataError(f"the mapping has more than {self._limits.max_terms} terms (max_terms)")
+
+
+def _check_constant(place: str, kind: int, lexical: str, datatype: str = "", lang: str = "") -> None:
+    try:
+        check_term(kind, lexical, datatype, lang)
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from error
 
 
 def _references(term: Term) -> Iterator[Reference]:

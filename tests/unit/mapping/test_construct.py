@@ -127,6 +127,13 @@ def test_an_invalid_iri_refuses_the_message():
         ("CONSTRUCT { x:s x:p $.a } WHERE { nonsense }", "line 2, column 44"),
         ("CONSTRUCT { x:s x:p $.a } WHERE { BIND(1 AS ?x) ", "line 2"),
         ("CONSTRUCT { x:s x:p ?v } WHERE { BIND(STRLANG($.a, 'not a tag') AS ?v) }", "construct"),
+        ("CONSTRUCT { <u?n:s> x:p $.a } WHERE {}", "the subject <u.n:s>: not an absolute IRI"),
+        ("CONSTRUCT { x:s <u?n:p> $.a } WHERE {}", "the predicate <u.n:p>: not an absolute IRI"),
+        ("CONSTRUCT { $.a x:p 'x'^^<u?n:d> } WHERE {}", "the object literal: .*absolute IRI"),
+        (
+            "CONSTRUCT { x:s x:p ?v } WHERE { BIND(STRDT($.a, <u?n:d>) AS ?v) }",
+            "the object literal: not an absolute IRI",
+        ),
     ],
 )
 def test_what_a_mapping_cannot_do_is_an_error(query, reason):
