@@ -132,7 +132,7 @@ def test_an_invalid_iri_refuses_the_message():
         ("CONSTRUCT { $.a x:p 'x'^^<u?n:d> } WHERE {}", "the object literal: .*absolute IRI"),
         (
             "CONSTRUCT { x:s x:p ?v } WHERE { BIND(STRDT($.a, <u?n:d>) AS ?v) }",
-            "the object literal: not an absolute IRI",
+            "the object .v: not an absolute IRI",
         ),
     ],
 )
