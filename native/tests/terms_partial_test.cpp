@@ -1,6 +1,7 @@
 // Partial dictionaries (ADR 0037): a source's terms under its ids, private ones beside them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -63,6 +64,32 @@ TEST_F(PartialDictionary, FetchesWhatIsMissingAtOnceAndOnlyThat) {
     EXPECT_EQ(source->fetches, 3U);  // 8,192 at once
     EXPECT_EQ(source->fetched, ids.size());
     EXPECT_EQ(d.size(), ids.size());
+}
+
+TEST_F(PartialDictionary, ReturnsTheMemoryOfSlotsWithoutTerms) {
+    constexpr int kTerms = 200'000;  // 49 segments
+    std::vector<TermId> ids;
+    for (int i = 0; i < kTerms; ++i) ids.push_back(source->terms.intern(iri("http://e/" + std::to_string(i))));
+    const std::vector<TermId> few(ids.begin(), ids.begin() + 4'000);
+    d.require(few.data(), few.size());
+    d.set_tick(1);
+    d.sweep(1);
+    const std::size_t before = d.bytes();
+    std::size_t most = 0;
+    for (std::size_t from = 0; from < ids.size(); from += 4'000) {
+        d.require(ids.data() + from, 4'000);
+        d.set_tick(d.tick() + 1);
+        most = std::max(most, d.bytes());
+        d.sweep(d.tick());
+    }
+    EXPECT_EQ(d.size(), 0U);
+    EXPECT_LT(d.bytes(), before + 100'000);
+    EXPECT_LT(most, before + 400'000);  // with all segments it would be 3 MB more
+    for (std::size_t i = 0; i < ids.size(); i += 5'000) d.require(&ids[i], 1);
+    EXPECT_LT(d.bytes(), before + 400'000) << "a few scattered terms";
+    d.require(ids.data(), ids.size());  // released pages are filled again
+    for (int i = 0; i < kTerms; i += 997)
+        EXPECT_EQ(text(ids[static_cast<std::size_t>(i)]), "http://e/" + std::to_string(i));
 }
 
 TEST_F(PartialDictionary, SaysWhichIdNamesNothing) {

@@ -6,7 +6,6 @@ The native dictionary contains the terms; `known_terms` reads the topic.
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +15,7 @@ from penstock.errors import DataError, LimitError, StorageError
 from penstock.log import Record, TransientError
 from penstock.rdf.terms import BLANK, check_term_size, term_bytes
 from penstock.services.dictionary.known_terms import KnownTerms
+from penstock.services.dictionary.record_keys import record_key
 from penstock.term_ids.cluster_terms import OWN_BLANKS
 from penstock.term_ids.term_tables import MAX_TERMS
 from penstock.wire import DictionaryEntry, encode
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 MAX_REQUEST_BYTES = 64 << 20
 """Maximum size of the terms of a request or response, in bytes."""
 _DECODED_AT_ONCE = 16  # terms of a response that are decoded between two checks of the response's size
-_KEY_BYTES = 32
 _BLANKS = 4_096  # number of blank nodes per reservation in the topic
 _BLANK_KEY = b"blank nodes"
 _TRIES = 5
@@ -51,7 +50,8 @@ class DictionaryService:
         self._writer = log.transactional(f"{topics.names.prefix}.dictionary")
         self.known = known or KnownTerms(log, topics.names)
         self._catch_up(timeout_s)
-        self._terms = self.known.terms
+        self._held = self.known.held
+        self._terms = self._held.memory
         self._decoder = native.LocalTerms(self._terms)
         self._terms.reserve_blanks(self.known.reserved)
         self._broken = False  # whether the native dictionary possibly contains terms that are not durable
@@ -78,7 +78,7 @@ class DictionaryService:
         return Record(self._topic, encode(entry), _BLANK_KEY)
 
     def __len__(self) -> int:
-        return self._terms.size()
+        return self._held.size
 
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
         """Return the durable ids of terms. Assigns ids to new terms. A blank node label denotes one new node per call.
@@ -89,28 +89,38 @@ class DictionaryService:
         """
         self._check_whole()
         _check_number(terms)
-        fresh = list(dict.fromkeys(t for t in terms if t[0] != BLANK and not self._terms.find(*t)))
+        asked = list(dict.fromkeys(term for term in terms if term[0] != BLANK))
+        found = self._held.find(asked)
+        fresh = [asked[i] for i in np.flatnonzero(found == 0)]
         _check_terms(fresh)
-        if native.next_slot(self._terms) + len(fresh) > native.PRIVATE_SLOTS:
-            raise LimitError(f"the cluster has used up its ids: {native.PRIVATE_SLOTS - 1} terms")
+        self._held.check_left(len(fresh))
         blanks = len({term[1] for term in terms if term[0] == BLANK})
         self._make_durable(fresh, blanks)
-        return self._terms.intern_many(terms)
+        ids = self._terms.intern_many(terms)
+        self.known.trim()
+        return ids
 
     def find(self, terms: Sequence[TermTuple]) -> Ids:
         """Return the ids of IRIs and literals, 0 for unknown terms. Assigns no ids."""
         self._check_whole()
         _check_number(terms)
-        return self._terms.find_many(terms)
+        ids = self._held.find(terms)
+        self.known.trim()
+        return ids
 
     def _check_whole(self) -> None:
         if self._broken:
             raise StorageError("this dictionary could not write its log, and rejects all requests")
 
+    def archive_new(self) -> None:
+        """Write new terms to the archive. StorageError if that fails."""
+        self._check_whole()
+        self.known.archive_new()
+
     def snapshot(self, folder: Path) -> None:
         """Write the files of a snapshot to a folder."""
         self._check_whole()
-        self.known.write(folder)
+        self.known.snapshot(folder)
 
     def _make_durable(self, fresh: Sequence[TermTuple], blanks: int) -> None:
         """Intern new terms and write them to the topic. `blanks`: number of blank nodes that the request needs.
@@ -125,17 +135,16 @@ class DictionaryService:
         if not fresh and not reserves:
             return
         self._broken = True
-        records = [self._entry(term) for term in fresh]
+        records = [self._entry(term, id_) for term, id_ in zip(fresh, self._held.claim(fresh), strict=True)]
         if reserves:
             self.known.reserved = needed + _BLANKS
             records.append(self._reservation(self.known.reserved))
-        self._terms.keep(np.array([self._terms.find(*term) for term in fresh], np.uint64))
         self._commit(records)
         self._broken = False
 
-    def _entry(self, term: TermTuple) -> Record:
-        """Intern a term and return its record for the topic."""
-        signed = int(np.uint64(self._terms.intern(*term)).astype(np.int64))
+    def _entry(self, term: TermTuple, id_: np.uint64) -> Record:
+        """Return the record of a term for the topic."""
+        signed = int(id_.astype(np.int64))
         return Record(self._topic, encode(DictionaryEntry(signed, *term)), record_key(term))
 
     def _commit(self, records: Sequence[Record]) -> None:
@@ -164,23 +173,12 @@ class DictionaryService:
             found += part
         if len(found) != len(ids):
             raise DataError("id 0 is no term")
+        self.known.trim()
         return found
 
     def close(self) -> None:
         """Close the writer."""
         self._writer.close()
-
-
-def record_key(term: TermTuple) -> bytes:
-    """Return the key of a term's record, which is a hash of the term. Different terms must have different keys, because
-    compaction retains only one record per key.
-    """
-    digest = blake2b(digest_size=_KEY_BYTES)
-    for part in term:
-        data = str(part).encode()
-        digest.update(b"%d:" % len(data))
-        digest.update(data)
-    return digest.digest()
 
 
 def _check_number(terms: Sequence[TermTuple] | Ids) -> None:

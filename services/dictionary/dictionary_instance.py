@@ -13,6 +13,7 @@ from penstock.replication.heartbeats import HeartbeatSender
 from penstock.services.dictionary.dictionary import DictionaryService
 from penstock.services.dictionary.flight_server import DictionaryServer
 from penstock.services.dictionary.known_terms import KnownTerms
+from penstock.services.dictionary.term_archive import TermArchive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,8 @@ class DictionaryNode:
 
     `directory`: folder of snapshots. If it is None, every start reads the whole topic. `every_s`: seconds between
     snapshots; without new terms, no snapshot is written. `limits`: limits of clients' requests. `certificates`: see
-    `DictionaryServer`.
+    `DictionaryServer`. `in_memory`: the number of terms above which terms leave the memory; a folder with an archive of
+    terms, in `directory`, then takes the place of snapshots (ADR 104). 0 means that all terms remain in memory.
     """
 
     def __init__(
@@ -50,10 +52,15 @@ class DictionaryNode:
         now: Callable[[], float] = time.monotonic,
         limits: GateLimits | None = None,
         certificates: PeerCertificates | None = None,
+        in_memory: int = 0,
     ) -> None:
         self._log = log
         self._topics = topics
         self._directory = directory
+        self._in_memory = in_memory
+        self._archive: TermArchive | None = None
+        if in_memory and directory is not None:
+            self._archive = TermArchive(directory.path, topics.names.dictionary)
         self._every_s = every_s
         self._now = now
         self._due = now() + every_s
@@ -68,7 +75,7 @@ class DictionaryNode:
 
     def _open(self) -> KnownTerms:
         snapshot = None if self._directory is None else self._directory.current()
-        return KnownTerms(self._log, self._topics.names, snapshot)
+        return KnownTerms(self._log, self._topics.names, snapshot, self._archive, self._in_memory)
 
     @property
     def port(self) -> int:
@@ -84,6 +91,16 @@ class DictionaryNode:
     def bytes(self) -> int:
         """The memory of the terms, in bytes."""
         return int(self._known.terms.bytes())
+
+    @property
+    def terms(self) -> int:
+        """The number of terms, in memory and in the archive."""
+        return self._known.held.size
+
+    @property
+    def terms_in_memory(self) -> int:
+        """The number of terms in memory."""
+        return int(self._known.terms.size())
 
     def step(self, timeout_s: float = 0.0) -> bool:
         """Perform one step: follow the election, read new records of the topic while on standby, and write a snapshot
@@ -118,22 +135,31 @@ class DictionaryNode:
         self.last_error = reason
 
     def _save_if_due(self) -> None:
-        if self._directory is None or self._now() < self._due or self._known.position == self._saved:
+        if self._directory is None or self._now() < self._due:
+            return
+        if self._known.position == self._saved and self._known.unsaved is None:
             return
         self._due = self._now() + self._every_s
         try:
-            folder = self._directory.begin()
-            with self._server.lock:  # so that no id is assigned meanwhile
-                if self._service is not None:
-                    self._service.snapshot(folder)
-                else:
-                    self._known.write(folder)
-                saved = self._known.position
-            self._directory.publish(folder)
+            saved = self._save(self._directory)
         except (OSError, StorageError) as error:  # the previous snapshot remains, and a restart reads more of the topic
             self.unsaved = f"{self._directory.path}: no snapshot could be written: {error}"
             return
         self._saved, self.unsaved = saved, None
+
+    def _save(self, directory: DataDirectory) -> int:
+        """Write a snapshot, or new terms to the archive. Returns the topic offset up to which terms are saved."""
+        folder = directory.begin() if self._archive is None else None
+        with self._server.lock:  # so that no id is assigned meanwhile
+            source = self._service or self._known
+            if folder is None:
+                source.archive_new()
+            else:
+                source.snapshot(folder)
+            saved = self._known.position
+        if folder is not None:
+            directory.publish(folder)
+        return saved
 
     def _step_back(self) -> None:
         """Become a standby instance. The instance then reads the terms from the topic again, because some interned
@@ -155,3 +181,5 @@ class DictionaryNode:
             service.close()
         self._known.close()
         self._election.close()
+        if self._archive is not None:
+            self._archive.close()

@@ -27,6 +27,12 @@ class DictionarySettings(PeerSettings):
 
     data_dir: Path | None = Field(None, description="folder of the snapshots; none = each start reads the topic")
     checkpoint_s: float = Field(60.0, gt=0, description="seconds between snapshots")
+    terms_in_memory: int = Field(
+        0,
+        ge=0,
+        description="number of terms above which unused terms leave the memory; needs `data_dir`, whose archive then"
+        " contains all terms (ADR 104); 0 = all terms remain in memory",
+    )
     listen: str = Field("127.0.0.1:0", description="host:port on which look-ups are answered; port 0 = any free port")
     max_message_mb: int = Field(
         96, ge=72, le=2_047, description="maximum size of one request, MiB (`max_message_bytes`)"
@@ -54,7 +60,10 @@ class SnapshotDictionary:
     """A dictionary instance and its snapshot directory."""
 
     def __init__(self, context: Context[DictionarySettings]) -> None:
-        settings, topics = context.settings, topics_of(context, Principal.dictionary)
+        settings = context.settings
+        if settings.terms_in_memory and settings.data_dir is None:
+            raise SettingsError("PENSTOCK_TERMS_IN_MEMORY needs PENSTOCK_DATA_DIR, for the archive of terms")
+        topics = topics_of(context, Principal.dictionary)
         certificates = settings.served_certificates()
         location = f"grpc://{settings.listen}"
         self._directory = None if settings.data_dir is None else DataDirectory(settings.data_dir, read_only=False)
@@ -68,6 +77,7 @@ class SnapshotDictionary:
             settings.checkpoint_s,
             limits=GateLimits.of_messages(settings.max_message_mb << 20),
             certificates=certificates,
+            in_memory=settings.terms_in_memory,
         )
 
     def step(self, timeout_s: float) -> bool:
@@ -88,6 +98,8 @@ def open_dictionary(context: Context[DictionarySettings]) -> SnapshotDictionary:
     made = SnapshotDictionary(context)
     context.observers.append(lambda: context.metrics.active.set(made.node.active))
     context.observers.append(lambda: context.metrics.memory.labels("terms").set(made.node.bytes))
+    context.observers.append(lambda: context.metrics.terms.labels("memory").set(made.node.terms_in_memory))
+    context.observers.append(lambda: context.metrics.terms.labels("all").set(made.node.terms))
     context.health.check("snapshot", lambda: made.node.unsaved)
     context.logger.info("answering", port=made.node.port)
     return made

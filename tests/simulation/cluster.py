@@ -19,6 +19,8 @@ from penstock.replication.election import Election
 from penstock.services.adaptor.adaptor import Adaptor
 from penstock.services.coordinator.coordinator import Coordinator
 from penstock.services.dictionary.dictionary import DictionaryService
+from penstock.services.dictionary.known_terms import KnownTerms
+from penstock.services.dictionary.term_archive import TermArchive
 from penstock.services.dispatcher.dispatcher import Dispatcher
 from penstock.services.query_engine.query_engine import QueryEngine
 from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
@@ -37,19 +39,58 @@ _LEAVE_MS = 5_000  # how long a process that ends hands over what it serves
 _QUIET_ROUNDS = 60  # of 100 ms: longer than a process may be silent before it is taken for dead
 
 
-class Terms:
-    """The dictionary's clients: they ask whichever instance lives; a dead one is made anew from its log."""
+class CountingArchive(TermArchive):
+    """An archive that counts the terms that were read from it."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    read = 0
+
+    def decode(self, ids: Any) -> Any:
+        self.read += len(ids)
+        return super().decode(ids)
+
+
+class Terms:
+    """The dictionary's clients: they ask whichever instance lives; a dead one is made anew from its log.
+
+    With `in_memory`, two instances take turns, each with an archive of terms (ADR 104) and at most so many terms in
+    memory.
+    """
+
+    def __init__(self, cluster: Cluster, in_memory: int = 0) -> None:
         self._cluster = cluster
+        self._in_memory = in_memory
+        self._archive: CountingArchive | None = None
         self._service: DictionaryService | None = None
         self.busy = False
+        self.opened = 0
+        self.read = 0  # terms that only an archive contained
+
+    def _open(self) -> DictionaryService:
+        log, topics = self._cluster.log, self._cluster.topics
+        if not self._in_memory:
+            return DictionaryService(log, topics, timeout_s=0.0)
+        self.close()
+        self.opened += 1
+        folder = self._cluster.folder / f"dictionary-{self.opened % 2}"
+        archive = self._archive = CountingArchive(folder, topics.names.dictionary)
+        known = KnownTerms(log, topics.names, archive=archive, most=self._in_memory)
+        return DictionaryService(log, topics, timeout_s=0.0, known=known)
+
+    @property
+    def archived(self) -> int:
+        """The terms that were read from archives."""
+        return self.read + (0 if self._archive is None else self._archive.read)
+
+    def close(self) -> None:
+        if self._archive is not None:
+            self._archive.close()
+            self.read += self._archive.read
 
     def _ask(self, question: Callable[[DictionaryService], Any]) -> Any:
         self.busy = True  # it answers one request at a time
         try:
             if self._service is None:
-                self._service = DictionaryService(self._cluster.log, self._cluster.topics, timeout_s=0.0)
+                self._service = self._open()
             return question(self._service)
         except (Crash, FencedError, StorageError, TransientError) as error:
             self._service = None
@@ -104,6 +145,7 @@ class Cluster:
         stores: bool = False,
         forking: bool = False,
         leaving: bool = False,
+        archives: bool = False,
         max_catch_up: int | None = None,
         engine: type = QueryEngine,
         adaptor: type = Adaptor,
@@ -121,7 +163,7 @@ class Cluster:
         self.topics = ClusterTopics(names, shards=rng.choice([1, 2, 3]), buckets=rng.choice([1, 2, 4]))
         self.log.create(self.topics.all())
         self.log.taped = frozenset([names.shards, names.dispatcher])
-        self.terms = Terms(self)
+        self.terms = Terms(self, random.Random(f"archives {seed}").choice([1, 4, 16]) if archives else 0)
         self.folder = Path(tempfile.mkdtemp(prefix="penstock-simulation-", dir=_MEMORY if _MEMORY.is_dir() else None))
         self._engine, self._adaptor, self._dispatcher = engine, adaptor, dispatcher
         self._parsing = parsing_once()
@@ -401,6 +443,7 @@ class Cluster:
             if process.service is not None:
                 self._kill(process)
         self._dead_stores.clear()
+        self.terms.close()
         shutil.rmtree(self.folder, ignore_errors=True)
         self._parsing.close()
 

@@ -59,6 +59,7 @@ class Outcome:
     updates: int = 0  # with patterns
     conflicts: int = 0
     replacements: int = 0
+    archived: int = 0  # terms that a dictionary read from its archive
 
     @property
     def good(self) -> bool:
@@ -85,18 +86,19 @@ def run(
     updates: bool = False,
     patches: bool = False,
     replaces: bool = False,
+    archives: bool = False,
     **services: type,
 ) -> Outcome:
     """Play a seed. `discards`: adaptors discard what no query wants (ADR 45). `stores`: engines read the stored graph in
     stores (ADR 37); `forks`: by fork-join, wherever they can. `drops`: streams are dropped and declared again, in other
     ways. `leaps`: the producers' clocks leap, often by more than engines catch up, and derived streams end. `leaves`:
     engines and stores end in order, and come back. `updates`: many updates, most of which remove. `patches`: streams
-    remove. `replaces`: texts replace queries. `services` replaces classes of services by others (simulation/planted.py).
+    remove. `replaces`: texts replace queries. `archives`: dictionaries hold few terms in memory (ADR 104). `services` replaces classes of services by others (simulation/planted.py).
     """
     rng = random.Random(f"leaps {seed}") if leaps else None
     case = make_changing(seed) if updates else cases.make(seed)
     most = None if rng is None else rng.choice(LIMITS)
-    modes = {"discards": discards, "stores": stores or forks, "forking": forks, "leaving": leaves}
+    modes = {"discards": discards, "stores": stores or forks, "forking": forks, "leaving": leaves, "archives": archives}
     cluster = Cluster(seed, max_catch_up=most, **modes, **services)
     try:
         driver = Driver(cluster, case, random.Random(f"drops {seed}") if drops else None, rng)
@@ -268,6 +270,7 @@ class Driver:
             updates=self.updating.evaluations,
             conflicts=self.updating.conflicts,
             replacements=0 if self.replacing is None else self.replacing.count,
+            archived=cluster.terms.archived,
         )
 
     def tuples(self) -> dict[str, list[tuple[int, int, Tuples]]]:

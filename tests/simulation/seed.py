@@ -1,5 +1,5 @@
 """Seeds by number: `PYTHONPATH=libs:tests python -m simulation.seed [--discards] [--stores] [--forks]
-[--drops] [--leaps] [--updates] [--patches] [--replaces] 0-99`.
+[--drops] [--leaps] [--updates] [--patches] [--replaces] [--archives] 0-99`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from simulation.running import run
 
 
 def main() -> int:
-    bad, evaluations, leaps, gaps, updates, conflicts, replacements = [], 0, 0, 0, 0, 0, 0
+    bad, evaluations, leaps, gaps, updates, conflicts, replacements, archived = [], 0, 0, 0, 0, 0, 0, 0
     began = time.process_time()
-    names = ("discards", "stores", "forks", "drops", "leaps", "updates", "patches", "replaces")
+    names = ("discards", "stores", "forks", "drops", "leaps", "updates", "patches", "replaces", "archives")
     modes = {name: f"--{name}" in sys.argv for name in names}
     for given in sys.argv[1:]:
         if given.startswith("--"):
@@ -34,13 +34,14 @@ def main() -> int:
             updates += outcome.updates
             conflicts += outcome.conflicts
             replacements += outcome.replacements
+            archived += outcome.archived
             if not outcome.good:
                 print(seed, str(outcome)[:700])
                 bad.append(seed)
             elif len(span) == 1:
                 print(seed, outcome)
     print(
-        f"{len(bad)} bad: {bad[:20]}; {evaluations} evaluations, {leaps} leaps, {gaps} gaps, {updates} updates with patterns, {conflicts} conflicts, {replacements} replacements in {time.process_time() - began:.1f} s"
+        f"{len(bad)} bad: {bad[:20]}; {evaluations} evaluations, {leaps} leaps, {gaps} gaps, {updates} updates with patterns, {conflicts} conflicts, {replacements} replacements, {archived} terms read from archives in {time.process_time() - began:.1f} s"
     )
     return min(len(bad), 1)
 

@@ -90,6 +90,22 @@ def test_every_result_is_committed_exactly_once_where_streams_remove_for_a_thous
     hold(range(first, first + 100), patching)
 
 
+def archiving(seed):
+    return {"archives": True, "stores": seed % 2 == 1, "drops": seed % 4 == 2}
+
+
+@pytest.mark.parametrize("first", [0, 15])
+def test_every_result_is_committed_exactly_once_where_dictionaries_hold_few_terms_in_memory(first):
+    assert sum(outcome.archived for outcome in hold(range(first, first + 15), archiving)) > 100
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("first", range(30, 1_030, 100))
+def test_every_result_is_committed_exactly_once_where_dictionaries_hold_few_terms_for_a_thousand_seeds(first):
+    hold(range(first, first + 100), archiving)
+
+
 @pytest.mark.parametrize("first", [0, 12])
 def test_every_result_is_committed_exactly_once_where_streams_are_dropped_and_declared_again(first):
     assert sum(outcome.drops for outcome in hold(range(first, first + 12), dropping)) > 20

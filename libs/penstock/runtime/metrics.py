@@ -59,6 +59,7 @@ class Metrics:
         self.streams = self._gauge("streams", "declared streams; on the active coordinator")
         self.leases = self._gauge("leases", "store: engines that hold a lease")
         self.memory = self._gauge("memory_bytes", "memory in use, by kind", "region")
+        self.terms = self._gauge("terms", "dictionary: terms in memory, and all terms (ADR 104)", "place")
         self.state = self._gauge(
             "state_bytes", "memory of the state that GROUP BY, DISTINCT and ORDER BY keep between evaluations"
         )

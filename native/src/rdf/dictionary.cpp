@@ -57,6 +57,7 @@ void Dictionary::Impl::fill(std::uint32_t slot, const TermKey& key, std::uint64_
     entry.use.store(use | (key.tag() == Tag::Literal ? Entry::kLiteral : 0), std::memory_order_relaxed);
     entry.record.store(record, std::memory_order_release);  // see entry_table.hpp
     part(key.hash).insert(key.hash, slot);
+    if (is_sources(slot)) entries.filled(slot);
     live.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -87,7 +88,10 @@ void Dictionary::Impl::free(std::uint32_t slot) {
     }
     entry.record.store(nullptr, std::memory_order_release);
     heap.release(const_cast<TermRecord*>(dead), dead->bytes());
-    if (source == nullptr || slot >= kPrivateSlots) free_slots.push_back(slot);
+    if (is_sources(slot))
+        entries.emptied(slot);
+    else
+        free_slots.push_back(slot);
     live.fetch_sub(1, std::memory_order_relaxed);
 }
 

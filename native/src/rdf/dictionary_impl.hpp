@@ -45,6 +45,8 @@ struct Dictionary::Impl {
     std::atomic<std::uint64_t> evaluations{0};  // numbers the LocalTerms objects that create blank nodes
     const std::uint64_t seed;
 
+    /// Whether a slot is of the source, which never gives it to another term.
+    bool is_sources(std::uint32_t slot) const { return source != nullptr && slot < kPrivateSlots; }
     HashCells& part(std::uint64_t hash) { return index[(hash >> 32) % kIndexParts]; }
     const TermRecord* record(std::uint32_t slot) const { return entries[slot].record.load(std::memory_order_relaxed); }
     /// The same for a slot that may not exist.

@@ -15,6 +15,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <new>
 #include <vector>
 
@@ -63,7 +65,7 @@ public:
         directory_ = static_cast<std::atomic<Entry*>*>(pages);
     }
     ~EntryTable() {
-        for (const std::size_t segment : made_) delete[] directory_[segment].load(std::memory_order_relaxed);
+        for (const std::size_t segment : made_) std::free(directory_[segment].load(std::memory_order_relaxed));
         ::munmap(directory_, kDirectoryBytes);
     }
     EntryTable(const EntryTable&) = delete;
@@ -88,16 +90,53 @@ public:
         const std::uint64_t segment = slot / kSegmentEntries;
         if (segment >= kMaxSegments) throw LimitError("the dictionary is full: 2^32 terms");
         if (directory_[segment].load(std::memory_order_relaxed) != nullptr) return;
+        void* memory = std::aligned_alloc(kPageBytes, kSegmentBytes);
+        if (memory == nullptr) throw std::bad_alloc();
+        auto* entries = static_cast<Entry*>(memory);
+        // Without pages, the memory reads as zeros, which is the content of empty entries.
+        if (!release(entries, kSegmentBytes)) std::uninitialized_value_construct_n(entries, kSegmentEntries);
         made_.push_back(segment);
-        directory_[segment].store(new Entry[kSegmentEntries], std::memory_order_release);
+        directory_[segment].store(entries, std::memory_order_release);
     }
-    std::size_t bytes() const { return made_.size() * (kSegmentEntries * sizeof(Entry) + 2 * sizeof(void*)); }
+
+    // For slots that are never reused, as a partial dictionary's slots of its source: a page whose last entry was freed
+    // returns to the system. It then reads as zeros, so readers without the lock see no difference. The dictionary's
+    // lock must be held.
+    /// Counts an entry that was filled.
+    void filled(std::uint32_t slot) {
+        const std::size_t page = slot / kPageEntries;
+        if (page >= used_.size()) used_.resize(page + 1);
+        if (used_[page]++ == 0) ++pages_;
+    }
+    /// Counts an entry that was emptied, and releases its page if it was the page's last.
+    void emptied(std::uint32_t slot) {
+        const std::size_t page = slot / kPageEntries;
+        if (--used_[page] != 0) return;
+        --pages_;
+        release(find(page * kPageEntries), kPageBytes);
+    }
+    /// Resident memory. Segments have all pages unless their entries are counted.
+    std::size_t bytes() const {
+        const std::size_t counted = (used_.size() + kSegmentPages - 1) / kSegmentPages;
+        const std::size_t whole = made_.size() > counted ? made_.size() - counted : 0;
+        return whole * kSegmentBytes + pages_ * kPageBytes + made_.size() * 2 * sizeof(void*) +
+               used_.capacity() * sizeof(std::uint16_t);
+    }
 
 private:
+    static constexpr std::size_t kPageBytes = 4096;
+    static constexpr std::size_t kSegmentBytes = kSegmentEntries * sizeof(Entry);
+    static constexpr std::size_t kPageEntries = kPageBytes / sizeof(Entry);
+    static constexpr std::size_t kSegmentPages = kSegmentBytes / kPageBytes;
+    static_assert(kSegmentBytes % kPageBytes == 0 && kPageBytes % sizeof(Entry) == 0);
     static constexpr std::size_t kDirectoryBytes = kMaxSegments * sizeof(std::atomic<Entry*>);
 
-    std::atomic<Entry*>* directory_;  // mmap: zeroed by the system, and only pages in use are resident
-    std::vector<std::size_t> made_;   // segments that exist
+    std::atomic<Entry*>* directory_;   // mmap: zeroed by the system, and only pages in use are resident
+    std::vector<std::size_t> made_;    // segments that exist
+    std::vector<std::uint16_t> used_;  // by page: the number of its entries, as counted
+    std::size_t pages_ = 0;            // the number of pages with such entries
+
+    static bool release(Entry* entries, std::size_t bytes) { return ::madvise(entries, bytes, MADV_DONTNEED) == 0; }
 };
 
 }  // namespace penstock

@@ -15,8 +15,9 @@ from penstock.quarantine import InternalRecords
 from penstock.rdf.terms import MAX_TERM_BYTES, is_private
 from penstock.replication.cluster_topics import ClusterTopics
 from penstock.services.dictionary import dictionary
-from penstock.services.dictionary.dictionary import DictionaryService, record_key
+from penstock.services.dictionary.dictionary import DictionaryService
 from penstock.services.dictionary.dictionary_instance import DictionaryNode
+from penstock.services.dictionary.record_keys import record_key
 from penstock.term_ids.cluster_terms import TermCache
 from penstock.term_ids.reencoding import to_cluster
 from penstock.term_ids.term_tables import MAX_TERMS

@@ -1,0 +1,110 @@
+"""A cluster whose dictionaries hold few terms in memory (ADR 104), on a real broker: the answers are those of the
+embedded engine, and memory stays where it was.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("confluent_kafka")
+
+from typing import TYPE_CHECKING
+
+from penstock.cli.cluster.local_cluster import LocalCluster
+from penstock.client import Client
+from penstock.services.dictionary.term_archive import FILE
+from support.cluster_load import EVENT_MS, IRI, Load, Producing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.xdist_group("broker")
+IN_MEMORY = 500
+NEW = 25  # terms in an event that no earlier event has
+BACK = 100 * EVENT_MS  # how old the event is whose terms occur again
+COUNTS = (
+    f"REGISTER QUERY counts AS SELECT (COUNT(*) AS ?n) FROM STREAM <{IRI}> [RANGE 1s STEP 1s] "
+    "WHERE { ?s <http://x/says> ?t FILTER CONTAINS(?t, 'no 7') }"
+)
+QUERIES = {
+    "said": f"REGISTER QUERY said AS SELECT ?s ?t FROM STREAM <{IRI}> [RANGE 500ms STEP 500ms] WHERE {{ ?s <http://x/says> ?t }}",
+    "fresh": f"REGISTER ISTREAM fresh AS SELECT ?s ?t FROM STREAM <{IRI}> [RANGE 1s STEP 500ms] WHERE {{ ?s <http://x/says> ?t }}",
+    "counts": COUNTS,
+}
+
+
+def said(new: int) -> Callable[[int], bytes]:
+    """Return a function that gives an event at a time: new terms, and some of an earlier event."""
+
+    def event(time_ms: int) -> bytes:
+        thing = b"<http://x/%d>" % (time_ms % 5)
+        texts = [b"event %d says no %d" % (time_ms, i) for i in range(new)]
+        texts += [b"event %d says no %d" % (time_ms - BACK, i) for i in range(2)]
+        return b"".join(b'%s <http://x/says> "%s" .\n' % (thing, text) for text in texts)
+
+    return event
+
+
+def test_dictionaries_that_are_killed_continue_with_their_archives(broker, topic_prefix, tmp_path, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_TERMS_IN_MEMORY", str(IN_MEMORY))
+    load = Load(broker.bootstrap_servers, topic_prefix, queries=QUERIES, event=said(NEW))
+    small = {"engines": 1, "coordinators": 1, "stores": 1, "buckets": 2, "shards": 2, "prefix": topic_prefix}
+    rng = random.Random(104)
+    with LocalCluster(broker.bootstrap_servers, tmp_path, **small) as cluster:
+        with Client(broker.bootstrap_servers, cluster.url, cluster.sparql_url, prefix=topic_prefix) as client:
+            load.prepare(client)
+            with Producing(load) as producing:
+                for name in ("dictionary-0", "engine-0", "dictionary-1", "adaptor-0"):
+                    producing.wait_for(len(load.sent) + 50)
+                    time.sleep(rng.random())
+                    cluster.kill(name)
+                    time.sleep(rng.random() * 3)
+                    cluster.watch()
+        assert load.check(cluster) > 6
+        assert len(load.sent) * NEW > 10 * IN_MEMORY
+        assert all((tmp_path / f"dictionary-{i}" / FILE).exists() for i in range(2))
+
+
+def resident_mb(cluster: LocalCluster) -> dict[str, float]:
+    """Return the resident memory of each service."""
+    found = {}
+    for name, service in cluster.services.items():
+        text = Path(f"/proc/{service.process.pid}/status").read_text(encoding="ascii")
+        (line,) = (line for line in text.splitlines() if line.startswith("VmRSS:"))
+        found[name] = int(line.split()[1]) / 1024
+    return found
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("in_memory", [20_000, 0])
+def test_a_million_new_terms_leave_the_memory_of_a_cluster_where_it_was(
+    broker, topic_prefix, tmp_path, monkeypatch, in_memory
+):
+    """Without the archive, the dictionary's memory grows."""
+    monkeypatch.setenv("PENSTOCK_TERMS_IN_MEMORY", str(in_memory))
+    new, events, part = 500, 2_400, 400
+    load = Load(broker.bootstrap_servers, topic_prefix, queries={"counts": COUNTS}, event=said(new))
+    counts = {"dictionaries": 1, "coordinators": 1, "engines": 1, "stores": 1, "buckets": 2, "shards": 2}
+    with (
+        LocalCluster(broker.bootstrap_servers, tmp_path, prefix=topic_prefix, **counts) as cluster,
+        Client(broker.bootstrap_servers, cluster.url, cluster.sparql_url, prefix=topic_prefix) as client,
+    ):
+        load.prepare(client)
+        memory = []
+        for _ in range(events // part):
+            load.push(part, 1.0)
+            last = load.now // 1000 * 1000
+            load.results(cluster, lambda got, last=last: ("counts", last) in got)
+            memory.append(resident_mb(cluster))
+            print({name: round(mb) for name, mb in memory[-1].items()}, flush=True)
+        grown = {name: memory[-1][name] - memory[2][name] for name in memory[2]}  # by then, caches are full
+        print("grown by MB:", {name: round(mb) for name, mb in grown.items()})
+        if in_memory:
+            assert grown["dictionary-0"] < 30, grown
+        else:
+            assert grown["dictionary-0"] > 45, grown
