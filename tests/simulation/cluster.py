@@ -56,8 +56,9 @@ class Terms:
     memory.
     """
 
-    def __init__(self, cluster: Cluster, in_memory: int = 0) -> None:
+    def __init__(self, cluster: Cluster, in_memory: int, archive_class: type[CountingArchive]) -> None:
         self._cluster = cluster
+        self._archive_class = archive_class
         self._in_memory = in_memory
         self._archive: CountingArchive | None = None
         self._service: DictionaryService | None = None
@@ -72,7 +73,7 @@ class Terms:
         self.close()
         self.opened += 1
         folder = self._cluster.folder / f"dictionary-{self.opened % 2}"
-        archive = self._archive = CountingArchive(folder, topics.names.dictionary)
+        archive = self._archive = self._archive_class(folder, topics.names.dictionary)
         known = KnownTerms(log, topics.names, archive=archive, most=self._in_memory)
         return DictionaryService(log, topics, timeout_s=0.0, known=known)
 
@@ -150,6 +151,7 @@ class Cluster:
         engine: type = QueryEngine,
         adaptor: type = Adaptor,
         dispatcher: type = Dispatcher,
+        archive: type[CountingArchive] = CountingArchive,
     ) -> None:
         self.rng = rng = random.Random(seed)
         self.limits = Limits()
@@ -163,7 +165,8 @@ class Cluster:
         self.topics = ClusterTopics(names, shards=rng.choice([1, 2, 3]), buckets=rng.choice([1, 2, 4]))
         self.log.create(self.topics.all())
         self.log.taped = frozenset([names.shards, names.dispatcher])
-        self.terms = Terms(self, random.Random(f"archives {seed}").choice([1, 4, 16]) if archives else 0)
+        in_memory = random.Random(f"archives {seed}").choice([1, 4, 16]) if archives else 0
+        self.terms = Terms(self, in_memory, archive)
         self.folder = Path(tempfile.mkdtemp(prefix="penstock-simulation-", dir=_MEMORY if _MEMORY.is_dir() else None))
         self._engine, self._adaptor, self._dispatcher = engine, adaptor, dispatcher
         self._parsing = parsing_once()

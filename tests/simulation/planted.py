@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from penstock.event_time.watermark import NEVER
 from penstock.services.adaptor.adaptor import Adaptor
 from penstock.services.coordinator.predicate_demand import KnownVersions
 from penstock.services.dispatcher.dispatcher import Dispatcher, _key
 from penstock.services.query_engine.query_engine import QueryEngine
+from simulation.cluster import CountingArchive
 from simulation.stores import SimulatedForking
 
 
@@ -105,3 +108,10 @@ class HastyVersions(KnownVersions):
 
     def cut_until(self, stream, version) -> int | None:
         return NEVER
+
+
+class ForgetfulArchive(CountingArchive):
+    """An archive that does not find terms, so that a term that leaves the memory gets another id when it returns."""
+
+    def find(self, terms):
+        return np.zeros(len(terms), np.uint64)

@@ -19,6 +19,7 @@ from penstock.services.coordinator.insertion import Insertion
 from simulation.planted import (
     EarlyEngine,
     ForgetfulAdaptor,
+    ForgetfulArchive,
     ForgetfulDispatcher,
     ForgetfulEngine,
     HastyForking,
@@ -293,6 +294,11 @@ def test_a_derived_stream_has_come_as_far_as_the_log_says(seed):
 def test_a_planted_bug_is_found(service):
     """A service that commits how far it has come before the effect loses something when it dies in between."""
     assert any(_fails(seed, service) for seed in range(100))
+
+
+def test_an_archive_that_gives_a_term_another_id_is_found():
+    """One term with two ids joins with itself no more (ADR 104)."""
+    assert any(_fails(seed, {"archives": True, "archive": ForgetfulArchive}) for seed in range(20))
 
 
 def test_an_engine_that_reads_a_buckets_progress_before_it_opens_the_bucket_is_found():
