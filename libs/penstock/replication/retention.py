@@ -111,6 +111,7 @@ class Commitments:
         retained: dict[str, int] = {}
         evaluated: dict[str, int] = {}
         oldest = history.step
+        due: dict[tuple[tuple[str, ...], int], int] = {}  # of most queries, the streams and the last instant are equal
         for registration in replica.registrations.values():
             record, point, begins_after = registration.record, registration.point, registration.begins_after
             if point is None or begins_after is None:
@@ -122,7 +123,9 @@ class Commitments:
             last = begins_after
             if progress is not None and progress.last_ms is not None:
                 last = max(last, progress.last_ms)
-            oldest = min(oldest, max(registration.step, history.due(record.streams, last)))
+            if (key := (record.streams, last)) not in due:
+                due[key] = history.due(*key)
+            oldest = min(oldest, max(registration.step, due[key]))
             for iri in record.streams:
                 earliest = point if progress is None else progress.retained.get(iri, point)
                 retained[iri] = min(earliest, retained.get(iri, earliest))
