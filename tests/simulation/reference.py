@@ -38,6 +38,7 @@ from penstock.wire import (
 from property.script import Load, Register
 from simulation.derived import DerivedStreams, unpublished
 from simulation.producers import EVENT, FAR, HEARTBEAT, syntax_of
+from simulation.sets import MembersChange, ReferenceSets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -116,6 +117,7 @@ class Reference:
         self.expected: dict[Key, dict[str, Any]] = {}
         self.wrong: list[str] = []
         self._late = late
+        self._sets = ReferenceSets(self._engine, self._not_before, content)
         self._derived = None if gaps is None else DerivedStreams(self._engine, gaps, self.wrong)
 
     def _check_doubles(self) -> None:
@@ -136,7 +138,7 @@ class Reference:
             record = None if noted.record.value is None else decode(noted.record.value)
             if isinstance(record, DispatcherState):
                 states[record.stream] = record
-            elif noted.record.topic == shards:
+            elif noted.record.topic == shards or isinstance(noted.demand, MembersChange):
                 todo.append((noted.demand, record, states.get(getattr(record, "stream", ""))))
         for demand, record, state in reversed(todo):
             self._take(demand, record, state)
@@ -223,6 +225,13 @@ class Reference:
                 self._ends.pop(iri, None)
                 if self._gaps is not None:
                     self._gaps.drop(iri)
+            case None:
+                self._sets.change(demand)
+            case QueryRegistration(report=str()):
+                self._sets.register(record)
+            case QueryStop(name=name) if self._sets.knows(name):
+                self._collect()
+                self._sets.stop(name)
             case QueryRegistration(name=name, text=text):
                 assert isinstance(demand, Register), demand
                 text = text if self._derived is None else unpublished(text)
@@ -412,6 +421,7 @@ class Reference:
 
     # ---- answers
     def _collect(self) -> None:
+        self.expected.update(self._sets.collect())
         for name, handle in self._handles.items():
             for evaluation in handle.poll():
                 if self._derived is not None:

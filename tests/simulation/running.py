@@ -25,6 +25,7 @@ from simulation.leaps import LIMITS, Clocks, Gaps
 from simulation.producers import FAR, GARBAGE, Producers
 from simulation.reference import Reference, content, solutions
 from simulation.replacing import Replacing
+from simulation.sets import Sets, member_name
 from simulation.updating import Updating
 from support.held_rows import HeldRows, result_format, with_changes
 
@@ -60,6 +61,8 @@ class Outcome:
     conflicts: int = 0
     replacements: int = 0
     archived: int = 0  # terms that a dictionary read from its archive
+    members: int = 0  # changes of the members of query sets
+    reports: int = 0  # of members
 
     @property
     def good(self) -> bool:
@@ -87,13 +90,15 @@ def run(
     patches: bool = False,
     replaces: bool = False,
     archives: bool = False,
+    sets: bool = False,
     **services: type,
 ) -> Outcome:
     """Play a seed. `discards`: adaptors discard what no query wants (ADR 45). `stores`: engines read the stored graph in
     stores (ADR 37); `forks`: by fork-join, wherever they can. `drops`: streams are dropped and declared again, in other
     ways. `leaps`: the producers' clocks leap, often by more than engines catch up, and derived streams end. `leaves`:
     engines and stores end in order, and come back. `updates`: many updates, most of which remove. `patches`: streams
-    remove. `replaces`: texts replace queries. `archives`: dictionaries hold few terms in memory (ADR 104). `services` replaces classes of services by others (simulation/planted.py).
+    remove. `replaces`: texts replace queries. `archives`: dictionaries hold few terms in memory (ADR 104). `sets`:
+    query sets, whose members change (ADR 92). `services` replaces classes of services by others (simulation/planted.py).
     """
     rng = random.Random(f"leaps {seed}") if leaps else None
     case = make_changing(seed) if updates else cases.make(seed)
@@ -106,6 +111,8 @@ def run(
             driver.patch(random.Random(f"patches {seed}"))
         if replaces:
             driver.replacing = Replacing(driver, random.Random(f"replaces {seed}"))
+        if sets:
+            driver.add_sets(random.Random(f"sets {seed}"))
         driver.play()
         cluster.rest()
         return driver.outcome()
@@ -132,6 +139,7 @@ class Driver:
         )
         self.updating = Updating(cluster)
         self.replacing: Replacing | None = None
+        self.sets: Sets | None = None
         self.producers = Producers(
             cluster.log,
             cluster.topics.names,
@@ -149,6 +157,10 @@ class Driver:
         """Let streams remove. They have one partition: between partitions, the order of events is not defined."""
         self.producers.patching, self.producers.base_ms = patching, None
 
+    def add_sets(self, rng: random.Random) -> None:
+        """Let there be query sets. No stream is idle: its clock would close batches while members change."""
+        self.sets, self.producers.may_idle = Sets(self, rng), False
+
     def play(self) -> None:
         cluster = self.cluster
         for _ in range(30):
@@ -160,6 +172,8 @@ class Driver:
                 self.dropping.step()
             if self.replacing is not None:
                 self.replacing.step()
+            if self.sets is not None and not isinstance(operation, Declare | Load):
+                self.sets.step()
             if self.clocks is not None:
                 self.clocks.step()
                 if self.clocks.ends():
@@ -271,6 +285,8 @@ class Driver:
             conflicts=self.updating.conflicts,
             replacements=0 if self.replacing is None else self.replacing.count,
             archived=cluster.terms.archived,
+            members=0 if self.sets is None else self.sets.changes,
+            reports=sum("/" in name for name, _ in expected),
         )
 
     def tuples(self) -> dict[str, list[tuple[int, int, Tuples]]]:
@@ -329,6 +345,8 @@ class Driver:
             for kind in (GARBAGE, FAR)
             for number, offset, sent in source.all_of(kind)
         }
+        if self.sets is not None:
+            expected |= {place: (FAR, data) for place, data in self.sets.letters.items()}  # exactly once, too
         seen: Counter[tuple[str, int, int]] = Counter()
         for key, letter in self.refused(names.dead_letter):
             assert isinstance(letter, DeadLetter)
@@ -423,7 +441,7 @@ def _sorted_out(messages: list[Message]) -> tuple[dict[Any, Any], Counter[Any], 
     for message in messages:
         for written in lines_of(message.value or b"", message.headers):
             line = tables.setdefault(written["query"], HeldRows()).apply(dict(written))
-            key = line["query"], line["time"]
+            key = member_name(line), line["time"]
             counts[key] += 1
             if last.get(key[0], key[1]) > key[1]:
                 disordered.append(key)

@@ -107,6 +107,31 @@ def test_every_result_is_committed_exactly_once_where_dictionaries_hold_few_term
     hold(range(first, first + 100), archiving)
 
 
+def with_sets(seed):
+    """Modes of a seed with query sets whose members change."""
+    return {"sets": True, "stores": seed % 4 == 1, "leaves": seed % 3 == 2, "discards": seed % 5 == 3}
+
+
+@pytest.mark.parametrize("first", [0, 5])
+def test_every_result_of_members_of_sets_is_committed_exactly_once(first):
+    outcomes = hold(range(first, first + 5), with_sets)
+    assert sum(outcome.members for outcome in outcomes) > 30
+    assert sum(outcome.reports for outcome in outcomes) > 60
+
+
+@pytest.mark.parametrize("seed", [1, 12, 32])
+def test_members_report_no_instants_from_before_they_came(seed):
+    """The progress had forgotten their registration points before it had come as far."""
+    assert run(seed, sets=True).good
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("first", range(10, 1_010, 100))
+def test_every_result_of_members_of_sets_is_committed_exactly_once_for_a_thousand_seeds(first):
+    hold(range(first, first + 100), with_sets)
+
+
 @pytest.mark.parametrize("first", [0, 12])
 def test_every_result_is_committed_exactly_once_where_streams_are_dropped_and_declared_again(first):
     assert sum(outcome.drops for outcome in hold(range(first, first + 12), dropping)) > 20
@@ -341,6 +366,12 @@ def test_a_replica_whose_later_texts_begin_with_too_early_windows_is_found(monke
 
     monkeypatch.setattr("penstock.replication.registration.hand_over", early)
     assert any(_fails(seed, {"replaces": True}) for seed in range(20))
+
+
+def test_an_engine_that_takes_over_and_does_not_know_when_members_came_is_found(monkeypatch):
+    """The committed progress without its runs: members have the registration point of their set (ADR 92)."""
+    monkeypatch.setattr("penstock.services.query_engine.sets.taken_records.TakenRecords.run_of", lambda *_: None)
+    assert any(_fails(seed, {"sets": True}) for seed in range(10))
 
 
 def test_an_engine_that_takes_over_and_does_not_know_the_gaps_is_found(monkeypatch):

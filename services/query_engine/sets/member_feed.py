@@ -223,6 +223,17 @@ class MemberFeed:
         now = min(each for each in closed if each is not None)
         return now if last_ms is None or now >= last_ms + IDLE_MS else None
 
+    def needs_after(self) -> int | None:
+        """Return a time in ms, or None if it is unknown. No member needs an instant up to and including this time. Call
+        between two steps of the total order.
+
+        The progress must contain this time, because a run is removed once its point cuts no window. Without the time,
+        the next engine would evaluate these members at earlier instants, back to the registration of the set.
+        """
+        triggers = [cohort.trigger for cohort in self.member.set_group.set_cohorts() if len(cohort.columns.numbers)]
+        known = [trigger.last for trigger in triggers if trigger is not None]
+        return min(known, default=None) if len(known) == len(triggers) else None
+
     def progress(self, last_ms: int | None) -> GroupState:
         """Return the progress of the set's group, which was evaluated up to instant `last_ms`."""
         if self.restoring:

@@ -56,6 +56,7 @@ class MemberFeeds:
         runtime.schedule.run(list(feed.member.set_group.streams), runtime.firing)
         runtime.firing.tidy()
         self._collector.collect(self._buckets)
+        self._advance(bucket, number, feed)
         return True
 
     def _take(self, bucket: Bucket, number: int, feed: MemberFeed) -> bool:
@@ -63,9 +64,17 @@ class MemberFeeds:
         if letters is not None:
             bucket.pending += letters
             bucket.fired.add(number)
+            self._advance(bucket, number, feed)
             return True
         since = feed.idle_since(bucket.last_ms.get(number))
         if since is not None:
             bucket.last_ms[number] = since
             bucket.fired.add(number)
         return False
+
+    @staticmethod
+    def _advance(bucket: Bucket, number: int, feed: MemberFeed) -> None:
+        """Include in the progress the instants that no member needs."""
+        until = feed.needs_after()
+        if until is not None:
+            bucket.last_ms[number] = max(until, bucket.last_ms.get(number, until))
