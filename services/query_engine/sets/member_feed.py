@@ -223,7 +223,7 @@ class MemberFeed:
         now = min(each for each in closed if each is not None)
         return now if last_ms is None or now >= last_ms + IDLE_MS else None
 
-    def needs_after(self) -> int | None:
+    def complete_until(self) -> int | None:
         """Return a time in ms, or None if it is unknown. No member needs an instant up to and including this time. Call
         between two steps of the total order.
 

@@ -75,6 +75,6 @@ class MemberFeeds:
     @staticmethod
     def _advance(bucket: Bucket, number: int, feed: MemberFeed) -> None:
         """Include in the progress the instants that no member needs."""
-        until = feed.needs_after()
+        until = feed.complete_until()
         if until is not None:
             bucket.last_ms[number] = max(until, bucket.last_ms.get(number, until))
