@@ -156,9 +156,10 @@ class Sets:
             self._produce(Record(topic, value, key.encode()))
             if value is not None and rows[key] is None:
                 self.letters[topic, 0, place] = value
+        same = any(row is not None and standing.members.get(key) == row for key, row in rows.items())
         standing.members |= rows
         self.changes += 1
-        self._take_effect(standing, rows)
+        self._take_effect(standing, rows, compacts=not same)
 
     def _commit_step(self, standing: Standing, topic: str) -> None:
         """Let the set's bucket commit the last step of the total order, with a record that changes nothing. Without it, an
@@ -183,8 +184,11 @@ class Sets:
             except (TransientError, Crash):
                 continue  # as producers of events do
 
-    def _take_effect(self, standing: Standing, rows: dict[str, Row | None]) -> None:
-        """Wait, under faults, until the committed progress of the set has all records of its topic."""
+    def _take_effect(self, standing: Standing, rows: dict[str, Row | None], *, compacts: bool = True) -> None:
+        """Wait, under faults, until the committed progress of the set has all records of its topic. `compacts`: whether
+        the topic may be compacted meanwhile. If a record repeats a member, compaction removes the earlier record, so that
+        the next engine may take the member for a new one (ADR 92).
+        """
         cluster, rng = self._cluster, self._rng
         topic = cluster.topics.names.parameters(standing.record.name)
 
@@ -195,7 +199,7 @@ class Sets:
             if taken():
                 break
             cluster.tick()
-            if rng.random() < 0.02:
+            if rng.random() < 0.02 and compacts:
                 cluster.log.compact(topic)
         else:
             self._driver.settle()
