@@ -147,7 +147,8 @@ class MemberFeed:
         call again.
         """
         group = self.member.set_group
-        self._taken.settle(self.registration.point, [cohort.point for cohort in group.apart.values()])
+        points = [cohort.point for cohort in group.apart.values()]
+        self._taken.settle(self.registration.point, points, self.complete_until())
         if not self._ahead or len(group.apart) >= MAX_POINTS or self._taken.full:
             return None
         records, member = ReadRecords.of(self._ahead[:RECORDS], self.member.columns), self.member
@@ -239,5 +240,6 @@ class MemberFeed:
         if self.restoring:
             assert self._saved is not None
             return self._saved
-        self._taken.settle(self.registration.point, [cohort.point for cohort in self.member.set_group.apart.values()])
+        points = [cohort.point for cohort in self.member.set_group.apart.values()]
+        self._taken.settle(self.registration.point, points, last_ms)
         return set_progress_of(self.registration.record.group, self.member, last_ms, self._taken)

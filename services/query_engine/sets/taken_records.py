@@ -63,12 +63,13 @@ class TakenRecords:
         place = bisect_right(self.runs, offset, key=lambda run: run.first) - 1
         return self.runs[place] if place >= 0 and offset < self.runs[place].end else None
 
-    def settle(self, begun: int | None, points: Collection[int | None]) -> None:
-        """Remove the runs whose point no longer cuts a window. `begun`: the point of the runs whose `point` is None, if
-        this point is known by now. `points`: the points that still cut a window.
+    def settle(self, begun: int | None, points: Collection[int | None], last_ms: int | None) -> None:
+        """Remove the runs whose point no longer matters. `begun`: the point of the runs whose `point` is None, if this
+        point is known by now. `points`: the points that still cut a window. `last_ms`: the last instant that the
+        progress contains. A later point still matters, because the set's other members have instants before it.
         """
         named = (run._replace(point=begun) if run.point is None else run for run in self.runs)
-        self.runs = [run for run in named if run.point == REFUSED or run.point in points]
+        self.runs = [run for run in named if run.point in points or _is_after(run.point, last_ms)]
 
     @property
     def full(self) -> bool:
@@ -81,3 +82,8 @@ class TakenRecords:
                 return True
             del self.runs[refused]
         return False
+
+
+def _is_after(point: int | str | None, last_ms: int | None) -> bool:
+    """Return whether a point is after an instant. The mark of refused records is after all instants."""
+    return isinstance(point, str) or (point is not None and (last_ms is None or point > last_ms))

@@ -301,7 +301,7 @@ def test_runs_of_taken_records():
     taken.end = 10
     assert TakenRecords.of(taken.as_json()) == taken
     assert [taken.run_of(offset) for offset in (0, 2, 3)] == [None, Run(1, 3, None), None]
-    taken.settle(10, {10})
+    taken.settle(10, {10}, 20)
     assert taken.runs == [Run(1, 3, 10), Run(5, 7, 10), Run(7, 8, REFUSED)]
     taken.runs = [Run(i, i + 1, 10) for i in range(MAX_RUNS)]
     assert taken.full
