@@ -63,11 +63,14 @@ class Active:
     ) -> None:
         self._topics = topics
         records = opening.records()
-        self.registrar = Registrar(Limits(max_catch_up=max_catch_up), topics.buckets)
+        known = KnownVersions(log, topics.names)
+        self.registrar = Registrar(
+            Limits(max_catch_up=max_catch_up), topics.buckets, lambda iri: known.closed_ms(self.registrar.streams[iri])
+        )
         self.state = ControlState(self.registrar, records)
         self.writer = StateWriter(log, topics, opening.writer, self.state)
         pushdown = None if discard_after_ms is None else PredicatePushdown(discard_after_ms)
-        self.filters = FilterUpdates(self.state, self.writer, KnownVersions(log, topics.names), pushdown)
+        self.filters = FilterUpdates(self.state, self.writer, known, pushdown)
         self.streams = StreamCommands(log, topics, self.registrar, self.writer, self.filters)
         self.queries = QueryCommands(topics, self.registrar, self.writer, self.filters)
         self.insertions = InsertionWriter(topics, self.state, self.writer, CompletedRequests(records))

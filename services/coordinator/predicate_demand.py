@@ -160,6 +160,16 @@ class KnownVersions:
             return end_ms
         return self._complete[stream.iri, stream.number][version]
 
+    def closed_ms(self, stream: StreamDeclaration) -> int | None:
+        """Return the end in ms of the stream's last closed batch, as far as the dispatcher has reported it. None if the
+        dispatcher has reported no closed batch of this declaration.
+        """
+        self._refresh()
+        state = self._states.get(stream.iri)
+        if state is None or state.number != stream.number or state.closed is None:
+            return None
+        return (state.closed + 1) * stream.batch_ms
+
     def _refresh(self) -> None:
         if self._view is None:
             if self._names.dispatcher not in self._log.topics():

@@ -14,8 +14,10 @@ import numpy as np
 
 from penstock.core import _native as native
 from penstock.engine.engine_core import EngineCore
+from penstock.engine.history.cluster_past import begins_in_past
 from penstock.engine.intake.declaration import Declaration
 from penstock.engine.limits import Limits
+from penstock.engine.oneshot.engine_catalogue import EngineCatalogue
 from penstock.engine.runtime import Runtime
 from penstock.engine.sets.set_member import RECORD_KEY
 from penstock.engine.standing.handover import check_replacement, reads_of
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from random import Random
 
+    from penstock.engine.history.cluster_past import Reached
     from penstock.engine.standing.groups import Group, Member
     from penstock.query.budget import Budget
     from penstock.query.ir import Statement
@@ -106,12 +109,12 @@ class Registrar:
     memory and return the change, or raise an error.
 
     `limits.max_catch_up`: the default for registrations that do not set `max_catch_up`. `buckets`: the cluster's number
-    of buckets.
+    of buckets. `reached`: see `begins_in_past`.
     """
 
-    def __init__(self, limits: Limits | None = None, buckets: int = 1) -> None:
+    def __init__(self, limits: Limits | None = None, buckets: int = 1, reached: Reached = lambda _: None) -> None:
         limits = limits or Limits()
-        self._buckets = buckets
+        self._buckets, self._reached = buckets, reached
         self._max_catch_up = limits.max_catch_up
         self._runtime = empty_runtime(limits, lambda: 0, random.Random(0))  # noqa: S311
         self._groups: dict[Group, int] = {}
@@ -218,12 +221,14 @@ class Registrar:
         options: ResultOptions,
     ) -> Change:
         self._check_derived(statement)
+        catalogue = EngineCatalogue(self._runtime.core, self._runtime.streams)
+        past = earlier is None and begins_in_past(as_query(statement), catalogue, self._reached)
         max_catch_up = self._max_catch_up if max_catch_up is None else max_catch_up
         member = self._member(statement, name, base, max_catch_up, options)
         change = self._publish(member)
         number = self._number()
         reads = reads_of(member.group)
-        group, alone = group_of(self._groups.get(member.group), number, earlier, reads.streams, self._buckets)
+        group, alone = group_of(self._groups.get(member.group), number, earlier, reads.streams, self._buckets, past)
         if not alone:
             self._groups[member.group] = group
         publishes = None if member.group.publishes is None else member.group.publishes.iri
@@ -247,6 +252,7 @@ class Registrar:
             windows=windows_of(reads),
             replaces=0 if earlier is None else earlier.number,
             alone=alone,
+            past=past,
         )
         self.queries[name], self.reads[name] = record, predicates_read(statement)
         change.add(Change([record], {f"query:{name}": record}))

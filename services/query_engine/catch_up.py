@@ -28,7 +28,9 @@ FINISH_MS = 200
 """Time in ms that an engine spends on the due instants of a query that is stopped. The remaining instants are skipped.
 """
 BACKLOG_BYTES = 1 << 30
-"""Limit in bytes for the size of all slices. Above this limit, an engine with a backlog reads no further records."""
+"""Limit in bytes for the growth of all slices while an engine has a backlog. Above this limit, the engine reads no
+further records. The slices that a declared retention keeps anyway do not count.
+"""
 _MEASURE_MS = 1_000
 
 
@@ -41,6 +43,7 @@ class CatchUp:
         self._runtime, self._clock = runtime, clock
         self._backlog = runtime.schedule.backlog
         self._measured_ms, self._full = clock.now_ms(), False
+        self._before: int | None = None  # size of the slices when the backlog was first measured, in bytes
 
     def __bool__(self) -> bool:
         return bool(self._backlog)
@@ -80,15 +83,18 @@ class CatchUp:
         return self._until(FINISH_MS)
 
     def full(self) -> bool:
-        """Return whether there is a backlog and the slices are larger than BACKLOG_BYTES. The engine then reads no
-        further records. The size is measured at most once per second.
+        """Return whether there is a backlog and the slices have grown by more than BACKLOG_BYTES. The engine then reads
+        no further records. The size is measured at most once per second.
         """
         if not self._backlog:
+            self._before, self._full = None, False
             return False
         now_ms = self._clock.now_ms()
         if now_ms >= self._measured_ms + _MEASURE_MS:
             self._measured_ms = now_ms
-            self._full = sum(stream.core.live_bytes() for stream in self._runtime.streams) > BACKLOG_BYTES
+            size = sum(stream.core.live_bytes() for stream in self._runtime.streams)
+            self._before = size if self._before is None else self._before
+            self._full = size - self._before > BACKLOG_BYTES
         return self._full
 
     def _until(self, time_ms: int) -> Callable[[], bool]:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from penstock.replication.replica_state import Saved
     from penstock.term_ids.cluster_terms import TermService
 
-VERSION = 6
+VERSION = 7
 PATIENCE_S = 0.2
 """Maximum time in s that an evaluation waits for stores. During this time, the engine does nothing else."""
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.services.store.shard_store import ShardStore
     from penstock.services.store.stored_streams import StoredStream
 
-VERSION = 3
+VERSION = 4
 _STATE = "state.json"
 
 

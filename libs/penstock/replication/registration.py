@@ -1,10 +1,12 @@
-"""A standing query in a replica, and the leaps and handovers that follow from its registration record.
+"""A standing query in a replica, and the leaps, handovers and beginnings in the past that follow from its registration
+record.
 
 A leap is one advance of one stream that makes more than `max_catch_up` instants of a query due (docs/semantics.md §2,
 ADR 57). At a handover, a query takes over from the query that it replaces (ADR 95). Leaps and handovers depend only on
-the log: on the registration records of the queries, the registration points, and the progress of the streams. All
-engines therefore compute the same gaps and handovers. An engine that lags behind the log applies many steps with small
-advances, and evaluates all instants of these steps.
+the log: on the registration records of the queries, the registration points, and the progress of the streams. The same
+holds for the first instant of a query that begins in the past (ADR 107). All engines therefore compute the same gaps,
+handovers and first instants. An engine that lags behind the log applies many steps with small advances, and evaluates
+all instants of these steps.
 
 The module also converts declarations of streams to records and back.
 """
@@ -15,6 +17,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from penstock.engine.history.beginning import StreamPast, asks_for_past, beginning_of
 from penstock.engine.intake.declaration import Declaration
 from penstock.engine.standing.handover import Handover, Reads, WindowSpan, hand_over
 from penstock.event_time.gaps import Gap
@@ -23,6 +26,8 @@ from penstock.wire import QueryRegistration, StreamDeclaration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from penstock.engine.history.beginning import Beginning
 
 
 MAX_GAPS = 1_000
@@ -47,7 +52,8 @@ class Registration:
     pointed: int | None = None  # step at which `point` became known
     gaps: tuple[Gap, ...] = ()  # instants that leaps of event time skip
     leapt: int | None = None  # step of the last gap
-    after: int | None = None  # if the query has replaced another: it begins after this time in ms
+    # if the query has replaced another, or begins in the past: it begins after this time in ms
+    after: int | None = None
     replaced: bool = False  # whether another query has replaced it
 
     @property
@@ -57,15 +63,23 @@ class Registration:
 
 
 def group_of(
-    known: int | None, number: int, earlier: QueryRegistration | None, streams: tuple[str, ...], buckets: int
+    known: int | None,
+    number: int,
+    earlier: QueryRegistration | None,
+    streams: tuple[str, ...],
+    buckets: int,
+    past: bool = False,
 ) -> tuple[int, bool]:
     """Return the number of a query's group, and whether the query is alone in the group. `number`: the query's number.
 
     `known`: the number of the existing group with the query's template, or None. `streams`: the query's streams.
     `earlier`: the query that this query replaces, or None. A query and its replacement are in the same bucket, so that
     their answers are committed in order. If they read different streams, the new query can have due instants that the
-    existing group has already answered. The new query is then alone in its group.
+    existing group has already answered. The new query is then alone in its group. A query that begins in the past
+    (`past`) is alone, too.
     """
+    if past:
+        return number, True
     if earlier is None:
         return (number if known is None else known), False
     bucket = earlier.group % buckets
@@ -121,6 +135,15 @@ def handover_from(
     ends = {iri: end for iri in closed if (end := ended.get(iri, closed[iri])) is not None}
     retained = {iri: end - retentions[iri] for iri, end in ends.items()}
     return hand_over(reads_of(earlier.record), reads_of(record), point, until, ends, retained, record.not_before_ms)
+
+
+def beginning_from(record: QueryRegistration, pasts: Mapping[str, StreamPast]) -> Beginning | None:
+    """Return the point at which a query begins in the past. None if the query does not begin in the past. `pasts`: the
+    past of each of the query's streams, by IRI, at the step of the registration.
+    """
+    if not record.past or not asks_for_past(record.starting_at_ms, pasts.values()):
+        return None
+    return beginning_of(reads_of(record), pasts, record.text)
 
 
 def grid_of(record: QueryRegistration) -> Grid | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from penstock.engine.history.beginning import StreamPast
 from penstock.engine.runtime import Runtime
 from penstock.errors import StorageError, UnavailableError
 from penstock.rdf.terms import IRI
@@ -17,6 +18,7 @@ from penstock.replication.load_files import LoadFiles
 from penstock.replication.registration import (
     MAX_GAPS,
     Registration,
+    beginning_from,
     declaration_of,
     gap_of,
     grid_of,
@@ -75,6 +77,7 @@ class Replica(Generic[W]):
         self.insertions = 0
         self.declared: dict[str, int] = {}  # by stream: the command number of its declaration
         self.ended: dict[str, int | None] = {}  # by ended derived stream: the end of its last closed batch in ms
+        self.begun: dict[str, tuple[int, int]] = {}  # by stream with progress: see `StreamPast`; the order is the step
         # registrations that are new or have changed; the caller empties the list
         self.news: list[Registration] = []
         self.held: Step | None = None  # a step that is not completely applied; the caller sets it
@@ -176,6 +179,7 @@ class Replica(Generic[W]):
         self.runtime.streams.drop(iri)
         del self.declared[iri]
         self.ended.pop(iri, None)
+        self.begun.pop(iri, None)
         self.history.drop(iri)
 
     def _moved(self, iri: str) -> Iterator[UnavailableError]:
@@ -218,9 +222,16 @@ class Replica(Generic[W]):
                 made.point, made.after = handover.point, handover.after
                 gap = handover.gap(grid_of(record))
                 made.gaps = () if gap is None else (gap,)
+        elif (beginning := beginning_from(record, self._pasts(record))) is not None:
+            made.point, made.after = beginning.point, beginning.after
         made.pointed = None if made.point is None else made.step
         self.record_registration(made)
         self.news.append(made)
+
+    def _pasts(self, record: QueryRegistration) -> dict[str, StreamPast]:
+        """Return the past of each stream of a query at the current step."""
+        streams = [self.runtime.streams.get(iri) for iri in record.streams]
+        return {s.iri: StreamPast(self.begun.get(s.iri), s.closed_ms, s.declaration.retention_ms) for s in streams}
 
     def _point(self, record: QueryRegistration) -> int | None:
         """Return the registration point P. This is the latest time up to which any of the query's streams is closed, or
@@ -318,7 +329,8 @@ class Replica(Generic[W]):
             stream.append(*in_order(parts))
 
     def _begin(self, stream: FollowedStream, point: int, observer: StepObserver | None) -> None:
-        """Set the registration point of queries that waited for the first progress of one of their streams."""
+        """Record the first progress of a stream, and set the registration point of queries that waited for it."""
+        self.begun[stream.iri] = self.history.step, point
         for registration in self.registrations.values():
             if registration.point is None and stream.iri in registration.record.streams:
                 registration.point, registration.pointed = point, self.history.step

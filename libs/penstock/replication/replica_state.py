@@ -49,6 +49,7 @@ class ReplicaState:
             "insertions": replica.insertions,
             "declared": dict(replica.declared),
             "ended": dict(replica.ended),
+            "begun": dict(replica.begun),
             "step": replica.history.step,
             "history": replica.history.save(),
             "next_stream": replica.runtime.streams.next_number,
@@ -108,6 +109,7 @@ def restore(
         replica.runtime.streams.next_number = state["next_stream"]
         replica.history.restore(state["history"], state["step"])
         replica.declared, replica.ended = state["declared"], state["ended"]
+        replica.begun = {iri: (step, point) for iri, (step, point) in state["begun"].items()}
         replica.commands, replica.insertions = state["commands"], state["insertions"]
         for saved in state["registrations"]:
             lists = {name: tuple(saved["record"][name]) for name in ("streams", "steps")}

@@ -14,12 +14,14 @@ from penstock.log import START, Partition
 from penstock.quarantine import InternalRecords
 from penstock.replication.history import NOTHING
 from penstock.replication.progress_log import ProgressView
+from penstock.replication.registration import stable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from penstock.log import Log
     from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.replication.registration import Registration
     from penstock.replication.replica import Replica, W
     from penstock.replication.sequencer import Step
     from penstock.wire import GroupProgress
@@ -123,6 +125,8 @@ class Commitments:
             last = begins_after
             if progress is not None and progress.last_ms is not None:
                 last = max(last, progress.last_ms)
+            if record.past:
+                last = max(last, _due_until(replica, registration, last))
             if (key := (record.streams, last)) not in due:
                 due[key] = history.due(*key)
             oldest = min(oldest, max(registration.step, due[key]))
@@ -136,3 +140,14 @@ class Commitments:
                 then = NOTHING if then is None else then
                 evaluated[iri] = min(then, evaluated.get(iri, then))
         return RetentionFloor(oldest, history.tracks[""].at(oldest) or 0, retained, evaluated)
+
+
+def _due_until(replica: Replica[W], registration: Registration, last: int) -> int:
+    """Return the time in ms up to which the instants of a query that begins in the past are due, or `last` if none are
+    due. The query does not read the stored graph, so its due instants need no append logs. A text that replaces the
+    query begins after these instants.
+    """
+    streams = registration.record.streams
+    closed = {iri: replica.runtime.streams.get(iri).closed_ms for iri in streams}
+    reached = stable(streams, closed, replica.ended)
+    return last if reached is None else reached

@@ -210,7 +210,8 @@ class StreamDrop:
 @dataclass(frozen=True, slots=True)
 class QueryRegistration:
     """Registers a standing query or a query set. `report`: for a query set, which members report at an instant; None
-    for a query.
+    for a query. `past`: whether the query begins in the past (ADR 107). `starting_at_ms` is then a lower bound of its
+    first instant.
     """
 
     number: int
@@ -231,6 +232,7 @@ class QueryRegistration:
     windows: tuple[int, ...] = ()
     replaces: int = 0
     alone: bool = False
+    past: bool = False
 
 
 @dataclass(frozen=True, slots=True)

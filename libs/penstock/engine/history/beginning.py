@@ -5,6 +5,9 @@ The retention of a stream keeps the tuples after a certain time. A query begins 
 conditions hold: every window is complete, and the stored graph is readable as of this instant. If the retention keeps
 everything since the first progress of the query's streams, the registration point is the same as if the query had been
 registered before this progress.
+
+The point is a function of the query's windows and of the progress of its streams. The embedded engine and the replicas
+of a cluster (ADR 107) call this function.
 """
 
 from __future__ import annotations
@@ -12,19 +15,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.engine.history.timeline import retained_from
-from penstock.engine.windows.trigger import step_of
-from penstock.engine.windows.window_contents import range_of
+from penstock.engine.standing.handover import WindowSpan
 from penstock.errors import QueryError
-from penstock.query.ir import TimeRange
+from penstock.event_time.watermark import NEVER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
-    from penstock.engine.history.timeline import Timeline
     from penstock.engine.intake.streams import LiveStream
-    from penstock.event_time.grid import Grid
-    from penstock.query.ir import ContinuousQuery, WindowClause
+    from penstock.engine.standing.handover import Reads
 
 
 _RELEASED = (
@@ -42,69 +41,76 @@ class Beginning:
     after: int
 
 
-def asks_for_past(query: ContinuousQuery, streams: Sequence[LiveStream]) -> bool:
-    """Return whether a resolved query asks for the past. A query with FROM BEGINNING asks for the past. A query with
-    STARTING AT asks for the past if one of its streams has a retention, and if the instant is not after the
-    registration point. If none of the streams has progress, there is no past.
+@dataclass(frozen=True, slots=True)
+class StreamPast:
+    """The past of a stream. Times are in ms.
+
+    - `begun`: the first progress of the stream, as a pair. The first element orders the first progress of all streams.
+    The second element is the registration point of the queries that waited for this progress. None before any progress.
+    - `closed_ms`: the end of the last closed batch, None before the first.
+    - `retention_ms`: the declared retention.
+    - `readable_from`: the stored graph is readable as of each later instant.
     """
-    if all(stream.begun is None for stream in streams):
+
+    begun: tuple[int, int] | None
+    closed_ms: int | None
+    retention_ms: int
+    readable_from: int = NEVER
+
+    @property
+    def retained_from(self) -> int:
+        """The exclusive start of the period for which the retention keeps tuples."""
+        return NEVER if self.closed_ms is None else self.closed_ms - self.retention_ms
+
+
+def past_of(stream: LiveStream, readable_from: int = NEVER) -> StreamPast:
+    """Return the past of a stream of an engine. `readable_from`: see `StreamPast`."""
+    return StreamPast(stream.begun, stream.closed_ms, stream.declaration.retention_ms, readable_from)
+
+
+def asks_for_past(start: int | None, pasts: Collection[StreamPast]) -> bool:
+    """Return whether a query asks for the past. `start` is the instant of STARTING AT in ms, or None for FROM
+    BEGINNING. `pasts` are the pasts of the query's streams.
+
+    A query with FROM BEGINNING asks for the past. A query with STARTING AT asks for the past if one of its streams has
+    a retention, and if the instant is not after the registration point. If none of the streams has progress, there is
+    no past.
+    """
+    if all(past.begun is None for past in pasts):
         return False
-    if query.from_beginning:
+    if start is None:
         return True
-    start = query.starting_at_ms
-    if start is None or not any(stream.declaration.retention_ms for stream in streams):
+    if not any(past.retention_ms for past in pasts):
         return False
-    return any(stream.closed_ms is not None and start <= stream.closed_ms for stream in streams)
+    return any(past.closed_ms is not None and start <= past.closed_ms for past in pasts)
 
 
-def beginning_of(
-    query: ContinuousQuery,
-    grid: Grid | None,
-    streams: Mapping[str, LiveStream],
-    timeline: Timeline,
-    *,
-    reads_stored: bool,
-) -> Beginning:
-    """Return the point at which a query begins. `asks_for_past` must be true for the query. If `grid` is None, the
-    query has count windows.
+def beginning_of(reads: Reads, pasts: Mapping[str, StreamPast], text: str) -> Beginning:
+    """Return the point at which a query begins. `asks_for_past` must be true for the query. `pasts` contains the past
+    of each of the query's streams, by IRI. `text`: the text of the query, for errors.
 
     Count windows, and `[ALL]` without a retention, need all tuples since the first progress. QueryError if some of
     these tuples are released.
     """
-    origin = _origin(list(streams.values()))
-    after = origin
-    if reads_stored:
-        after = max(after, *(timeline.known_from(stream) for stream in streams.values()))
-    windows = [(clause, streams[clause.stream]) for clause in query.windows]
-    for clause, stream in windows:
-        needed = max(retained_from(stream), after) if grid is None else retained_from(stream)
+    grid, origin = reads.grid, _origin(pasts.values())
+    after = max(origin, *(past.readable_from for past in pasts.values()))
+    windows = reads.windows if grid is not None else [WindowSpan(iri, None, 0) for iri in reads.streams]
+    for window in windows:
+        past = pasts[window.stream]
+        needed = max(past.retained_from, after) if grid is None else past.retained_from
         if needed > origin:
-            range_ms = _reaches_back(clause, stream)
-            if range_ms is None or grid is None:
-                raise QueryError(_RELEASED.format(stream.iri, needed), 1, 1, stream.iri, query.text)
-            after = max(after, grid.latest(_step(query, clause), needed + range_ms - 1) + _step(query, clause) - 1)
+            if window.range_ms is None or grid is None:
+                raise QueryError(_RELEASED.format(window.stream, needed), 1, 1, window.stream, text)
+            step_ms = window.step_ms
+            after = max(after, grid.latest(step_ms, needed + window.range_ms - 1) + step_ms - 1)
     if grid is None:
         return Beginning(origin, origin)
     first = grid.next_after(after)
-    starts = [
-        grid.latest(_step(query, clause), first) - range_ms
-        for clause, stream in windows
-        if (range_ms := _reaches_back(clause, stream)) is not None
-    ]
+    starts = [grid.latest(window.step_ms, first) - window.range_ms for window in windows if window.range_ms is not None]
     point = origin if len(starts) < len(windows) else max(origin, min(starts))
     return Beginning(point, point if grid.next_after(point) == first else first - 1)
 
 
-def _origin(streams: Sequence[LiveStream]) -> int:
+def _origin(pasts: Collection[StreamPast]) -> int:
     """Return, in ms, the registration point of a query that was registered before the first progress of its streams."""
-    return min(begun for stream in streams if (begun := stream.begun) is not None)[1]
-
-
-def _reaches_back(clause: WindowClause, stream: LiveStream) -> int | None:
-    """Return the range of a time window in ms, or None for a window over all tuples since the registration point."""
-    return range_of(clause, stream) if isinstance(clause.range, TimeRange) else None
-
-
-def _step(query: ContinuousQuery, clause: WindowClause) -> int:
-    assert isinstance(clause.range, TimeRange), clause
-    return step_of(query, clause.range)
+    return min(past.begun for past in pasts if past.begun is not None)[1]

@@ -10,10 +10,12 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine.history.beginning import asks_for_past, beginning_of
+from penstock.engine.history.beginning import asks_for_past, beginning_of, past_of
 from penstock.engine.history.timeline import Timeline
+from penstock.engine.standing.handover import reads_of
 from penstock.engine.windows.reach import reach
 from penstock.engine.windows.trigger import CountTrigger
+from penstock.event_time.watermark import NEVER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,9 +58,10 @@ class History:
         """Return a new incarnation for the group of a resolved query that begins in the past. Return None for any other
         query.
         """
-        if not asks_for_past(query, [self._streams.get(clause.stream) for clause in query.windows]):
+        if not query.from_beginning and query.starting_at_ms is None:
             return None
-        return self.new_incarnation()
+        pasts = [past_of(self._streams.get(clause.stream)) for clause in query.windows]
+        return self.new_incarnation() if asks_for_past(query.starting_at_ms, pasts) else None
 
     def new_incarnation(self) -> int:
         """Return a new incarnation, for a group with other instants than the existing groups."""
@@ -70,8 +73,9 @@ class History:
         `incarnation_for`. QueryError if the query needs tuples that are released.
         """
         assert group.plan is not None
-        reads = group.plan.reads_stored
-        return beginning_of(group.query, group.grid, group.by_iri, self.timeline, reads_stored=reads)
+        readable = self.timeline.known_from if group.plan.reads_stored else _always
+        pasts = {stream.iri: past_of(stream, readable(stream)) for stream in group.streams}
+        return beginning_of(reads_of(group), pasts, group.query.text)
 
     def begin(self, group: Group) -> None:
         """Let a group begin. Call this after the group's cohort has started."""
@@ -173,3 +177,9 @@ class History:
         group.begins_after = saved["begins_after"]
         if saved["until"] is not None:
             self._resume(group, saved["until"])
+
+
+def _always(stream: LiveStream) -> int:
+    """Return the time from which on a query that does not read the stored graph can begin."""
+    del stream
+    return NEVER

@@ -143,9 +143,12 @@ def hand_over_member(earlier: Group, point: int, last: int, later: Group) -> Han
 
 
 def check_replacement(member: Member, later: ContinuousQuery) -> None:
-    """Raise QueryError if a resolved query cannot replace a query, because one of the two queries publishes a
-    stream.
+    """Raise QueryError if a resolved query cannot replace a query, because one of the two queries publishes a stream,
+    or because the later query asks for the past.
     """
+    if later.from_beginning:
+        message = "FROM BEGINNING is not available in a replacement: the earlier text has answered the past"
+        raise error_at(later, later.at, message, "FROM BEGINNING")
     if member.group.publishes is not None or later.publishes:
         message = f"query {member.name} cannot be replaced, because a stream is published: stop the query first"
         raise error_at(later, later.name_at, message)

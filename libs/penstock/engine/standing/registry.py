@@ -134,12 +134,8 @@ class Registry(SetRegistry):
         statement replaces another text.
         """
         query = as_query(statement)
-        if query.from_beginning and replaces:
-            message = "FROM BEGINNING is not available in a replacement: the earlier text has answered the past"
-            raise error_at(query, query.at, message, "FROM BEGINNING")
-        if query.from_beginning and (declares or self._history is None):
-            where = "a query set" if declares else "a cluster"
-            message = f"FROM BEGINNING is not available in {where}: the query begins when it is registered"
+        if query.from_beginning and declares:
+            message = "FROM BEGINNING is not available in a query set: its members begin when they are added"
             raise error_at(query, query.at, message, "FROM BEGINNING")
         if query.entailed and self._history is None:
             message = "ENTAILMENT is not available in a cluster"

@@ -39,7 +39,7 @@ def test_an_invalid_query_is_refused_and_nothing_is_written(made):
         made.active.queries.register("q", query(), None, None, 0)
     with pytest.raises(QueryError, match="ENTAILMENT is not available in a cluster"):
         made.active.queries.register("q", query().replace("WHERE", "WITH ENTAILMENT RDFS WHERE", 1), None, None)
-    with pytest.raises(QueryError, match="FROM BEGINNING is not available in a cluster"):
+    with pytest.raises(QueryError, match=f"cannot read <{IRI}>, which has no retention"):
         made.active.queries.register("q", query().replace("q AS", "q FROM BEGINNING AS", 1), None, None)
     with pytest.raises(LimitError, match="a query's text of"):
         made.active.queries.register("q", query() + " " * (1 << 20), None, None)
