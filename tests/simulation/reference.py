@@ -37,6 +37,7 @@ from penstock.wire import (
 )
 from property.script import Load, Register
 from simulation.derived import DerivedStreams, unpublished
+from simulation.past import ReferencePast
 from simulation.producers import EVENT, FAR, HEARTBEAT, syntax_of
 from simulation.sets import MembersChange, ReferenceSets
 
@@ -118,6 +119,7 @@ class Reference:
         self.wrong: list[str] = []
         self._late = late
         self._sets = ReferenceSets(self._engine, self._not_before, content)
+        self.past = ReferencePast(self._engine, content)
         self._derived = None if gaps is None else DerivedStreams(self._engine, gaps, self.wrong)
 
     def _check_doubles(self) -> None:
@@ -130,7 +132,9 @@ class Reference:
 
     def play(self, tape: Sequence[Noted], shards: str) -> None:
         """Take in everything on the tape."""
-        self._divide([None if noted.record.value is None else decode(noted.record.value) for noted in tape])
+        records = [None if noted.record.value is None else decode(noted.record.value) for noted in tape]
+        self._divide(records)
+        self.past.plan(records)
         self._check_doubles()
         states: dict[str, DispatcherState] = {}
         todo: list[tuple[Any, Any, DispatcherState | None]] = []
@@ -227,6 +231,11 @@ class Reference:
                     self._gaps.drop(iri)
             case None:
                 self._sets.change(demand)
+            case QueryRegistration() if self.past.register(record):
+                pass
+            case QueryStop(name=name) if self.past.knows(name):
+                self._collect()
+                self.past.stop(name)
             case QueryRegistration(report=str()):
                 self._sets.register(record)
             case QueryStop(name=name) if self._sets.knows(name):
@@ -234,7 +243,8 @@ class Reference:
                 self._sets.stop(name)
             case QueryRegistration(name=name, text=text):
                 assert isinstance(demand, Register), demand
-                text = text if self._derived is None else unpublished(text)
+                text = text if self._derived is None and not record.past else unpublished(text)
+                text = text.replace(" FROM BEGINNING", "")
                 with self._not_before(record.not_before_ms):
                     self._handles[name] = self._engine.register(text, name=name, replace=bool(record.replaces))
                 if self._gaps is not None and self._derived is not None:
@@ -254,6 +264,7 @@ class Reference:
                     self._engine.update(demand.text)
             case ShardBatch(stream=iri, part=0) if iri in self._declared and self._declared[iri][0] == record.declared:
                 _, source = self._declared[iri]
+                self.past.batch(record)
                 self._ends[iri] = (record.last + 1) * source.batch_ms
                 if self._follows(source):
                     self._follow(source, record, state)
@@ -270,6 +281,7 @@ class Reference:
         self._again[record.iri] += 1
         self._engine.declare_stream(record.iri, **source.settings)
         self._declared[record.iri] = record.number, source
+        self.past.declare(record)
         self._cursor[record.iri] = 0
 
     @contextmanager
@@ -422,6 +434,7 @@ class Reference:
     # ---- answers
     def _collect(self) -> None:
         self.expected.update(self._sets.collect())
+        self.expected.update(self.past.collect())
         for name, handle in self._handles.items():
             for evaluation in handle.poll():
                 if self._derived is not None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 from penstock.engine.answers.record_lines import lines_of
 from penstock.errors import UnknownStreamError
@@ -22,6 +24,7 @@ from property.changing import make_changing
 from property.script import Advance, Declare, Load, Push, PushMany, Register, Stop, TooFarAhead, Update
 from simulation.cluster import Cluster
 from simulation.leaps import LIMITS, Clocks, Gaps
+from simulation.past import Past
 from simulation.producers import FAR, GARBAGE, Producers
 from simulation.reference import Reference, content, solutions
 from simulation.replacing import Replacing
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
     from penstock.log import Message
     from penstock.wire import QueryRegistration
+    from simulation.producers import Source
 
 _DROPS = 0.08  # of operations, behind which a stream is dropped and declared again
 _MOST_READERS = 8  # of a stream that is dropped: they are stopped, and registered again
@@ -63,6 +67,7 @@ class Outcome:
     archived: int = 0  # terms that a dictionary read from its archive
     members: int = 0  # changes of the members of query sets
     reports: int = 0  # of members
+    past: int = 0  # evaluations that were due when their query was registered
 
     @property
     def good(self) -> bool:
@@ -91,6 +96,7 @@ def run(
     replaces: bool = False,
     archives: bool = False,
     sets: bool = False,
+    history: bool = False,
     **services: type,
 ) -> Outcome:
     """Play a seed. `discards`: adaptors discard what no query wants (ADR 45). `stores`: engines read the stored graph in
@@ -98,7 +104,7 @@ def run(
     ways. `leaps`: the producers' clocks leap, often by more than engines catch up, and derived streams end. `leaves`:
     engines and stores end in order, and come back. `updates`: many updates, most of which remove. `patches`: streams
     remove. `replaces`: texts replace queries. `archives`: dictionaries hold few terms in memory (ADR 104). `sets`:
-    query sets, whose members change (ADR 92). `services` replaces classes of services by others (simulation/planted.py).
+    query sets, whose members change (ADR 92). `history`: queries begin in the past (ADR 107). `services` replaces classes of services by others (simulation/planted.py).
     """
     rng = random.Random(f"leaps {seed}") if leaps else None
     case = make_changing(seed) if updates else cases.make(seed)
@@ -113,8 +119,9 @@ def run(
             driver.replacing = Replacing(driver, random.Random(f"replaces {seed}"))
         if sets:
             driver.add_sets(random.Random(f"sets {seed}"))
-        driver.play()
-        cluster.rest()
+        with driver.in_the_past(random.Random(f"history {seed}")) if history else nullcontext():
+            driver.play()
+            cluster.rest()
         return driver.outcome()
     finally:
         cluster.close()
@@ -140,6 +147,8 @@ class Driver:
         self.updating = Updating(cluster)
         self.replacing: Replacing | None = None
         self.sets: Sets | None = None
+        self.past: Past | None = None
+        self._unbegun: list[Source] = []  # streams without events, until all are declared
         self.producers = Producers(
             cluster.log,
             cluster.topics.names,
@@ -161,6 +170,18 @@ class Driver:
         """Let there be query sets. No stream is idle: its clock would close batches while members change."""
         self.sets, self.producers.may_idle = Sets(self, rng), False
 
+    @contextmanager
+    def in_the_past(self, rng: random.Random) -> Iterator[None]:
+        """Let queries begin in the past. They catch up in small portions."""
+        self.past = Past(self, rng)
+        module = "penstock.services.query_engine.catch_up"
+        with (
+            mock.patch(f"{module}.AT_ONCE", rng.choice([1, 4, 128])),
+            mock.patch(f"{module}.TURN_INSTANTS", 2),
+            mock.patch(f"{module}.SLICE_INSTANTS", 3),
+        ):
+            yield
+
     def play(self) -> None:
         cluster = self.cluster
         for _ in range(30):
@@ -174,6 +195,8 @@ class Driver:
                 self.replacing.step()
             if self.sets is not None and not isinstance(operation, Declare | Load):
                 self.sets.step()
+            if self.past is not None and not isinstance(operation, Declare | Load):
+                self.past.step()
             if self.clocks is not None:
                 self.clocks.step()
                 if self.clocks.ends():
@@ -185,11 +208,17 @@ class Driver:
 
     def do(self, operation: Any) -> None:
         ask, producers = partial(self.cluster.command, operation), self.producers
+        if not isinstance(operation, Declare):
+            while self._unbegun:
+                producers.begin(self._unbegun.pop(0))
         match operation:
             case Declare(iri, settings):
-                source = producers.plan(iri, dict(settings))
+                retention = {} if self.past is None else self.past.settings()
+                source = producers.plan(iri, dict(settings) | retention)
                 ask(lambda c: c.declare(iri, **source.settings))
-                producers.begin(source)
+                self._unbegun.append(source)
+                if self.past is None:
+                    producers.begin(self._unbegun.pop())
             case Load(data, graph):
                 self.catch_up()
                 ask(lambda c: c.load(data.encode(), "nt", graph))
@@ -287,6 +316,7 @@ class Driver:
             archived=cluster.terms.archived,
             members=0 if self.sets is None else self.sets.changes,
             reports=sum("/" in name for name, _ in expected),
+            past=reference.past.due,
         )
 
     def tuples(self) -> dict[str, list[tuple[int, int, Tuples]]]:

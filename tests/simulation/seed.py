@@ -1,6 +1,6 @@
 """Seeds by number: `PYTHONPATH=libs:tests python -m simulation.seed [--discards] [--stores] [--forks]
 [--drops] [--leaps] [--updates] [--patches] [--replaces] [--archives]
-[--sets] 0-99`.
+[--sets] [--history] 0-99`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,21 @@ from simulation.running import run
 
 def main() -> int:
     bad, evaluations, leaps, gaps, updates, conflicts, replacements, archived = [], 0, 0, 0, 0, 0, 0, 0
-    members, reports = 0, 0
+    members, reports, past = 0, 0, 0
     began = time.process_time()
-    names = ("discards", "stores", "forks", "drops", "leaps", "updates", "patches", "replaces", "archives", "sets")
+    names = (
+        "discards",
+        "stores",
+        "forks",
+        "drops",
+        "leaps",
+        "updates",
+        "patches",
+        "replaces",
+        "archives",
+        "sets",
+        "history",
+    )
     modes = {name: f"--{name}" in sys.argv for name in names}
     for given in sys.argv[1:]:
         if given.startswith("--"):
@@ -39,13 +51,14 @@ def main() -> int:
             archived += outcome.archived
             members += outcome.members
             reports += outcome.reports
+            past += outcome.past
             if not outcome.good:
                 print(seed, str(outcome)[:700])
                 bad.append(seed)
             elif len(span) == 1:
                 print(seed, outcome)
     print(
-        f"{len(bad)} bad: {bad[:20]}; {evaluations} evaluations, {leaps} leaps, {gaps} gaps, {updates} updates with patterns, {conflicts} conflicts, {replacements} replacements, {archived} terms read from archives, {members} changes of members, {reports} reports of members in {time.process_time() - began:.1f} s"
+        f"{len(bad)} bad: {bad[:20]}; {evaluations} evaluations, {leaps} leaps, {gaps} gaps, {updates} updates with patterns, {conflicts} conflicts, {replacements} replacements, {archived} terms read from archives, {members} changes of members, {reports} reports of members, {past} evaluations in the past in {time.process_time() - began:.1f} s"
     )
     return min(len(bad), 1)
 

@@ -130,11 +130,14 @@ class Evaluator:
         """
         if (history := self._past(cohort, time)) is not None:
             return [history.view(cohort.group, time), *(window.source for window in cohort.windows)]
-        bounds = [(stream.number, batch_of(time, stream.batch_ms)) for stream in cohort.group.streams]
-        if self._as_of is not None:
-            bounds += self._as_of(cohort.group, time)
         assert cohort.group.plan is not None
-        stored = self._core.stored(bounds, read=cohort.group.plan.reads_stored)
+        reads = cohort.group.plan.reads_stored
+        bounds: list[tuple[int, int]] = []  # if the graph is not read, its state at `time` is possibly released
+        if reads:
+            bounds += ((stream.number, batch_of(time, stream.batch_ms)) for stream in cohort.group.streams)
+        if reads and self._as_of is not None:
+            bounds += self._as_of(cohort.group, time)
+        stored = self._core.stored(bounds, read=reads)
         return [stored, *(window.source for window in cohort.windows)]
 
     def _past(self, cohort: Cohort, time: int) -> History | None:
