@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from penstock.wire import QueryRegistration, ShardBatch, StreamDeclaration
     from simulation.running import Driver
 
-_REGISTERS, _STOPS, _MOST = 0.25, 0.05, 4  # of operations; queries at a time
-_RETENTIONS_MS = (150, 400, 1_000, 3_000, 1 << 40)
+_REGISTERS, _STOPS, _MOST = 0.3, 0.08, 5  # of operations; queries at a time
+_RETENTIONS_MS = (150, 400, 1_000, 3_000, *[1 << 41] * 4)
 _P, _Q, _V = (f"<{iri.value}>" for iri in (*LINKS, VALUE))
 _BODIES = (
     f"SELECT ?s ?o DATA WHERE {{ ?s {_P} ?o }}",
@@ -38,7 +38,15 @@ _BODIES = (
     f"CONSTRUCT {{ ?o <urn:of> ?s }} DATA WHERE {{ ?s {_Q} ?o }}",
 )
 _WINDOW = re.compile(r"STREAM <([^>]+)> \[RANGE (\d+)ms STEP (\d+)ms\]")
+_START = re.compile(r" STARTING AT -?\d+")
 _HEAD = re.compile(r"REGISTER (\w+) \S+")
+
+
+def without_start(text: str) -> str:
+    """Return the text of a query of the case without STARTING AT. Such a query has its place in the log, and can read
+    what a cluster cannot read in the past.
+    """
+    return _START.sub("", text)
 
 
 class Past:
@@ -75,6 +83,8 @@ class Past:
             if operation.text.startswith("REGISTER STREAM"):
                 name = operation.text.split("<")[1].split(">")[0]
             self._standing.append(name)
+            for _ in range(rng.choice([0, 20, 120])):
+                self._driver.cluster.tick()  # what was sent before comes into the log, or a part of it
             self._driver.register(replace(operation, name=name), name)
         elif self._standing and rng.random() < _STOPS:
             name = self._standing.pop(rng.randrange(len(self._standing)))
@@ -169,7 +179,10 @@ class ReferencePast:
             kept = self._closed.get(iri, NEVER) - self._declared[iri].retention_ms
             return kept <= origin or time - (time - t0) % step - range_ms >= kept
 
-        time = origin + 1 if start is None else max(origin + 1, start)
+        released = [
+            self._closed[iri] - self._declared[iri].retention_ms for iri in record.streams if iri in self._closed
+        ]
+        time = max(origin + 1, *released, origin if start is None else start)
         while all((time - t0) % step for *_, step in windows) or not all(is_complete(time, *each) for each in windows):
             time += 1
         return time

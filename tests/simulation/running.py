@@ -6,7 +6,7 @@ import json
 import random
 from collections import Counter
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -24,7 +24,7 @@ from property.changing import make_changing
 from property.script import Advance, Declare, Load, Push, PushMany, Register, Stop, TooFarAhead, Update
 from simulation.cluster import Cluster
 from simulation.leaps import LIMITS, Clocks, Gaps
-from simulation.past import Past
+from simulation.past import Past, without_start
 from simulation.producers import FAR, GARBAGE, Producers
 from simulation.reference import Reference, content, solutions
 from simulation.replacing import Replacing
@@ -225,7 +225,9 @@ class Driver:
             case Update():
                 self.catch_up()
                 self.updating.execute(operation)
-            case Register(name, _, _):
+            case Register(name, text, _):
+                if self.past is not None:
+                    operation = replace(operation, text=without_start(text))
                 self.register(operation, name)
             case Stop(name) if name in self.standing:
                 self.stop(name)

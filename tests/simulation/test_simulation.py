@@ -12,9 +12,11 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.engine.history.beginning import beginning_of
 from penstock.engine.standing.handover import hand_over
 from penstock.engine.windows.trigger import GridTrigger
 from penstock.errors import PenstockError
+from penstock.replication.replica_state import restore
 from penstock.services.coordinator.insertion import Insertion
 from simulation.planted import (
     EarlyEngine,
@@ -234,6 +236,24 @@ def test_every_result_is_committed_exactly_once_while_texts_replace_queries_for_
     hold(range(first, first + 100), replacing)
 
 
+def with_past(seed):
+    """Modes of a seed with queries that begin in the past."""
+    return {"history": True, "stores": seed % 4 == 1, "leaves": seed % 3 == 2, "discards": seed % 5 == 3}
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_queries_in_the_past_answer_like_queries_that_were_registered_at_the_start(first):
+    """They catch up in portions of three instants, while processes die and restart from checkpoints (ADR 107)."""
+    assert sum(outcome.past for outcome in hold(range(first, first + 10), with_past)) > 40
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("first", range(40, 1_040, 100))
+def test_queries_in_the_past_answer_like_queries_that_were_registered_at_the_start_for_a_thousand_seeds(first):
+    assert sum(outcome.past for outcome in hold(range(first, first + 100), with_past)) > 400
+
+
 def test_a_large_effect_is_one_snapshot_also_if_processes_end_between_its_parts(monkeypatch):
     monkeypatch.setattr("penstock.services.coordinator.insertion_writer._PART_ROWS", 2)
     hold(range(10_100, 10_112), updating)
@@ -366,6 +386,28 @@ def test_a_replica_whose_later_texts_begin_with_too_early_windows_is_found(monke
 
     monkeypatch.setattr("penstock.replication.registration.hand_over", early)
     assert any(_fails(seed, {"replaces": True}) for seed in range(20))
+
+
+def test_a_replica_that_begins_with_released_tuples_is_found(monkeypatch):
+    """It takes everything for retained: the first windows of a query in the past are incomplete (ADR 107)."""
+
+    def early(reads, pasts, text):
+        return beginning_of(reads, {iri: replace(past, retention_ms=1 << 41) for iri, past in pasts.items()}, text)
+
+    monkeypatch.setattr("penstock.replication.registration.beginning_of", early)
+    assert any(_fails(seed, {"history": True}) for seed in range(10))
+
+
+def test_a_checkpoint_without_the_first_progress_of_streams_is_found(monkeypatch):
+    """An engine that restarts from the checkpoint takes the last progress for the first one (ADR 107)."""
+
+    def forgetful(replica, *given):
+        positions = restore(replica, *given)
+        replica.begun = {iri: (0, replica.runtime.streams.get(iri).closed_ms) for iri in replica.begun}
+        return positions
+
+    monkeypatch.setattr("penstock.services.query_engine.replica_checkpoint.restore", forgetful)
+    assert any(_fails(seed, {"history": True}) for seed in range(10))
 
 
 def test_an_engine_that_takes_over_and_does_not_know_when_members_came_is_found(monkeypatch):

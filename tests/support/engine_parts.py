@@ -115,10 +115,11 @@ class EngineParts:
     def declare(self, retention_ms: int = 0) -> None:
         self.write(StreamDeclaration(self._number(), IRI, "s", BATCH_MS, 0, True, (), retention_ms, 0, 60_000))
 
-    def register(self, name: str, text: str = TEXT, max_catch_up: int = 1_000_000) -> int:
+    def register(self, name: str, text: str = TEXT, max_catch_up: int = 1_000_000, **more: Any) -> int:
         number = self._number()
         streams, steps = (IRI,), (BATCH_MS,)
-        self.write(QueryRegistration(number, name, text, number, streams, steps=steps, max_catch_up=max_catch_up))
+        record = QueryRegistration(number, name, text, number, streams, steps=steps, max_catch_up=max_catch_up, **more)
+        self.write(record)
         return number
 
     def stop(self, name: str) -> None:
