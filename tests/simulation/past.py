@@ -176,8 +176,8 @@ class ReferencePast:
         t0 = start or 0
 
         def is_complete(time: int, iri: str, range_ms: int, step: int) -> bool:
-            kept = self._closed.get(iri, NEVER) - self._declared[iri].retention_ms
-            return kept <= origin or time - (time - t0) % step - range_ms >= kept
+            retained = self._closed.get(iri, NEVER) - self._declared[iri].retention_ms
+            return retained <= origin or time - (time - t0) % step - range_ms >= retained
 
         released = [
             self._closed[iri] - self._declared[iri].retention_ms for iri in record.streams if iri in self._closed
