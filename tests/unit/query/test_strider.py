@@ -91,7 +91,9 @@ def test_bad_texts_are_refused_at_their_position(text: str, message: str, place:
 
 def test_cqels_2_may_have_slide_and_step() -> None:
     text = "SELECT * {{ STREAM <urn:s> [RANGE 3s SLIDE 1s STEP {}] {{ ?s ?p ?o }} }}"
-    (window,) = as_query(penstock.parse(text.format("1s"))).windows
-    assert window.range == TimeRange(3_000, 1_000)
-    with pytest.raises(QueryError, match="SLIDE and STEP of a window must be equal"):
-        penstock.parse(text.format("2s"))
+    for step in ("1s", "2s"):
+        (window,) = as_query(penstock.parse(text.format(step))).windows
+        assert window.range == TimeRange(3_000, int(step[0]) * 1_000)
+    with pytest.raises(QueryError, match="STEP must be a multiple of SLIDE") as caught:
+        penstock.parse(text.format("1500ms"))
+    assert (caught.value.line, caught.value.column) == (1, text.format("1500ms").index("1500ms") + 1)

@@ -44,7 +44,7 @@ class ResultQueue(Delivery):
     """The pending results of a member.
 
     A member can move to another cohort. From then on, the member consumes the log of that cohort. A queue is therefore
-    a list of segments of logs. The engine's queue can consume evaluations of the same blocks (`EngineQueue`). The
+    a sequence of segments of logs. The engine's queue can consume evaluations of the same blocks (`EngineQueue`). The
     engine's queue does not move the segments, so blocks of a segment can be consumed already.
 
     `single`: whether this is the queue of a single query. The engine's queue can consume the evaluations of a single
@@ -58,7 +58,7 @@ class ResultQueue(Delivery):
     def __init__(self, member: Recipient, listeners: Listeners) -> None:
         super().__init__(listeners)
         self._member = member
-        self._segments: list[Segment] = []
+        self._segments: tuple[Segment, ...] = ()  # takes less memory than a list
         self._left: deque[Evaluation] = _NOTHING
 
     @property
@@ -72,7 +72,7 @@ class ResultQueue(Delivery):
             taken: list[Evaluation] = []
             while self._left and (limit is None or len(taken) < limit):
                 taken.append(self._left.popleft())
-            for segment in list(self._segments):
+            for segment in self._segments:
                 self._take_from(segment, taken, limit)
             return taken
 
@@ -86,7 +86,7 @@ class ResultQueue(Delivery):
                 taken.append(Evaluation(self._member.name, block, member))
         segment.next = until
         if segment.end is not None:
-            self._segments.remove(segment)
+            self._remove(segment)
 
     def _pending_in(self, segment: Segment, until: int) -> Iterator[tuple[int, Block, int]]:
         for number, block in segment.log.blocks(segment.next, until):
@@ -123,7 +123,13 @@ class ResultQueue(Delivery):
         """
         with self._taking:
             self._close_last()
-            self._segments.append(Segment(log, log.next))
+            self._append(Segment(log, log.next))
+
+    def _append(self, segment: Segment) -> None:
+        self._segments = (*self._segments, segment)
+
+    def _remove(self, segment: Segment) -> None:
+        self._segments = tuple([each for each in self._segments if each is not segment])
 
     def _close_last(self) -> None:
         if self._segments and self._segments[-1].end is None:
@@ -137,7 +143,7 @@ class ResultQueue(Delivery):
             else:
                 left = self.take()
                 self._left = deque(left)
-                self._segments.clear()
+                self._segments = ()
                 if left and self.single:
                     self._listeners.stopped[self] = None
             self.ended = True
@@ -174,6 +180,6 @@ class ResultQueue(Delivery):
 
     def restore(self, segments: list[tuple[BlockLog, int, int | None]]) -> None:
         """Restore the segments of a checkpoint, and this member's evaluations in the blocks of these segments."""
-        self._segments = [Segment(log, first, end) for log, first, end in segments]
+        self._segments = tuple([Segment(log, first, end) for log, first, end in segments])
         for segment in self._segments:
             segment.log.reopen(self._member, segment.next, segment.until)

@@ -38,7 +38,7 @@ class StepQueue(ResultQueue):
                 for segment in self._segments:
                     segment.next = segment.until
             for segment in [each for each in self._segments if each.end is not None and each.next >= each.end]:
-                self._segments.remove(segment)
+                self._remove(segment)
             return taken
 
     @staticmethod
@@ -71,7 +71,7 @@ class StepQueue(ResultQueue):
     def follow(self, log: BlockLog) -> None:
         """Also consume the log of another cohort. The first block is the next one that is appended to this log."""
         with self._taking:
-            self._segments.append(Segment(log, log.next))
+            self._append(Segment(log, log.next))
 
     def leave(self, log: BlockLog) -> None:
         """Stop the consumption of a log at the log's current end."""
@@ -79,12 +79,11 @@ class StepQueue(ResultQueue):
             for segment in [each for each in self._segments if each.log is log and each.end is None]:
                 segment.end = log.next
                 if segment.next >= log.next:
-                    self._segments.remove(segment)
+                    self._remove(segment)
 
     def restore(self, segments: list[tuple[BlockLog, int, int | None]]) -> None:
         """Restore the segments of a checkpoint. The set counts as one reader of each pending block."""
-        self._segments.clear()
-        self._segments.extend(Segment(log, first, end) for log, first, end in segments)
+        self._segments = tuple([Segment(log, first, end) for log, first, end in segments])
         for blocks in self._pending().values():
             for _, _, block in blocks:
                 block.waiting += 1

@@ -113,13 +113,23 @@ def _time_range(window: WindowSyntax, computed_ms: int | None) -> TimeRange:
         return TimeRange(0, 0, now=True)
     range_ms = milliseconds(window.size) if isinstance(window.size, DurationSyntax) else None
     own_ms = milliseconds(window.step) if isinstance(window.step, DurationSyntax) else range_ms
-    if window.second_step is not None and milliseconds(window.second_step) != own_ms:
-        message = "SLIDE and STEP of a window must be equal: the window moves at each of its instants"
-        raise Fault(message, window.second_step.at, window.second_step.text)
+    if window.second_step is not None and own_ms is not None:
+        own_ms = _report_step(window.second_step, own_ms)
     step_ms = own_ms if computed_ms is None else computed_ms
     if step_ms is None:
         raise Fault("[ALL] needs a step: write [ALL STEP 1s]", window.at, "[ALL]")
     return TimeRange(range_ms, step_ms)
+
+
+def _report_step(step: DurationSyntax, slide_ms: int) -> int:
+    """Return the step of a window with SLIDE and STEP: the window moves every SLIDE, and reports every STEP. With a STEP
+    that is a multiple of SLIDE, each report has the contents that a window without SLIDE has.
+    """
+    step_ms = milliseconds(step)
+    if step_ms % slide_ms:
+        message = "STEP must be a multiple of SLIDE: the window reports only at instants at which it moves"
+        raise Fault(message, step.at, step.text)
+    return step_ms
 
 
 def _count_range(window: WindowSyntax) -> CountRange:
