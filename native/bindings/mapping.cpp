@@ -164,16 +164,16 @@ void bind_mapping(nb::module_& m) {
                      })
         .def(
             "intern",
-            [](const MappedBatch& batch, Dictionary& dictionary) {
+            [](const MappedBatch& batch, Dictionary& dictionary, BlankScope* scope) {
                 mapping::MappedColumns columns;
                 {
                     const Unlocked released;
-                    columns = batch.intern(dictionary);
+                    columns = batch.intern(dictionary, scope);
                 }
                 return nb::make_tuple(to_numpy(std::move(columns.subjects)), to_numpy(std::move(columns.predicates)),
                                       to_numpy(std::move(columns.objects)));
             },
-            "dictionary"_a)
+            "dictionary"_a, "scope"_a.none() = nb::none())
         .def(
             "ntriples",
             [](const MappedBatch& batch, std::size_t event) {
@@ -187,6 +187,9 @@ void bind_mapping(nb::module_& m) {
         .def(
             "__init__", [](Program* place, const nb::handle& spec) { new (place) Program(to_spec(spec)); }, "spec"_a)
         .def("map", &map, "messages"_a, "max_bytes"_a);
+    m.def(
+        "complete_csv_rows",
+        [](const nb::bytes& text) { return mapping::complete_rows({text.c_str(), text.size()}); }, "text"_a);
     nb::class_<AvroSchema>(m, "AvroSchema")
         .def(
             "__init__", [](AvroSchema* place, const nb::handle& spec) { new (place) AvroSchema(to_spec(spec)); },

@@ -8,8 +8,8 @@ import pyoxigraph
 import pytest
 
 from penstock import DataError
+from penstock.mapping.files.source_files import mapped_files
 from penstock.mapping.rml import compile_rml
-from penstock.mapping.source_files import mapped_files
 from support import shared
 
 if TYPE_CHECKING:

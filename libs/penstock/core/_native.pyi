@@ -132,8 +132,11 @@ class MappedBatch:
     def messages(self) -> Times: ...    # the position of each event's message
     @property
     def declined(self) -> list[int]: ...  # positions of messages
-    def intern(self, dictionary: Dictionary) -> tuple[Ids, Ids, Ids]: ...
+    # Without a scope, the scope of a blank node's label is its event. Fresh nodes have no other scope.
+    def intern(self, dictionary: Dictionary, scope: BlankScope | None = None) -> tuple[Ids, Ids, Ids]: ...
     def ntriples(self, event: int) -> bytes: ...
+
+def complete_csv_rows(text: bytes) -> int: ...  # the length of the complete rows with which a text begins
 
 class AvroSchema:
     def __init__(self, spec: list[dict[str, Any]]) -> None: ...  # see mapping/encodings/avro_schema.py

@@ -183,6 +183,7 @@ class Engine:
         format: str | None = None,  # noqa: A002 - a public name
         base: str | None = None,
         *,
+        mapping: dict[str, Any] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> LoadReport:
         """Load an RDF file or bytes into the stored graph, as one snapshot.
@@ -192,6 +193,10 @@ class Engine:
         which is called regularly. Its arguments are the number of bytes that were read so far, and the total number of
         bytes.
 
+        With `mapping`, the source is data in "json", "ndjson", "csv" or "parquet". `mapping` has the settings of a
+        stream's mapping (`declare_stream`); its `time` has no effect. Records without triples are skipped. A source
+        that is a folder contains the files that an RML mapping names.
+
         DataError if the document is invalid. The error contains the line, if the line is known. In this case, nothing
         is loaded. After a StorageError, the document can be visible without being durable. The engine then refuses
         changes until a checkpoint succeeds.
@@ -199,10 +204,10 @@ class Engine:
         with self._lock:
             core = self._opened().core
         # without the lock, so that other threads can push
-        document = Document.read(core, source, graph, format, base, progress)
+        document = Document.read(core, source, graph, format, base, progress, mapping=mapping)
         logged = isinstance(source, bytes) and len(source) <= self.limits.log_bytes // 4
         if logged:
-            given = {"graph": graph, "format": format, "base": base}
+            given = {"graph": graph, "format": format, "base": base, "mapping": mapping}
             with self._change(lambda: self._entry("load", given, source if isinstance(source, bytes) else b"")):
                 return document.commit(core)
         with self._change() as runtime:

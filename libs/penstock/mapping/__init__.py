@@ -5,7 +5,8 @@
 - `program`: the compiled form
 - `native_program`: passes a program to the native executor (ADR 84)
 - `executor`, `term_makers`, `json_path`: run a program in Python, on records that the native executor does not map
-- `message_records`: messages, JSON values and CSV rows; `source_files`: files as sources
+- `message_records`: messages, JSON values and CSV rows
+- `files`: files in place of messages
 - `encodings`: messages in binary formats, which become JSON texts (ADR 94)
 - `mapping_limits`: limits on mappings and messages
 """

@@ -29,15 +29,21 @@ _Run: TypeAlias = "Callable[[Any, str, SourceMessage, _Output], None]"
 class _Output:
     """The lines that have been made from a document so far, and the join indexes of the document's records."""
 
-    __slots__ = ("_left", "joined", "lines", "matching", "number", "records")
+    __slots__ = ("_left", "_scope", "joined", "lines", "matching", "number", "records")
 
-    def __init__(self, records: Records, most: int) -> None:
+    def __init__(self, records: Records, most: int, scope: str) -> None:
         self.records = records
         self.lines: list[str] = []
         self.matching: dict[int, _Index] = {}
         self.number = 0
         self.joined = 0
         self._left = most
+        self._scope = scope
+
+    def fresh(self) -> str:
+        """Return the label of a new blank node."""
+        self.number += 1
+        return f"_:f{self._scope}{self.number}"
 
     def check(self, since: int) -> int:
         """Raise DataError if the lines exceed the limit. `since`: number of lines at the last check."""
@@ -58,12 +64,13 @@ class Executor:
         self._iterators = {id(rule): all_values(rule.iterator, limits.max_values) for rule in program.rules}
         self._rules = [self._rule(rule) for rule in program.rules]
 
-    def text(self, records: Records, message: SourceMessage, size: int) -> bytes:
+    def text(self, records: Records, message: SourceMessage, size: int, scope: str = "") -> bytes:
         """Return the triples of records as N-Quads. The records are from a message or from files. `size`: the size of
-        the input in bytes, which determines the limit on the output. DataError if a path or term map fails, if a limit
+        the input in bytes, which determines the limit on the output. `scope`: part of the labels of new blank nodes, so
+        that calls with other scopes make other nodes. DataError if a path or term map fails, if a limit
         is exceeded, or if a text is not Unicode. The error names the path or term map.
         """
-        output = _Output(records, self._limits.expanded_bytes(size))
+        output = _Output(records, self._limits.expanded_bytes(size), scope)
         try:
             self._run(records, message, output)
             return "".join(output.lines).encode()
@@ -97,8 +104,7 @@ class Executor:
         if _is_fresh(rule.subject):
 
             def with_blank(record: Any, message: SourceMessage, output: _Output) -> None:
-                output.number += 1
-                made = f"_:f{output.number}"  # the statements can make further blank nodes
+                made = output.fresh()  # the statements can make further blank nodes
                 for run in runs:
                     run(record, made, message, output)
 
@@ -174,8 +180,7 @@ class Executor:
         if _is_fresh(value):
 
             def fresh(_: Any, __: SourceMessage, output: _Output) -> list[str]:
-                output.number += 1
-                return [f"_:f{output.number}"]
+                return [output.fresh()]
 
             return fresh
         make = self._make.many(value)

@@ -38,7 +38,7 @@ class ContextMapping:
             if "no triple" not in str(error):
                 raise DataError(f"mapping: the context: {error}") from error
 
-    def triples(self, value: Any, _: SourceMessage, size: int) -> bytes:
+    def triples(self, value: Any, _: SourceMessage, size: int, __: str = "") -> bytes:
         """Return the triples of a JSON value. DataError if the value is not JSON-LD with this context."""
         if not isinstance(value, (dict, list)):
             raise DataError("the message is not a JSON object")

@@ -57,12 +57,12 @@ def json_value(data: bytes, limits: MappingLimits) -> Any:
         raise DataError(f"the JSON text cannot be read: {error}") from error
 
 
-def json_lines(data: bytes, limits: MappingLimits) -> list[Any]:
+def json_lines(data: bytes, limits: MappingLimits, lines_before: int = 0) -> list[Any]:
     """Return the values of NDJSON, which has one JSON text per line. DataError if a line is invalid, or if there are
-    too many lines. The error contains the number of the invalid line.
+    too many lines. The error contains the number of the invalid line, which is greater than `lines_before`.
     """
     values = []
-    for number, line in enumerate(data.split(b"\n"), 1):
+    for number, line in enumerate(data.split(b"\n"), lines_before + 1):
         if not line.strip():
             continue
         try:
@@ -74,10 +74,13 @@ def json_lines(data: bytes, limits: MappingLimits) -> list[Any]:
     return values
 
 
-def csv_rows(data: bytes, nulls: tuple[str, ...], limits: MappingLimits, most: int | None = None) -> list[Any]:
+def csv_rows(
+    data: bytes, nulls: tuple[str, ...], limits: MappingLimits, most: int | None = None, *, lines_before: int = 0
+) -> list[Any]:
     """Return the rows of a CSV text in UTF-8 whose first line names the columns (RFC 4180). Cells whose text is in
-    `nulls` have no value. `most`: maximum number of rows. None: the limit `max_values`. DataError if the text is
-    invalid, or if it has too many rows.
+    `nulls` have no value. `most`: maximum number of rows. None: the limit `max_values`. `lines_before`: number of lines
+    between the header and the first row that are not in the text. DataError if the text is invalid, or if it has too
+    many rows.
     """
     most = limits.max_values if most is None else most
     try:
@@ -92,7 +95,8 @@ def csv_rows(data: bytes, nulls: tuple[str, ...], limits: MappingLimits, most: i
             if not cells:
                 continue  # an empty line
             if len(cells) != len(header):
-                raise DataError(f"line {reader.line_num}: {len(cells)} cells, but the header has {len(header)} columns")
+                line = reader.line_num + lines_before
+                raise DataError(f"line {line}: {len(cells)} cells, but the header has {len(header)} columns")
             row: dict[str, str | None] = dict(zip(header, cells, strict=True))
             for name, cell in row.items():
                 if cell in nulls:

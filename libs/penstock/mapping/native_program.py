@@ -28,13 +28,17 @@ def native_program(
     time: tuple[Reference, str] | None,
     nulls: tuple[str, ...],
     limits: MappingLimits,
+    *,
+    of_file: bool = False,
 ) -> MappingProgram | None:
     """Return the native form of a program, for messages in a format. None if the native executor does not support the
     program. `time`: the reference and the unit of event times. None: events have the times of their messages.
+    `of_file`: whether the texts are from files. Their records need no time, and records without triples are skipped.
     """
     try:
         spec = {
             "format": format,
+            "of_file": of_file,
             "events": _path(events),
             "time": None if time is None else {"reference": _part(time[0]), "unit": time[1]},
             "nulls": list(nulls),

@@ -13,7 +13,7 @@ from penstock.mapping.executor import Executor
 from penstock.mapping.json_ld_context import ContextMapping
 from penstock.mapping.json_path import Path, all_values, parse_path
 from penstock.mapping.mapping_limits import MAPPING_LIMITS, MappingLimits
-from penstock.mapping.message_records import csv_rows, json_lines, json_value
+from penstock.mapping.message_records import SourceMessage, csv_rows, json_lines, json_value
 from penstock.mapping.native_program import native_program
 from penstock.mapping.rml import compile_rml
 from penstock.rdf.terms import check_iri
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from penstock.mapping.encodings.avro_messages import AvroMessages
     from penstock.mapping.encodings.protobuf_messages import ProtobufMessages
     from penstock.mapping.encodings.schema_registry import SchemaRegistry
-    from penstock.mapping.message_records import SourceMessage
     from penstock.mapping.program import Program
 
 FORMATS: Final = ("json", "ndjson", "csv", "avro", "protobuf")
@@ -70,10 +69,15 @@ class StreamMapping:
     each row of CSV is an event. A message in Avro or Protobuf is read as JSON.
     - `time`: the rule for event times, see `EventTimes`.
 
+    `of_file`: whether the mapping is for files (`FileMapping`). Records of files need no time, and records without
+    triples are skipped.
+
     DataError, with the name of the setting, if a setting is invalid.
     """
 
-    def __init__(self, settings: dict[str, Any], limits: MappingLimits = MAPPING_LIMITS) -> None:
+    def __init__(
+        self, settings: dict[str, Any], limits: MappingLimits = MAPPING_LIMITS, *, of_file: bool = False
+    ) -> None:
         if not isinstance(settings, dict) or not all(isinstance(name, str) for name in settings):
             raise DataError(f"mapping: it is an object with settings, not {settings!r:.60}")
         if unknown := sorted(set(settings) - _SETTINGS):
@@ -97,6 +101,7 @@ class StreamMapping:
         if "message" in settings and (self.format != "protobuf" or "schema" not in settings):
             raise DataError("mapping: `message` names a message type of `schema`, for messages in Protobuf")
         self._limits = limits
+        self._of_file = of_file
         self._encoding = _encoding(settings, limits) if self.format in _ENCODED else None
         self._native: MappingProgram | None = None
         self._times = EventTimes(settings.get("time"), rows=self.format == "csv")
@@ -171,17 +176,35 @@ class StreamMapping:
                 raise DataError(f"event {number + 1} of {len(records)}: {error}") from error
         return made
 
+    def of_records(self, text: bytes, scope: str = "", lines_before: int = 0) -> list[bytes]:
+        """Return the triples of each record of a text from a file, without the native executor. Records without triples
+        are left out. `scope`: part of the labels of new blank nodes. `lines_before`: number of lines before the text,
+        for errors. DataError, with the line or the number of the record, if a record cannot be mapped.
+        """
+        records = self._records(text, lines_before)
+        share = len(text) // max(1, len(records)) + 1
+        made = []
+        for number, record in enumerate(records):
+            try:
+                made.append(self._triples(record, SourceMessage(b""), share, f"{scope}{number}_"))
+            except DataError as error:
+                if len(records) == 1 and not lines_before:
+                    raise
+                after = f" after line {lines_before}" if lines_before else ""
+                raise DataError(f"record {number + 1}{after}: {error}") from error
+        return [triples for triples in made if triples]
+
     def _nonempty(self, record: Any, message: SourceMessage, size: int) -> bytes:
-        triples = self._triples(record, message, size)
+        triples = self._triples(record, message, size, "")
         if not triples:
             raise DataError("no triple: no subject of the mapping has a value in the message")
         return triples
 
-    def _records(self, data: bytes) -> list[Any]:
+    def _records(self, data: bytes, lines_before: int = 0) -> list[Any]:
         if self.format == "csv":
-            return csv_rows(data, self._nulls, self._limits)
+            return csv_rows(data, self._nulls, self._limits, lines_before=lines_before)
         if self.format == "ndjson":
-            return json_lines(data, self._limits)
+            return json_lines(data, self._limits, lines_before)
         value = json_value(data, self._limits)
         if not self._events:
             return [value]
@@ -192,7 +215,7 @@ class StreamMapping:
 
     _nulls: tuple[str, ...] = ()
 
-    def _of_program(self, program: Program) -> Callable[[Any, SourceMessage, int], bytes]:
+    def _of_program(self, program: Program) -> Callable[[Any, SourceMessage, int, str], bytes]:
         if program.names_graphs:
             raise DataError("mapping: a graph map: an event is a set of triples and cannot name graphs")
         native_format = "json" if self.format in _ENCODED else self.format
@@ -209,15 +232,21 @@ class StreamMapping:
             raise DataError("mapping: its logical sources have different rml:null")
         (self._nulls,) = nulls
         self._native = native_program(
-            program, native_format, self._events, self._times.reference, self._nulls, self._limits
+            program,
+            native_format,
+            self._events,
+            self._times.reference,
+            self._nulls,
+            self._limits,
+            of_file=self._of_file,
         )
         executor = Executor(program, self._limits)
         if formulation == "csv":
-            return lambda row, message, size: executor.text({source: [row] for source in sources}, message, size)
+            return lambda row, *given: executor.text({source: [row] for source in sources}, *given)
         if len(sources) == 1:
             only = sources[0]
-            return lambda value, message, size: executor.text({only: value}, message, size)
-        return lambda value, message, size: executor.text(dict.fromkeys(sources, value), message, size)
+            return lambda value, *given: executor.text({only: value}, *given)
+        return lambda value, *given: executor.text(dict.fromkeys(sources, value), *given)
 
 
 def _encoding(settings: dict[str, Any], limits: MappingLimits) -> AvroMessages | ProtobufMessages:

@@ -77,7 +77,7 @@ def read(
     column. OSError if the file cannot be read.
     """
     with ExitStack() as stack:
-        stack.enter_context(_naming(source.name))
+        stack.enter_context(naming(source.name))
         raw: IO[bytes] = io.BytesIO(source.data) if source.data is not None else stack.enter_context(_open(source))
         compressed = source.path is not None and source.path.suffix.lower() == ".gz"
         file: IO[bytes] = cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if compressed else raw
@@ -100,7 +100,7 @@ def _open(source: Source) -> IO[bytes]:
 
 
 @contextmanager
-def _naming(name: str) -> Iterator[None]:
+def naming(name: str) -> Iterator[None]:
     """Prefix DataError messages with the input's name."""
     try:
         yield
@@ -115,14 +115,14 @@ def _read_lines(
 ) -> Iterator[Quads]:
     scope = BlankScope()
     line = 1
-    for chunk in _whole_lines(file, chunk_bytes):
+    for chunk in whole_lines(file, chunk_bytes):
         parsed = parse_nquads(dictionary, chunk, quads=quads, scope=scope, keep=keep, first_line=line)
         line += parsed.lines
         if len(parsed.subjects) > 0:
             yield Quads.of(parsed)
 
 
-def _whole_lines(file: IO[bytes], chunk_bytes: int) -> Iterator[bytes]:
+def whole_lines(file: IO[bytes], chunk_bytes: int) -> Iterator[bytes]:
     """Yield pieces of about `chunk_bytes`. Each piece ends with a line feed, except possibly the last piece. DataError
     for a line that is longer than MAX_LINE_BYTES.
     """

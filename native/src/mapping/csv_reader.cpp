@@ -89,4 +89,25 @@ std::optional<std::string_view> CsvReader::cell(std::size_t row, std::uint32_t c
     return text;
 }
 
+std::size_t complete_rows(std::string_view text) {
+    std::size_t complete = 0;
+    for (std::size_t at = 0; at < text.size();) {
+        if (text[at] == '"') {  // at the beginning of a cell
+            for (++at;; at += 2) {
+                at = text.find('"', at);
+                if (at >= text.size()) return complete;
+                if (at + 1 >= text.size() || text[at + 1] != '"') break;
+            }
+            ++at;
+        }
+        at = text.find_first_of(",\r\n", at);
+        if (at >= text.size()) return complete;
+        const bool cr = text[at] == '\r';
+        if (cr && at + 1 == text.size()) return complete;  // a line feed can follow
+        if (cr && text[at + 1] == '\n') ++at;
+        if (text[at++] != ',') complete = at;
+    }
+    return complete;
+}
+
 }  // namespace penstock::mapping

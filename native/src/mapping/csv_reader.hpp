@@ -39,4 +39,7 @@ private:
     std::size_t width_ = 0;
 };
 
+/// The length of the complete rows with which a text begins. A row is complete if its line end is in the text.
+std::size_t complete_rows(std::string_view text);
+
 }  // namespace penstock::mapping

@@ -19,7 +19,7 @@ void MappedBatch::cut(const Mark& mark) {
     ends_.resize(mark.events);
 }
 
-MappedColumns MappedBatch::intern(Dictionary& dictionary) const {
+MappedColumns MappedBatch::intern(Dictionary& dictionary, BlankScope* scope) const {
     const Dictionary::Lease lease(dictionary);
     std::vector<TermId> ids(terms_.size());
     if (!blanks_) {
@@ -47,9 +47,13 @@ MappedColumns MappedBatch::intern(Dictionary& dictionary) const {
             for (std::size_t i = 0; i < parts.size(); ++i) {
                 TermId id = ids[rows_[row][i]];
                 if (const TermView& term = terms_[rows_[row][i]]; term.kind == Kind::Blank) {
-                    TermId& known = labels[term.lexical];
-                    if (known == kUnbound) known = dictionary.fresh_blank();
-                    id = known;
+                    if (scope != nullptr && !term.lexical.starts_with(kFresh)) {
+                        id = scope->node(term.lexical, dictionary);
+                    } else {
+                        TermId& known = labels[term.lexical];
+                        if (known == kUnbound) known = dictionary.fresh_blank();
+                        id = known;
+                    }
                 }
                 parts[i]->push_back(id);
             }

@@ -11,6 +11,7 @@
 #include "mapping/program.hpp"
 #include "mapping/text_arena.hpp"
 #include "rdf/dictionary.hpp"
+#include "rdf/ntriples.hpp"
 
 namespace penstock {
 class TextBuffer;
@@ -36,6 +37,9 @@ public:
 
     // ---- while it is filled
     TextArena& texts() { return texts_; }
+    /// The label of a fresh blank node begins with this character, and other labels do not.
+    static constexpr char kFresh = 'f';
+
     TermIndex add(const TermView& term) {
         terms_.push_back(term);
         blanks_ = blanks_ || term.kind == Kind::Blank;
@@ -69,8 +73,9 @@ public:
 
     // ---- when it is full
     std::size_t events() const { return ends_.size(); }
-    /// Gives ids to all terms. The scope of a blank node's label is its event.
-    MappedColumns intern(Dictionary& dictionary) const;
+    /// Gives ids to all terms. The scope of a blank node's label is its event, or `scope` if it is not null. The scope
+    /// of a fresh node is always its event.
+    MappedColumns intern(Dictionary& dictionary, BlankScope* scope) const;
     /// Appends the triples of an event as N-Triples.
     void write(TextBuffer& out, std::size_t event) const;
 

@@ -56,7 +56,7 @@ void Mapper::map(std::string_view message, std::optional<std::int64_t> time, std
                 map_rows(message, position);
                 break;
         }
-        if (batch_.events() == mark.events) decline();
+        if (batch_.events() == mark.events && !program_.of_file) decline();
     } catch (const Declined&) {
         batch_.cut(mark);
         batch_.declined.push_back(position);
@@ -87,7 +87,7 @@ void Mapper::map_rows(std::string_view message, std::uint32_t position) {
 }
 
 void Mapper::event(const Record& record, std::uint32_t position, std::size_t bytes) {
-    const std::int64_t time = event_time(record);
+    const std::int64_t time = program_.of_file ? 0 : event_time(record);
     const std::size_t before = batch_.rows();
     fresh_ = 0;
     left_ = program_.max_bytes + program_.max_factor * std::min(bytes, program_.max_bytes);
@@ -98,8 +98,8 @@ void Mapper::event(const Record& record, std::uint32_t position, std::size_t byt
             for (const Value* value : all(*record.value, each.iterator)) rule(each, {value, 0});
         }
     }
-    if (batch_.rows() == before) decline();
-    batch_.end_event(time, position);
+    if (batch_.rows() > before) return batch_.end_event(time, position);
+    if (!program_.of_file) decline();
 }
 
 std::int64_t Mapper::event_time(const Record& record) const {
@@ -370,6 +370,8 @@ std::string_view Mapper::copied(std::string_view text) {
     return batch_.texts().copy(text);
 }
 
-Mapper::TermIndex Mapper::fresh() { return batch_.add({Kind::Blank, copied("f" + std::to_string(++fresh_)), {}, {}}); }
+Mapper::TermIndex Mapper::fresh() {
+    return batch_.add({Kind::Blank, copied(MappedBatch::kFresh + std::to_string(++fresh_)), {}, {}});
+}
 
 }  // namespace penstock::mapping

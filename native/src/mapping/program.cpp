@@ -46,6 +46,7 @@ Program::Program(const Spec& spec) {
     constexpr std::pair<const char*, Format> kFormats[] = {
         {"json", Format::Json}, {"ndjson", Format::JsonLines}, {"csv", Format::Csv}};
     format = named(spec.at("format").as_string(), kFormats);
+    of_file = spec.at("of_file").as_bool();
     max_depth = spec.at("max_depth").as_int();
     max_values = spec.at("max_values").as_int();
     max_bytes = spec.at("max_bytes").as_int();

@@ -100,6 +100,7 @@ public:
     Program& operator=(const Program&) = delete;
 
     Format format = Format::Json;
+    bool of_file = false;  // records need no time, and records without triples are left out
     Path events;
     TimeRule time;
     std::vector<Rule> rules;

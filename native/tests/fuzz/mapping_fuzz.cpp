@@ -84,7 +84,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     demand(batch.events() % 2 == 0);
 
     penstock::Dictionary dictionary;
-    const penstock::mapping::MappedColumns columns = batch.intern(dictionary);
+    const penstock::mapping::MappedColumns columns = batch.intern(dictionary, nullptr);
     const std::size_t terms = dictionary.size();
     std::size_t row = 0;
     for (std::size_t event = 0; event < batch.events(); ++event) {

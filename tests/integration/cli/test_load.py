@@ -36,3 +36,39 @@ def test_an_empty_json_document_is_loaded(tmp_path):
 def test_a_hostile_file_ends_with_exit_code_one(tmp_path, capsys, name, ending):
     assert load(tmp_path, f"x.{ending}", DOCUMENTS[name][1](900_000)) == 1
     assert capsys.readouterr().err.startswith("error: ")
+
+
+RML = """@prefix rml: <http://w3id.org/rml/> .
+<#r> rml:logicalSource [ rml:source [ rml:path "x.csv" ] ; rml:referenceFormulation rml:CSV ] ;
+  rml:subjectMap [ rml:template "urn:s:{id}" ] ;
+  rml:predicateObjectMap [ rml:predicate <urn:v> ; rml:objectMap [ rml:reference "v" ] ] .
+"""
+
+
+@pytest.mark.parametrize("files", [["x.csv"], []], ids=["the file", "the files of the mapping"])
+def test_data_files_are_loaded_by_a_mapping(tmp_path, capsys, files):
+    (tmp_path / "x.csv").write_text("id,v\n1,a\n2,b\n")
+    (tmp_path / "m.ttl").write_text(RML)
+    given = [str(tmp_path / name) for name in files]
+    data_dir = str(tmp_path / "data")
+    assert main(["load", *given, "--mapping", str(tmp_path / "m.ttl"), "--data-dir", data_dir]) == 0
+    assert capsys.readouterr().out.startswith("2 triples from 1 file ")
+    assert main(["query", "SELECT ?v { <urn:s:2> <urn:v> ?v }", "--data-dir", data_dir, "--format", "csv"]) == 0
+    assert capsys.readouterr().out.split() == ["v", "b"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "give at least one file"),
+        (["x.csv"], "does not imply an RDF format"),
+        (["x.csv", "--mapping", "m.ttl", "--spark"], "not supported with --spark"),
+        (["x.csv", "--mapping", "m.ttl", "--format", "avro"], "one of json, ndjson, csv, parquet"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(tmp_path, capsys, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("id,v\n1,a\n2,b,c\n")
+    (tmp_path / "m.ttl").write_text(RML)
+    assert main(["load", *options, "--data-dir", "data"]) != 0
+    assert message in capsys.readouterr().err.replace("\n", " ")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from penstock.cli.local.map_messages import mapping_settings
 from penstock.cli.local.spark_load import SparkOptions, load_cluster
 from penstock.cli.local.spark_load import load as spark_load
 from penstock.client.service_requests import Credentials
@@ -17,11 +18,22 @@ from penstock.engine import Engine
 
 def load(
     files: Annotated[
-        list[str], typer.Argument(help="RDF files; .gz files are unpacked. With --spark any Hadoop path or glob.")
-    ],
+        list[str] | None,
+        typer.Argument(
+            help="RDF files, or data files of a mapping; .gz files are unpacked. With --spark any Hadoop path or glob. "
+            "Without files, an RML mapping names them."
+        ),
+    ] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Data directory of the stored graph.")] = None,
     graph: Annotated[str | None, typer.Option(help="Named graph to load into.")] = None,
     syntax: Annotated[str | None, typer.Option("--format", help="Format of all files; default: by file name.")] = None,
+    mapping: Annotated[
+        Path | None,
+        typer.Option(
+            help="Mapping of files in JSON, NDJSON, CSV or Parquet: RML in Turtle (.ttl), CONSTRUCT (.rq), or JSON: "
+            "the `mapping` of a declaration, or a document with an @context."
+        ),
+    ] = None,
     *,
     cluster: Annotated[
         str | None, typer.Option(help="--spark: URLs of a cluster's coordinators, instead of --data-dir.")
@@ -47,6 +59,11 @@ def load(
     options = SparkOptions(graph, syntax, max_bad, staging, bad_lines, master, memory, tuple(conf or ()))
     if (data_dir is None) == (cluster is None) or (cluster is not None and not spark):
         raise typer.BadParameter("use either --data-dir, or --spark with --cluster")
+    files = files or []
+    if not files and (mapping is None or spark):
+        raise typer.BadParameter("give at least one file")
+    if mapping is not None and spark:
+        raise typer.BadParameter("--mapping is not supported with --spark")
     if cluster is not None:
         token = None if token_file is None else token_file.read_text(encoding="utf-8").strip()
         credentials = Credentials(token, None if ca is None else str(ca))
@@ -54,10 +71,19 @@ def load(
     elif data_dir is not None and spark:
         print(spark_load(files, data_dir, options, console))
     elif data_dir is not None:
-        _load([Path(file) for file in files], data_dir, graph, syntax, console)
+        settings = None if mapping is None else mapping_settings(mapping)
+        sources = [Path(file) for file in files] if mapping is None or files else [mapping.parent]
+        _load(sources, data_dir, graph, syntax, settings, console)
 
 
-def _load(files: list[Path], data_dir: Path, graph: str | None, syntax: str | None, console: Console) -> None:
+def _load(
+    files: list[Path],
+    data_dir: Path,
+    graph: str | None,
+    syntax: str | None,
+    mapping: dict[str, Any] | None,
+    console: Console,
+) -> None:
     total = sum(file.stat().st_size for file in files)
     columns = (
         TextColumn("{task.description}"),
@@ -77,7 +103,7 @@ def _load(files: list[Path], data_dir: Path, graph: str | None, syntax: str | No
 
         for file in files:
             bar.update(task, description=file.name)
-            report = engine.load(file, graph=graph, format=syntax, progress=shown)
+            report = engine.load(file, graph=graph, format=syntax, mapping=mapping, progress=shown)
             triples, seconds, done = triples + report.triples, seconds + report.seconds, done + file.stat().st_size
             shown(0, 0)
     rate = f", {triples / seconds:,.0f} per second" if seconds > 0 else ""

@@ -12,9 +12,9 @@ import typer
 
 from penstock.errors import DataError
 from penstock.mapping.encodings.registry_access import registry_access
+from penstock.mapping.files.source_files import mapped_files
 from penstock.mapping.message_records import SourceMessage
 from penstock.mapping.rml import compile_rml
-from penstock.mapping.source_files import mapped_files
 from penstock.mapping.stream_mapping import StreamMapping
 
 if TYPE_CHECKING:
@@ -60,11 +60,11 @@ def map_messages(
     ] = False,
 ) -> None:
     """Show the triples that a mapping makes of a message, with the time of each event."""
-    text = mapping.read_text(encoding="utf-8")
     if files:
+        text = mapping.read_text(encoding="utf-8")
         sys.stdout.write(mapped_files(compile_rml(text, base), mapping.parent).decode())
         return
-    settings = _settings(mapping, text)
+    settings = mapping_settings(mapping)
     settings |= {name: value for name, value in (("format", input_format), ("base", base)) if value is not None}
     if schema is not None:
         encoding = "protobuf" if schema.suffix == ".proto" else "avro"
@@ -89,7 +89,9 @@ def _registry(access: RegistryAccess) -> SchemaRegistry:
     return SchemaRegistry(access)
 
 
-def _settings(path: Path, text: str) -> dict[str, Any]:
+def mapping_settings(path: Path) -> dict[str, Any]:
+    """Return the settings of a mapping (`StreamMapping`) in a file. The file name says what the file contains."""
+    text = path.read_text(encoding="utf-8")
     if path.suffix.lower() in (".rq", ".sparql"):
         return {"construct": text}
     if path.suffix.lower() not in (".json", ".jsonld"):

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.errors import DataError, LimitError
+from penstock.mapping.files.data_files import read_mapped
+from penstock.mapping.files.file_mapping import FileMapping, file_format
+from penstock.mapping.files.source_files import mapped_files
+from penstock.mapping.rml import compile_rml
 from penstock.query.algebra.tree import BlankNode, Iri, Literal, Term
 from penstock.rdf.bulk_files import Source, read
 from penstock.rdf.parsing import Quads
@@ -60,18 +65,19 @@ class Document:
         base: str | None,
         progress: Callable[[int, int], None] | None = None,
         most: int | None = None,
+        mapping: dict[str, Any] | None = None,
     ) -> Document:
         """Parse a whole document. DataError if the document is invalid or cannot be read. For an invalid document, the
         error contains the line, if the line is known.
 
         `source` is a path, or bytes. Bytes require `syntax`. `graph` is the IRI of the graph for statements that name
         no graph. `progress`: see `penstock.rdf.bulk_files.read`. `most` is the maximum number of statements. LimitError
-        if the document has more statements.
+        if the document has more statements. `mapping`: settings of the mapping of a data file (`Engine.load`).
         """
         began, terms, lease = time.perf_counter(), core.dictionary.size(), core.dictionary.lease()
         name = np.uint64(0 if graph is None else core.dictionary.intern(IRI, check_iri(graph)))
         try:
-            parts = read(core.dictionary, Source.of(source, syntax, base), keep=False, progress=progress)
+            parts = _parts(core.dictionary, source, syntax, base, progress, mapping)
             quads = Quads.joined(list(parts if most is None else _at_most(most, parts)))
         except OSError as error:
             raise DataError(f"{source!r} cannot be read: {error}") from error
@@ -85,6 +91,30 @@ class Document:
         core.store.commit(*self.columns)
         terms = core.dictionary.size() - self.terms_before
         return LoadReport(core.store.edge_count() - triples, terms, time.perf_counter() - self.began)
+
+
+def _parts(
+    dictionary: native.Dictionary,
+    source: str | PathLike[str] | bytes,
+    syntax: str | None,
+    base: str | None,
+    progress: Callable[[int, int], None] | None,
+    mapping: dict[str, Any] | None,
+) -> Iterator[Quads]:
+    """Yield the statements of an RDF document, or those that a mapping makes of data files."""
+    if mapping is None:
+        return read(dictionary, Source.of(source, syntax, base), keep=False, progress=progress)
+    given = {"base": base, "format": syntax}
+    settings = mapping | {name: value for name, value in given.items() if value is not None}
+    if isinstance(source, bytes):
+        return read_mapped(dictionary, source, FileMapping(settings, file_format("<bytes>", settings)), progress)
+    path = Path(source)
+    if not path.is_dir():
+        return read_mapped(dictionary, path, FileMapping(settings, file_format(path.name, settings)), progress)
+    if not isinstance(settings.get("rml"), str):
+        raise DataError(f"{path}: only an RML mapping names the files in a folder")
+    quads = mapped_files(compile_rml(settings["rml"], settings.get("base")), path)
+    return read(dictionary, Source.of(quads, "nquads"), keep=False, progress=progress)
 
 
 def _at_most(most: int, parts: Iterator[Quads]) -> Iterator[Quads]:

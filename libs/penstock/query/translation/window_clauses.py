@@ -122,8 +122,8 @@ def _time_range(window: WindowSyntax, computed_ms: int | None) -> TimeRange:
 
 
 def _report_step(step: DurationSyntax, slide_ms: int) -> int:
-    """Return the step of a window with SLIDE and STEP: the window moves every SLIDE, and reports every STEP. With a STEP
-    that is a multiple of SLIDE, each report has the contents that a window without SLIDE has.
+    """Return the step of a window with SLIDE and STEP: the window moves every SLIDE, and reports every STEP. If STEP is
+    a multiple of SLIDE, each report has the contents that a window without SLIDE has.
     """
     step_ms = milliseconds(step)
     if step_ms % slide_ms:

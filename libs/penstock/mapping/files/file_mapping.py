@@ -1,0 +1,76 @@
+"""The mapping of the records of a file, in chunks of whole records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from penstock.core._native import BlankScope, parse_nquads
+from penstock.errors import DataError
+from penstock.mapping.mapping_limits import FILE_LIMITS
+from penstock.mapping.stream_mapping import StreamMapping
+from penstock.rdf.parsing import Quads
+
+if TYPE_CHECKING:
+    from penstock.core._native import Dictionary
+
+FILE_FORMATS: Final = ("json", "ndjson", "csv", "parquet")
+"""Formats of files that mappings read. A row of a Parquet file is mapped as a line of NDJSON."""
+_ENDINGS: Final = {".json": "json", ".ndjson": "ndjson", ".jsonl": "ndjson", ".csv": "csv", ".parquet": "parquet"}
+
+
+def file_format(name: str, settings: dict[str, Any]) -> str:
+    """Return the format of a file: the `format` of the mapping's settings, or the format that the file name implies.
+    Endings for compression (`.gz`) are ignored. DataError if there is no format, or if it is not one of files.
+    """
+    known = ", ".join(FILE_FORMATS)
+    if "format" in settings:
+        if settings["format"] not in FILE_FORMATS:
+            raise DataError(f"mapping: the `format` of a file is one of {known}, not {settings['format']!r:.60}")
+        return str(settings["format"])
+    plain = name.lower().removesuffix(".gz")
+    found = next((_ENDINGS[ending] for ending in _ENDINGS if plain.endswith(ending)), None)
+    if found is None:
+        raise DataError(f"{name}: the file name does not imply a format; pass one of {known}")
+    return found
+
+
+class FileMapping:
+    """The compiled mapping of files of one format. `settings`: see `StreamMapping`; `time` has no effect, because
+    triples of files have no time. `format`: one of `FILE_FORMATS`.
+
+    A record without triples is skipped. In RML, a template for blank nodes that gives the same text in two records of a
+    file denotes the same node. In the other mappings, each record has blank nodes of its own.
+    """
+
+    def __init__(self, settings: dict[str, Any], format: str) -> None:  # noqa: A002 - as in the settings
+        used = {name: value for name, value in settings.items() if name != "time"}
+        used["format"] = "ndjson" if format == "parquet" else format
+        self.format = format
+        self._mapping = StreamMapping(used, FILE_LIMITS, of_file=True)
+        self._shares_blanks = "rml" in settings
+
+    def triples(
+        self, dictionary: Dictionary, text: bytes, scope: BlankScope, *, chunk: str = "", lines_before: int = 0
+    ) -> Quads:
+        """Return the triples of a text of whole records.
+
+        `scope`: the blank nodes of the file. `chunk`: a text that distinguishes the chunks of a file, for labels of new
+        blank nodes. `lines_before`: number of the file's lines that precede the text, for errors; the header of a CSV
+        text does not count. DataError, with the line or the record, if a record is invalid.
+        """
+        batch = self._mapping.batch([(None, text)], len(text))
+        if batch is None or batch.declined:
+            return self._interpreted(dictionary, text, scope, chunk, lines_before)
+        subjects, predicates, objects = batch.intern(dictionary, scope if self._shares_blanks else None)
+        return Quads(subjects, predicates, objects, np.zeros(len(subjects), np.uint64))
+
+    def _interpreted(
+        self, dictionary: Dictionary, text: bytes, scope: BlankScope, chunk: str, lines_before: int
+    ) -> Quads:
+        made = self._mapping.of_records(text, chunk, lines_before)
+        if self._shares_blanks:
+            return Quads.of(parse_nquads(dictionary, b"".join(made), quads=False, scope=scope))
+        parts = [Quads.of(parse_nquads(dictionary, triples, quads=False)) for triples in made]
+        return Quads.joined(parts)
