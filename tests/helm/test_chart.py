@@ -349,7 +349,7 @@ def test_a_bulk_load_and_those_that_read_its_files_share_a_volume():
 
 
 def test_a_bulk_load_is_a_command_of_penstock():
-    documents = example("bulk-load", "--set", "http.tls.existingSecret=web")
+    documents = example("bulk-load", "--set", "http.tls.existingSecret=web,bulkLoad.mapping=/shared/m.ttl")
     [spec] = [d["spec"] for d in documents if d["kind"] == "CronJob"]
     assert spec["suspend"]
     [container] = spec["jobTemplate"]["spec"]["template"]["spec"]["containers"]
@@ -360,7 +360,7 @@ def test_a_bulk_load_is_a_command_of_penstock():
     given = arguments[arguments.index("/opt/penstock/adaptor/bulk_load.py") + 1 :]
     [command] = [c for c in get_command(app).commands.items() if c[0] == "load"]
     parsed = command[1].make_context("load", ["--spark", *given]).params
-    assert parsed["files"] == ["/shared/input/"]
+    assert (parsed["files"], str(parsed["mapping"])) == (["/shared/input/"], "/shared/m.ttl")
     assert parsed["cluster"] == "https://test-penstock-coordinator:8080"
     assert (parsed["staging"], parsed["graph"]) == ("/shared/penstock/$(JOB)", "http://ex.org/rooms")
     mounts = [mount["mountPath"] for mount in container["volumeMounts"]]

@@ -116,3 +116,15 @@ def test_ctrl_c_ends_the_load_and_its_jvm(file, tmp_path):
             return
         time.sleep(0.1)
     pytest.fail("processes of the load are left")
+
+
+def test_data_files_are_loaded_by_a_mapping(tmp_path):
+    file, mapping = tmp_path / "x.csv", tmp_path / "m.rq"
+    file.write_text("id,v\n" + "".join(f"{i},value {i}\n" for i in range(2_000)))
+    mapping.write_text("CONSTRUCT { ?s <urn:v> $.v } WHERE { BIND(IRI(CONCAT('urn:s:', $.id)) AS ?s) }")
+    process = start(file, tmp_path / "data", "--mapping", str(mapping))
+    out, err = process.communicate(timeout=600)
+    assert process.returncode == 0, err
+    assert out.startswith("2,000 triples, ")
+    with penstock.Engine(data_dir=tmp_path / "data", read_only=True) as engine:
+        assert engine.query("ASK { <urn:s:1999> <urn:v> 'value 1999' }")

@@ -12,7 +12,7 @@ import pytest
 import penstock
 from penstock.errors import DataError, StorageError
 from penstock.spark.hadoop import HadoopFiles
-from penstock.spark.sources import COMPRESSED, format_of
+from penstock.spark.sources import COMPRESSED, WHOLE_BYTES, format_of
 from spark.test_bulk_load import count, equal_look_ups, load
 
 LINES = "".join(f'<http://s/{i}> <http://p/{i % 7}> "the value of number {i}"@en .\n' for i in range(2_000))
@@ -44,6 +44,16 @@ def test_each_compression(spark, tmp_path, ending):
     with penstock.Engine() as engine:
         report, bad = load(spark, engine, tmp_path / "load", file)
         assert (report.triples, bad) == (2_000, [])
+
+
+def test_a_document_of_some_mebibytes_is_read_by_one_task(spark, tmp_path):
+    file = tmp_path / "a.ttl"
+    file.write_text(
+        "@prefix e: <http://e/> .\n" + "".join(f"e:s{i} e:p 'some longer text {i}' .\n" for i in range(180_000))
+    )
+    assert 6 << 20 < file.stat().st_size < WHOLE_BYTES
+    with penstock.Engine() as engine:
+        assert load(spark, engine, tmp_path / "load", file)[0].triples == 180_000
 
 
 def test_a_packed_file_that_breaks_off_fails_the_load_and_leaves_nothing(spark, tmp_path):

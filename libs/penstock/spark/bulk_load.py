@@ -22,11 +22,11 @@ import numpy as np
 
 from penstock.engine.intake.bulk_intake import NO_TERMS, Prepared
 from penstock.errors import DataError, LimitError
-from penstock.spark import edges, numbering, statement_parsing
+from penstock.spark import edges, numbering, record_mapping, statement_parsing
 from penstock.spark.failures import job
 from penstock.spark.hadoop import HadoopFiles, escaped
 from penstock.spark.manifest import manifest_of, place_of
-from penstock.spark.sources import SourceFile, list_sources, readings
+from penstock.spark.sources import Rows, SourceFile, list_sources, readings
 from penstock.spark.staging import Staging
 
 if TYPE_CHECKING:
@@ -47,6 +47,14 @@ MAX_NUMBERING_TASKS = 1 << 20
 DICTIONARY_GIVE_UP_S = 300.0
 """How long a task waits for a cluster's dictionary, in seconds."""
 _PART_STEP = 1 << 32
+_FUNCTIONS: dict[tuple[Rows, bool], Callable[..., Iterator[Any]]] = {
+    (Rows.LINES, False): statement_parsing.parse_lines,
+    (Rows.PIECES, False): statement_parsing.parse_documents,
+    (Rows.LINES, True): record_mapping.map_lines,
+    (Rows.PIECES, True): record_mapping.map_documents,
+    (Rows.COLUMNS, True): record_mapping.map_columns,
+}
+"""The function of the stage `parse` for each kind of rows, without and with a mapping."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,7 @@ class LoadSettings:
     - `edges_per_bin`, `terms_per_task`: limits that bound a task's memory.
     - `dictionaries`: addresses of the target cluster's dictionary service, which assigns the ids. Without addresses,
     the target is an engine, whose terms are in `KnownTerms`.
+    - `mapping`: settings of a mapping (`FileMapping`), if the files are data files.
     - `certificates`: certificates for the connections to these dictionaries. The certificate files must exist where
     Spark's tasks run.
     """
@@ -76,6 +85,7 @@ class LoadSettings:
     terms_per_task: int = TERMS_PER_TASK
     dictionaries: tuple[str, ...] = ()
     certificates: PeerCertificates | None = None
+    mapping: dict[str, Any] | None = None
 
 
 class BulkLoad:
@@ -106,7 +116,7 @@ class BulkLoad:
         """List the files, and open the staging folder. Returns whether it contains complete stages of an earlier run of
         the same load.
         """
-        self._sources = list_sources(self._spark, self._settings.files, self._settings.format)
+        self._sources = list_sources(self._spark, self._settings.files, self._settings.format, self._settings.mapping)
         settings = self._settings
         return self.staging.open(
             {
@@ -118,6 +128,7 @@ class BulkLoad:
                 "max_bad": settings.max_bad,
                 "shards": settings.shards,
                 "cluster": bool(settings.dictionaries),
+                "mapping": settings.mapping,
             }
         )
 
@@ -160,11 +171,11 @@ class BulkLoad:
         known = {file.number: (file.format, file.status.uri) for file in self._sources}
         for number, reading in enumerate(readings(self._spark, self._sources, self._settings.split_bytes)):
             settings = statement_parsing.ParseSettings(
-                known, self._settings.graph, self._settings.max_bad, number * _PART_STEP
+                known, self._settings.graph, self._settings.max_bad, number * _PART_STEP, self._settings.mapping
             )
-            function = statement_parsing.parse_lines if reading.by_line else statement_parsing.parse_documents
             self._configure(16_384, reading.settings)
-            parsed = reading.frame.mapInArrow(partial(function, settings), statement_parsing.STAGED_DDL)
+            function = partial(_FUNCTIONS[reading.rows, settings.mapping is not None], settings)
+            parsed = reading.frame.mapInArrow(function, statement_parsing.STAGED_DDL)
             parsed.write.partitionBy("what").mode("append").parquet(folder)
         return self._count_parsed()
 

@@ -1,15 +1,18 @@
-"""The input of a load. This module lists the files, chooses how each file is read, and makes data frames of (file,
-start, text) rows.
+"""The input of a load. This module lists the files, chooses how each file is read, and makes data frames of rows.
+
+Most rows have the columns file, start and text. Rows of Parquet files have the columns file and row.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from functools import reduce
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import DataError
+from penstock.mapping.files.file_mapping import DataFormat
 from penstock.rdf.formats import Format
 from penstock.spark.hadoop import HadoopFiles, literal
 
@@ -35,7 +38,12 @@ class SourceFile:
 
     status: FileStatus
     number: int
-    format: Format
+    format: Format | DataFormat
+
+    @property
+    def is_split(self) -> bool:
+        """Whether tasks can read parts of the file in parallel."""
+        return self.format in (Format.N_TRIPLES, Format.N_QUADS, DataFormat.NDJSON, DataFormat.PARQUET)
 
     @property
     def is_whole(self) -> bool:
@@ -44,25 +52,36 @@ class SourceFile:
         return self.status.size <= (COMPRESSED_WHOLE_BYTES if compressed else WHOLE_BYTES)
 
 
-def list_sources(spark: SparkSession, patterns: Sequence[str], format: str | None) -> list[SourceFile]:  # noqa: A002
-    """Return the files of paths, globs and folders without duplicates. DataError if a pattern matches no file, or if a
-    format is unknown.
+def list_sources(
+    spark: SparkSession,
+    patterns: Sequence[str],
+    format: str | None,  # noqa: A002 - as in the API
+    mapping: dict[str, Any] | None = None,
+) -> list[SourceFile]:
+    """Return the files of paths, globs and folders without duplicates. `mapping`: settings of a mapping if these are
+    data files. DataError if a pattern matches no file, or if a format is unknown.
     """
     files = HadoopFiles(spark)
     found = {status.uri: status for pattern in patterns for status in files.matching(pattern)}
     statuses = list(found.values())
     numbers = _numbers(spark, [status.uri for status in statuses])
-    given = None if format is None else Format.named(format)
-    return [
-        SourceFile(status, number, given or format_of(status.name))
-        for status, number in zip(statuses, numbers, strict=True)
-    ]
+    if mapping is not None:
+        settings = mapping if format is None else mapping | {"format": format}
+        formats: list[Format | DataFormat] = [DataFormat.of(_unpacked(status.name), settings) for status in statuses]
+    else:
+        given = None if format is None else Format.named(format)
+        formats = [given or format_of(status.name) for status in statuses]
+    return [SourceFile(*each) for each in zip(statuses, numbers, formats, strict=True)]
 
 
 def format_of(name: str) -> Format:
     """Return the format for a file's name. Extensions of compression are ignored."""
+    return Format.of_path(_unpacked(name))
+
+
+def _unpacked(name: str) -> str:
     path = PurePath(name)
-    return Format.of_path(path.with_suffix("") if path.suffix.lower() in COMPRESSED else path)
+    return str(path.with_suffix("")) if path.suffix.lower() in COMPRESSED else name
 
 
 def _numbers(spark: SparkSession, uris: list[str]) -> list[int]:
@@ -83,12 +102,20 @@ def _numbers(spark: SparkSession, uris: list[str]) -> list[int]:
     return numbers
 
 
+class Rows(Enum):
+    """The kind of rows in a frame: lines of files that can be split, pieces of other files, rows of Parquet files."""
+
+    LINES = "lines"
+    PIECES = "pieces"
+    COLUMNS = "columns"
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A frame of (file, start, text) rows, and the split settings that apply while the frame is read."""
+    """A frame of rows, their kind, and the settings of Spark that apply while the frame is read."""
 
     frame: DataFrame
-    by_line: bool
+    rows: Rows
     settings: dict[str, str]
 
 
@@ -98,21 +125,26 @@ _UNCUT = {"spark.sql.files.maxPartitionBytes": str(1 << 60), "spark.sql.files.mi
 def readings(spark: SparkSession, files: Sequence[SourceFile], split_bytes: int) -> list[Reading]:
     """Return the frames that read the files.
 
-    Files of line-based formats are split and read in parallel. In the other formats, a small file becomes one row, and
-    one task reads a large file line by line.
+    Files of line-based formats, and Parquet files, are split and read in parallel. In the other formats, a small file
+    becomes one row, and one task reads a large file line by line.
     """
-    native = [literal(file.status.uri) for file in files if file.format.is_native]
-    whole = [literal(file.status.uri) for file in files if not file.format.is_native and file.is_whole]
-    large = [literal(file.status.uri) for file in files if not file.format.is_native and not file.is_whole]
+    tables = [literal(file.status.uri) for file in files if file.format is DataFormat.PARQUET]
+    split = [file for file in files if file.is_split and file.format is not DataFormat.PARQUET]
+    lines = [literal(file.status.uri) for file in split]
+    whole = [literal(file.status.uri) for file in files if not file.is_split and file.is_whole]
+    large = [literal(file.status.uri) for file in files if not file.is_split and not file.is_whole]
     cut = {"spark.sql.files.maxPartitionBytes": str(split_bytes)}
     found = []
-    if native:
-        found.append(Reading(_rows(spark.read.option("lineSep", "\n").text(native)), True, cut))
+    if lines:
+        found.append(Reading(_rows(spark.read.option("lineSep", "\n").text(lines)), Rows.LINES, cut))
+    if tables:
+        frame = spark.read.option("mergeSchema", True).parquet(*tables)
+        found.append(Reading(_columns(frame), Rows.COLUMNS, cut | {"spark.sql.session.timeZone": "UTC"}))
     if whole:
-        found.append(Reading(_rows(spark.read.option("wholetext", True).text(whole)), False, cut))
+        found.append(Reading(_rows(spark.read.text(whole, wholetext=True)), Rows.PIECES, cut))
     if large:
         frames = [_rows(spark.read.option("lineSep", "\n").text(path)) for path in large]
-        found.append(Reading(reduce(lambda a, b: a.unionAll(b), frames), False, _UNCUT))
+        found.append(Reading(reduce(lambda a, b: a.unionAll(b), frames), Rows.PIECES, _UNCUT))
     return found
 
 
@@ -124,3 +156,9 @@ def _rows(frame: DataFrame) -> DataFrame:
         fn.col("_metadata.file_block_start").alias("start"),
         fn.concat(fn.col("value"), fn.lit("\n")).alias("text"),
     )
+
+
+def _columns(frame: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as fn  # noqa: PLC0415 - an extra
+
+    return frame.select(fn.xxhash64(fn.col("_metadata.file_path")).alias("file"), fn.struct("*").alias("row"))

@@ -30,7 +30,9 @@ from penstock.rdf.parsing import Quads, parse_other
 from penstock.spark.task import task_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from penstock.mapping.files.file_mapping import DataFormat
 
 STAGED = pa.schema(
     [
@@ -67,26 +69,28 @@ TERMS_PER_BATCH, BYTES_PER_BATCH = 65_536, 16 << 20
 class ParseSettings:
     """Settings of the tasks: format and base IRI of each file (by number), default graph, maximum number of bad lines,
     and the number of the first task. The first task of a job need not be task 0, because a stage can have several jobs.
+    `mapping`: settings of the mapping of data files.
     """
 
-    files: Mapping[int, tuple[Format, str]]
+    files: Mapping[int, tuple[Format | DataFormat, str]]
     graph: str | None
     max_bad: int
     first_part: int = 0
+    mapping: dict[str, Any] | None = None
 
 
 def parse_lines(settings: ParseSettings, batches: Iterable[Any]) -> Iterator[Any]:
     """Parse rows (file, start, text) of N-Triples and N-Quads files. Each text is one line, including its line end."""
-    part = _Part(settings)
-    for file, start, text in _pieces(batches):
+    part = StagedPart(settings)
+    for file, start, text in pieces_of(batches):
         yield from part.lines(file, start, text)
     yield from part.ends()
 
 
 def parse_documents(settings: ParseSettings, batches: Iterable[Any]) -> Iterator[Any]:
     """Parse rows (file, start, text) of formats that cannot be split. A file's rows are consecutive and in order."""
-    part = _Part(settings)
-    for file, pieces in groupby(_pieces(batches), key=lambda piece: piece[0]):
+    part = StagedPart(settings)
+    for file, pieces in groupby(pieces_of(batches), key=lambda piece: piece[0]):
         texts = (text for _, _, text in pieces)
         yield from part.document(file, texts)
         for _ in texts:  # Spark requires that a task consumes its input, even after an error
@@ -94,59 +98,84 @@ def parse_documents(settings: ParseSettings, batches: Iterable[Any]) -> Iterator
     yield from part.ends()
 
 
-def _pieces(batches: Iterable[Any]) -> Iterator[tuple[int, int, bytes]]:
+def pieces_of(batches: Iterable[Any]) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the texts of batches of rows (file, start, text). Consecutive rows of a split become one text."""
     for batch in batches:
         files, starts = (batch.column(i).to_numpy(zero_copy_only=False) for i in (0, 1))
         for first, end in co.runs(files, starts):
             yield int(files[first]), int(starts[first]), co.bytes_between(batch.column(2), first, end)
 
 
-class _Part:
+class StagedPart:
     """A task's dictionary and output."""
 
     def __init__(self, settings: ParseSettings) -> None:
+        self.dictionary = native.Dictionary()
         self._number = settings.first_part + task_number()
         self._settings = settings
-        self._dictionary = native.Dictionary()
         graph = settings.graph
-        self._graph = np.uint64(0 if graph is None else self._dictionary.intern(co.IRI, graph))
+        self._graph = np.uint64(0 if graph is None else self.dictionary.intern(co.IRI, graph))
         self._scopes: dict[int, native.BlankScope] = {}
         self._lines: dict[tuple[int, int], int] = {}  # lines read so far, by split
         self._bad = 0
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether the task has found more bad lines than a load can have."""
+        return self._bad > self._settings.max_bad
+
+    def scope(self, file: int) -> native.BlankScope:
+        """Return the blank nodes of a file."""
+        return self._scopes.setdefault(file, native.BlankScope())
+
+    def read(self, file: int, start: int, lines: int) -> int:
+        """Add lines to those that were read of a split. Returns the number of lines before."""
+        before = self._lines.get((file, start), 0)
+        self._lines[file, start] = before + lines
+        return before
+
     def lines(self, file: int, start: int, text: bytes) -> Iterator[Any]:
+        """Yield the rows for the lines of a text, which belong to the split at `start`."""
         fmt, _ = self._settings.files[file]
-        split = (file, start)
-        read = self._lines.setdefault(split, 0)
-        if self._bad > self._settings.max_bad:
+        before = self.read(file, start, 0)
+        if self.has_failed:
             return
         parsed = native.parse_nquads(
-            self._dictionary,
+            self.dictionary,
             text,
             quads=fmt is Format.N_QUADS,
             strict=False,
             max_bad=self._settings.max_bad + 1,
-            scope=self._scopes.setdefault(file, native.BlankScope()),
-            first_line=read + 1,
+            scope=self.scope(file),
+            first_line=before + 1,
         )
-        self._lines[split] = read + parsed.lines
-        self._bad += parsed.bad_count
+        self.read(file, start, parsed.lines)
         if len(parsed.subjects):
-            yield self._triples(Quads.of(parsed))
-        if parsed.bad:
-            lines, texts, reasons = zip(*parsed.bad, strict=True)
+            yield self.triples(Quads.of(parsed))
+        yield from self.bad(file, start, parsed.bad, parsed.bad_count)
+
+    def bad(self, file: int, start: int, bad: Sequence[tuple[int, bytes, str]], count: int) -> Iterator[Any]:
+        """Yield a row for each bad line of a split, given as (line, bytes, reason). `count`: their number, which can be
+        greater than the number of given lines.
+        """
+        self._bad += count
+        if bad:
+            lines, texts, reasons = zip(*bad, strict=True)
             n = len(lines)
             yield self._rows("bad", n, file=[file] * n, start=[start] * n, line=lines, text=texts, reason=reasons)
 
     def document(self, file: int, pieces: Iterator[bytes]) -> Iterator[Any]:
+        """Yield the rows for a document in a format that cannot be split."""
         fmt, base = self._settings.files[file]
+        assert isinstance(fmt, Format)
         try:
-            for quads in parse_other(self._dictionary, io.BufferedReader(_Reader(pieces)), fmt, base, trusted=True):
-                yield self._triples(quads)
+            for quads in parse_other(self.dictionary, stream_of(pieces), fmt, base, trusted=True):
+                yield self.triples(quads)
         except DataError as error:
-            yield self._rows("bad", 1, file=[file], start=[0], line=[WHOLE_DOCUMENT], text=[b""], reason=[str(error)])
+            yield from self.bad(file, 0, [(WHOLE_DOCUMENT, b"", str(error))], 1)
 
-    def _triples(self, quads: Quads) -> Any:
+    def triples(self, quads: Quads) -> Any:
+        """Return a row with statements."""
         graphs = np.where(quads.graphs == 0, self._graph, quads.graphs)
         s, p, o, g = ([co.packed(c)] for c in (quads.subjects, quads.predicates, quads.objects, graphs))
         return self._rows("triples", 1, s=s, p=p, o=o, g=g, line=[len(quads)])
@@ -157,15 +186,15 @@ class _Part:
             files, starts = zip(*self._lines, strict=True)
             yield self._rows("lines", len(files), file=files, start=starts, line=list(self._lines.values()))
         slot = 1
-        while slot < native.next_slot(self._dictionary):
+        while slot < native.next_slot(self.dictionary):
             ids, kinds, lexicals, datatypes, langs, slot = native.dictionary_columns(
-                self._dictionary, slot, TERMS_PER_BATCH, BYTES_PER_BATCH
+                self.dictionary, slot, TERMS_PER_BATCH, BYTES_PER_BATCH
             )
             yield self._terms(ids, kinds, *(co.strings(texts) for texts in (lexicals, datatypes, langs)))
         yield from self._blanks()
 
     def _blanks(self) -> Iterator[Any]:
-        labelled = np.zeros(self._dictionary.blank_count(), bool)
+        labelled = np.zeros(self.dictionary.blank_count(), bool)
         for file, scope in self._scopes.items():
             ids, labels = native.blank_labels(scope)
             labelled[ids & PAYLOAD] = True
@@ -199,6 +228,11 @@ class _Part:
             for field in STAGED
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=STAGED)
+
+
+def stream_of(pieces: Iterator[bytes]) -> io.BufferedReader:
+    """Return a stream of the bytes of a document's pieces."""
+    return io.BufferedReader(_Reader(pieces))
 
 
 class _Reader(io.RawIOBase):

@@ -56,14 +56,13 @@ def load(
 ) -> None:
     """Load files into the stored graph of a data directory or a cluster."""
     console = Console(stderr=True)
-    options = SparkOptions(graph, syntax, max_bad, staging, bad_lines, master, memory, tuple(conf or ()))
     if (data_dir is None) == (cluster is None) or (cluster is not None and not spark):
         raise typer.BadParameter("use either --data-dir, or --spark with --cluster")
     files = files or []
     if not files and (mapping is None or spark):
         raise typer.BadParameter("give at least one file")
-    if mapping is not None and spark:
-        raise typer.BadParameter("--mapping is not supported with --spark")
+    settings = None if mapping is None else mapping_settings(mapping)
+    options = SparkOptions(graph, syntax, max_bad, staging, bad_lines, master, memory, tuple(conf or ()), settings)
     if cluster is not None:
         token = None if token_file is None else token_file.read_text(encoding="utf-8").strip()
         credentials = Credentials(token, None if ca is None else str(ca))
@@ -71,7 +70,6 @@ def load(
     elif data_dir is not None and spark:
         print(spark_load(files, data_dir, options, console))
     elif data_dir is not None:
-        settings = None if mapping is None else mapping_settings(mapping)
         sources = [Path(file) for file in files] if mapping is None or files else [mapping.parent]
         _load(sources, data_dir, graph, syntax, settings, console)
 

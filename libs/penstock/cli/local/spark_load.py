@@ -61,6 +61,7 @@ class SparkOptions:
     master: str | None
     memory: str
     conf: tuple[str, ...] = ()
+    mapping: dict[str, Any] | None = None
 
     def settings(self) -> dict[str, str]:
         """Return Spark's settings. DataError for an option that is not key=value."""
@@ -85,7 +86,8 @@ def load(files: Sequence[str], data_dir: Path, options: SparkOptions, console: C
         spark = open_session("penstock load", options.master, options.memory, conf, short=is_short(files))
         try:
             stages = Stages(spark, console)
-            settings = LoadSettings(tuple(files), options.format, options.graph, options.max_bad, shards=intake.shards)
+            given = tuple(files), options.format, options.graph, options.max_bad, intake.shards
+            settings = LoadSettings(*given, mapping=options.mapping)
             folder = options.staging or f"{data_dir.absolute()}/bulk-load"
             bulk = BulkLoad(spark, settings, folder, stages.ended, stages.begun)
             if bulk.open():
@@ -122,7 +124,9 @@ def load_cluster(
     try:
         stages = Stages(spark, console)
         given = tuple(files), options.format, options.graph, options.max_bad, target.shards
-        settings = LoadSettings(*given, dictionaries=target.dictionaries, certificates=certificates)
+        settings = LoadSettings(
+            *given, dictionaries=target.dictionaries, certificates=certificates, mapping=options.mapping
+        )
         bulk = BulkLoad(spark, settings, f"{root}/staging", stages.ended, stages.begun, f"{root}/loads")
         if bulk.open():
             console.print(f"resuming an earlier run from {root}", highlight=False)

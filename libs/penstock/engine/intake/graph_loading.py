@@ -11,7 +11,7 @@ import numpy as np
 
 from penstock.errors import DataError, LimitError
 from penstock.mapping.files.data_files import read_mapped
-from penstock.mapping.files.file_mapping import FileMapping, file_format
+from penstock.mapping.files.file_mapping import DataFormat, FileMapping
 from penstock.mapping.files.source_files import mapped_files
 from penstock.mapping.rml import compile_rml
 from penstock.query.algebra.tree import BlankNode, Iri, Literal, Term
@@ -107,10 +107,10 @@ def _parts(
     given = {"base": base, "format": syntax}
     settings = mapping | {name: value for name, value in given.items() if value is not None}
     if isinstance(source, bytes):
-        return read_mapped(dictionary, source, FileMapping(settings, file_format("<bytes>", settings)), progress)
+        return read_mapped(dictionary, source, FileMapping(settings, DataFormat.of("<bytes>", settings)), progress)
     path = Path(source)
     if not path.is_dir():
-        return read_mapped(dictionary, path, FileMapping(settings, file_format(path.name, settings)), progress)
+        return read_mapped(dictionary, path, FileMapping(settings, DataFormat.of(path.name, settings)), progress)
     if not isinstance(settings.get("rml"), str):
         raise DataError(f"{path}: only an RML mapping names the files in a folder")
     quads = mapped_files(compile_rml(settings["rml"], settings.get("base")), path)

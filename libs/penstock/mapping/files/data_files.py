@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from penstock.core._native import BlankScope, complete_csv_rows
 from penstock.errors import DataError
+from penstock.mapping.files.file_mapping import DataFormat
 from penstock.mapping.files.row_texts import json_rows
 from penstock.rdf.bulk_files import MAX_LINE_BYTES, naming, whole_lines
 
@@ -62,23 +63,23 @@ def _opened(source: str | os.PathLike[str]) -> IO[bytes]:
     return Path(source).open("rb")
 
 
-def _chunks(file: IO[bytes], format: str, chunk_bytes: int) -> Iterator[tuple[bytes, int]]:  # noqa: A002
+def _chunks(file: IO[bytes], format: DataFormat, chunk_bytes: int) -> Iterator[tuple[bytes, int]]:  # noqa: A002
     """Yield texts of whole records, and the number of lines before each text."""
     match format:
-        case "ndjson":
+        case DataFormat.NDJSON:
             lines = 0
             for text in whole_lines(file, chunk_bytes):
                 yield text, lines
                 lines += text.count(b"\n")
-        case "csv":
-            yield from _csv_chunks(file, chunk_bytes)
-        case "parquet":
+        case DataFormat.CSV:
+            yield from csv_chunks(file, chunk_bytes)
+        case DataFormat.PARQUET:
             yield from _parquet_chunks(file)
         case _:
             yield file.read(), 0
 
 
-def _csv_chunks(file: IO[bytes], chunk_bytes: int) -> Iterator[tuple[bytes, int]]:
+def csv_chunks(file: IO[bytes], chunk_bytes: int) -> Iterator[tuple[bytes, int]]:
     """Yield the header of a CSV file with each chunk of rows. DataError for a row that is too long."""
     header, rest, lines = b"", b"", 0
     while block := file.read(chunk_bytes):

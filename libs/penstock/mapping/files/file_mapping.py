@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,38 +16,53 @@ from penstock.rdf.parsing import Quads
 if TYPE_CHECKING:
     from penstock.core._native import Dictionary
 
-FILE_FORMATS: Final = ("json", "ndjson", "csv", "parquet")
-"""Formats of files that mappings read. A row of a Parquet file is mapped as a line of NDJSON."""
-_ENDINGS: Final = {".json": "json", ".ndjson": "ndjson", ".jsonl": "ndjson", ".csv": "csv", ".parquet": "parquet"}
+
+class DataFormat(Enum):
+    """A format of data files that mappings read. A row of a Parquet file is mapped as a line of NDJSON."""
+
+    JSON = "json"
+    NDJSON = "ndjson"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+    @classmethod
+    def of(cls, name: str, settings: dict[str, Any]) -> DataFormat:
+        """Return the format of a file: the `format` of a mapping's settings, or the format that the file name implies.
+        Endings for compression (`.gz`) are ignored. DataError if there is no format, or if it is not one of files.
+        """
+        known = ", ".join(each.value for each in cls)
+        if "format" in settings:
+            given = next((each for each in cls if each.value == settings["format"]), None)
+            if given is None:
+                raise DataError(f"mapping: the `format` of a file is one of {known}, not {settings['format']!r:.60}")
+            return given
+        plain = name.lower().removesuffix(".gz")
+        found = next((each for ending, each in _ENDINGS.items() if plain.endswith(ending)), None)
+        if found is None:
+            raise DataError(f"{name}: the file name does not imply a format; pass one of {known}")
+        return found
 
 
-def file_format(name: str, settings: dict[str, Any]) -> str:
-    """Return the format of a file: the `format` of the mapping's settings, or the format that the file name implies.
-    Endings for compression (`.gz`) are ignored. DataError if there is no format, or if it is not one of files.
-    """
-    known = ", ".join(FILE_FORMATS)
-    if "format" in settings:
-        if settings["format"] not in FILE_FORMATS:
-            raise DataError(f"mapping: the `format` of a file is one of {known}, not {settings['format']!r:.60}")
-        return str(settings["format"])
-    plain = name.lower().removesuffix(".gz")
-    found = next((_ENDINGS[ending] for ending in _ENDINGS if plain.endswith(ending)), None)
-    if found is None:
-        raise DataError(f"{name}: the file name does not imply a format; pass one of {known}")
-    return found
+_ENDINGS: Final = {
+    ".json": DataFormat.JSON,
+    ".ndjson": DataFormat.NDJSON,
+    ".jsonl": DataFormat.NDJSON,
+    ".csv": DataFormat.CSV,
+    ".parquet": DataFormat.PARQUET,
+}
 
 
 class FileMapping:
     """The compiled mapping of files of one format. `settings`: see `StreamMapping`; `time` has no effect, because
-    triples of files have no time. `format`: one of `FILE_FORMATS`.
+    triples of files have no time.
 
     A record without triples is skipped. In RML, a template for blank nodes that gives the same text in two records of a
     file denotes the same node. In the other mappings, each record has blank nodes of its own.
     """
 
-    def __init__(self, settings: dict[str, Any], format: str) -> None:  # noqa: A002 - as in the settings
+    def __init__(self, settings: dict[str, Any], format: DataFormat) -> None:  # noqa: A002 - as in the settings
         used = {name: value for name, value in settings.items() if name != "time"}
-        used["format"] = "ndjson" if format == "parquet" else format
+        used["format"] = "ndjson" if format is DataFormat.PARQUET else format.value
         self.format = format
         self._mapping = StreamMapping(used, FILE_LIMITS, of_file=True)
         self._shares_blanks = "rml" in settings

@@ -19,7 +19,7 @@ import penstock
 from penstock import DataError
 from penstock.core import _native as native
 from penstock.mapping.files.data_files import read_mapped
-from penstock.mapping.files.file_mapping import FileMapping
+from penstock.mapping.files.file_mapping import DataFormat, FileMapping
 from penstock.mapping.files.row_texts import json_rows
 from penstock.mapping.stream_mapping import StreamMapping
 
@@ -41,7 +41,7 @@ def triples(source, settings, kind, chunk_bytes=1 << 20):
     dictionary = native.Dictionary()
     decode = native.LocalTerms(dictionary).decode
     found = []
-    for part in read_mapped(dictionary, source, FileMapping(settings, kind), chunk_bytes=chunk_bytes):
+    for part in read_mapped(dictionary, source, FileMapping(settings, DataFormat(kind)), chunk_bytes=chunk_bytes):
         found += zip(*map(decode, (part.subjects, part.predicates, part.objects)), strict=True)
     return sorted(found)
 
