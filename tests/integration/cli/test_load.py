@@ -62,7 +62,7 @@ def test_data_files_are_loaded_by_a_mapping(tmp_path, capsys, files):
     [
         ([], "give at least one file"),
         (["x.csv"], "does not imply an RDF format"),
-        (["x.csv", "--mapping", "m.ttl", "--spark"], "not supported with --spark"),
+        (["--mapping", "m.ttl", "--spark"], "give at least one file"),
         (["x.csv", "--mapping", "m.ttl", "--format", "avro"], "one of json, ndjson, csv, parquet"),
     ],
 )
