@@ -188,8 +188,8 @@ void bind_mapping(nb::module_& m) {
             "__init__", [](Program* place, const nb::handle& spec) { new (place) Program(to_spec(spec)); }, "spec"_a)
         .def("map", &map, "messages"_a, "max_bytes"_a);
     m.def(
-        "complete_csv_rows",
-        [](const nb::bytes& text) { return mapping::complete_rows({text.c_str(), text.size()}); }, "text"_a);
+        "complete_csv_rows", [](const nb::bytes& text) { return mapping::complete_rows({text.c_str(), text.size()}); },
+        "text"_a);
     nb::class_<AvroSchema>(m, "AvroSchema")
         .def(
             "__init__", [](AvroSchema* place, const nb::handle& spec) { new (place) AvroSchema(to_spec(spec)); },
