@@ -114,6 +114,7 @@ private:
         list->hash = hash;
         list->entry = reading.entry;
         list->state = reading.state;
+        list->head = reading.head;
         list->values = copy(reading.values);
         list->extents = copy(reading.extents);
         list->as_of.store(reading.as_of, std::memory_order_relaxed);
@@ -143,7 +144,7 @@ void KnownLists::find(std::span<const ListKey> keys, std::span<const KnownList*>
             if (list == nullptr && old_) {
                 list = old_->find(keys[begin + i], hashes[i]);
                 if (list != nullptr)  // now recently used
-                    list = put({list->key, list->entry, list->state, list->as_of.load(std::memory_order_relaxed),
+                    list = put({list->key, list->entry, list->state, list->head, list->as_of.load(std::memory_order_relaxed),
                                 list->values, list->extents},
                                hashes[i]);
             }

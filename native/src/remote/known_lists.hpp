@@ -1,6 +1,5 @@
-// A cache of lists that an engine has read from other nodes. An entry never becomes invalid: the positions that a list
-// had at some snapshot retain their values, so an entry can only lack values appended later (ADR 3: "a published byte
-// never changes").
+// A cache of lists that an engine has read from other nodes. An entry never becomes invalid for the snapshots up to its
+// `as_of`. At later ones it lacks values, or the list was rewritten (docs/adr/0105): RemoteView::continues() tells.
 #pragma once
 
 #include <atomic>
@@ -36,7 +35,8 @@ struct KnownList {
     ListKey key;
     std::uint64_t hash = 0;
     layout::Offset entry = 0;  // 0: the list did not exist
-    std::uint64_t state = 0;   // layout::Entry
+    std::uint64_t state = 0;   // layout::Entry, as the head
+    TermId head = 0;
     std::span<const TermId> values;
     std::span<const KnownExtent> extents;  // ascending; empty if the value was in the entry itself
     // The list had this state at all snapshots from the one in `state` up to `as_of`, which only grows. Relaxed: a
@@ -67,6 +67,7 @@ public:
         ListKey key;
         layout::Offset entry = 0;
         std::uint64_t state = 0;
+        TermId head = 0;
         Snapshot as_of = 0;
         std::span<const TermId> values;
         std::span<const KnownExtent> extents;

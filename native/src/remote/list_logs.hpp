@@ -12,15 +12,37 @@
 #include "remote/shard_memory.hpp"
 #include "store/append_log.hpp"
 #include "store/layout.hpp"
+#include "store/visibility.hpp"
 
 namespace penstock::remote {
 
 /// `Logs` of visible_ranges(). A missing entry reads as "no earlier commit".
 class ListLogs {
 public:
-    ListLogs(const ShardMemory& memory, layout::Offset entry) : memory_(memory), entry_(entry) {}
+    ListLogs(const ShardMemory& memory, layout::Offset entry, ListVersion version)
+        : memory_(memory), entry_(entry), version_(version) {}
 
     layout::Append append(Snapshot snapshot) const {
+        const layout::Append found = logged(snapshot);
+        rewritten_later_ |= snapshot > version_.commit && found.shift > 0;
+        return version_.translate(snapshot, found);
+    }
+    /// Whether a commit whose append was asked for has rewritten the list, and its new head was not read.
+    bool rewritten_later() const { return rewritten_later_; }
+    void reasserted(Snapshot snapshot, std::vector<std::uint32_t>& positions) const {
+        const layout::CommitEntry commit = this->commit(snapshot);
+        if (commit.reasserted == 0) return;
+        const auto& all = memory_.first_of<layout::Reassertion>(commit.log + commit.slots * sizeof(layout::Append),
+                                                                commit.reasserted);
+        if (memory_.missing()) return;
+        for (const layout::Reassertion& again : std::span(&all, commit.reasserted))
+            if (again.entry == entry_) version_.translate(snapshot, again.position, positions);
+    }
+
+private:
+    static constexpr std::uint64_t kProbed = 8;  // slots of a log that are read together
+
+    layout::Append logged(Snapshot snapshot) const {
         const layout::CommitEntry commit = this->commit(snapshot);
         if (commit.slots == 0) return {};
         for (std::uint64_t slot = AppendLog::first_slot(entry_, commit.slots);;
@@ -31,19 +53,6 @@ public:
             if (found.entry == 0) throw StorageError("a commit's log lacks a list that it changed");
         }
     }
-    void reasserted(Snapshot snapshot, std::vector<std::uint32_t>& positions) const {
-        const layout::CommitEntry commit = this->commit(snapshot);
-        if (commit.reasserted == 0) return;
-        const auto& all = memory_.first_of<layout::Reassertion>(commit.log + commit.slots * sizeof(layout::Append),
-                                                                commit.reasserted);
-        if (memory_.missing()) return;
-        for (const layout::Reassertion& again : std::span(&all, commit.reasserted))
-            if (again.entry == entry_) positions.push_back(again.position);
-    }
-
-private:
-    static constexpr std::uint64_t kProbed = 8;  // slots of a log that are read together
-
     layout::CommitEntry commit(Snapshot snapshot) const {
         using layout::CommitEntry;
         using layout::CommitRing;
@@ -62,6 +71,8 @@ private:
     }
     const ShardMemory& memory_;
     layout::Offset entry_;
+    ListVersion version_;
+    mutable bool rewritten_later_ = false;
 };
 
 }  // namespace penstock::remote

@@ -51,7 +51,47 @@ RemoteView::List RemoteView::load(Operation& operation, std::uint32_t shard, Off
     // Of a later commit only `last` is valid; the length before it is in its log.
     const std::uint64_t state = layout::load_acquire(entry.state);
     const TermId head = layout::load_acquire(entry.head);
-    return {shard, offset, head, state};
+    List list{shard, offset, head, state};
+    settle(operation, list);
+    return list;
+}
+
+/// Makes state and head of a list that is not whole agree. They may be words of two versions of a list that was
+/// rewritten. Its old words and logs exist as long as the view's lease.
+void RemoteView::settle(Operation& operation, List& list) const {
+    if (operation.walk.missing || whole(list)) return;
+    const ShardMemory memory = this->memory(operation, list.shard);
+    const std::uint64_t settled = lookup::settled_state(memory, list.state, list.head);
+    list.version = ListVersion::of(memory, list.head);
+    if (memory.missing()) return;
+    list.state = settled;
+    // In copies, the head can also be older than the state. Then the view's snapshot is before the rewriting, whose log
+    // has the length that the list had before.
+    if (images_[list.shard].base != nullptr || layout::last_of(list.state) <= snapshot_) return;
+    const ListLogs logs(memory, list.entry, list.version);
+    const layout::Append append = walk_to_oldest_after(logs, layout::last_of(list.state), snapshot_);
+    if (memory.missing() || !logs.rewritten_later()) return;
+    list.state = layout::make_state(append.previous, append.before) | layout::kHasRemovals;
+}
+
+/// Whether the cached words are the first words of a list with this entry. If not, the list was rewritten since, or it
+/// had its single value in the entry. The same head is not proof enough, because memory is used again. But if the list
+/// was rewritten up to this view's snapshot and its old extents are already used again by the list itself, the shard
+/// retains no commits from before the rewriting.
+bool RemoteView::continues(const KnownList& known, std::uint32_t shard, const Entry& now) const {
+    if (known.state == now.state) return true;
+    if (known.head != now.head || layout::has_removals(now.state)) return false;
+    const Header& header = images_[shard].header;
+    const Snapshot as_of = known.as_of.load(std::memory_order_relaxed);
+    return as_of >= header.rewritten ||
+           (std::uint64_t{as_of} + 1 >= header.oldest_readable && layout::last_of(now.state) <= snapshot_);
+}
+
+/// Whether the view needs no read to use a cached list. It reads the entry of a rewritten list if it needs append logs,
+/// because the cache has no ListVersion.
+bool RemoteView::is_current(const KnownList& known) const {
+    return known.as_of.load(std::memory_order_relaxed) >= snapshot_ &&
+           (!layout::is_rewritten(known.head) || layout::whole_before(known.state, visibility_.first_excluded));
 }
 
 Offset RemoteView::label_row(std::uint32_t shard, Label label) const {
@@ -111,7 +151,7 @@ std::vector<RemoteView::List> RemoteView::find_lists(Operation& operation, std::
     for (std::uint32_t k = 0; k < remote.size(); ++k) {
         const auto& [shard, vertex, entry] = sought[remote[k]];
         const KnownList* const list = known[k];
-        if (list != nullptr && list->as_of.load(std::memory_order_relaxed) >= snapshot_) {
+        if (list != nullptr && is_current(*list)) {
             lists[remote[k]] = {shard, list->entry, 0, list->state, list};
             continue;
         }
@@ -129,9 +169,11 @@ std::vector<RemoteView::List> RemoteView::find_lists(Operation& operation, std::
             operation.walk.missing = asked[n] == 0;
             asked[n] = 1;
             if (operation.walk.missing) return;
-            const KnownList* const known_part = layout::has_removals(now[k].state) ? nullptr : before;
-            list = {sought[remote[k]].shard, before->entry, now[k].head, now[k].state, known_part};
+            const std::uint32_t shard = sought[remote[k]].shard;
+            list = {shard, before->entry, now[k].head, now[k].state,
+                    continues(*before, shard, now[k]) ? before : nullptr};
             if (list.state == before->state) before->confirm(as_of(list.shard));
+            settle(operation, list);
         } else {
             list = walk_to(operation, sought[remote[k]], label, dir);
             if (before == nullptr || list.entry != 0 || operation.walk.missing) return;
@@ -159,7 +201,8 @@ bool RemoteView::at_hand(const List& list) const {
 
 std::uint32_t RemoteView::ranges_of(Operation& operation, const List& list, Ranges& ranges) const {
     const ShardMemory memory = this->memory(operation, list.shard);
-    const std::uint32_t length = visible_ranges(visibility_, ListLogs(memory, list.entry), list.state, ranges);
+    const std::uint32_t length =
+        visible_ranges(visibility_, ListLogs(memory, list.entry, list.version), list.state, ranges);
     if (layout::has_removals(list.state) && !memory.missing()) apply_removals(memory, list.head, length, ranges);
     return length;
 }
@@ -243,6 +286,7 @@ void RemoteView::cache_lists(Operation& operation, std::span<const Sought> sough
         readings.push_back({{image.header.epoch, sought[i].vertex, label, dir},
                             list.entry,
                             list.state,
+                            list.head,
                             list.entry == 0 ? snapshot_ : as_of(sought[i].shard),
                             {},
                             {}});

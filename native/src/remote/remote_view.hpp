@@ -65,6 +65,7 @@ private:
         TermId head = 0;
         std::uint64_t state = 0;
         const KnownList* known = nullptr;
+        ListVersion version = {};  // unless whole
         std::uint32_t length() const { return layout::length_of(state); }
     };
     using Ranges = std::vector<PositionRange>;
@@ -80,6 +81,9 @@ private:
     layout::Offset find_record(Operation& operation, TermId vertex, Dir dir) const;
     layout::Offset find_entry(Operation& operation, TermId vertex, Label label, Dir dir) const;
     List load(Operation& operation, std::uint32_t shard, layout::Offset entry) const;
+    void settle(Operation& operation, List& list) const;
+    bool continues(const KnownList& known, std::uint32_t shard, const layout::Entry& now) const;
+    bool is_current(const KnownList& known) const;
     layout::Offset label_row(std::uint32_t shard, Label label) const;
 
     std::vector<Sought> sought(std::span<const TermId> keys) const;

@@ -23,7 +23,7 @@ BulkLoad::BulkLoad(Store& store, const BulkOptions& options)
         throw DataError("load " + std::to_string(*options_.snapshot) + " cannot follow " + std::to_string(latest_));
     impl.refuse_while_loading();
     for (auto& seen : seen_) seen.resize(options_.shards * options_.pieces);
-    commit_.emplace(impl.shards, impl.history, latest_ + 1, options_.source);
+    commit_.emplace(impl.shards, impl.history, latest_ + 1, options_.source, impl.publish_logs);
     impl.loading = true;
 }
 
@@ -93,7 +93,7 @@ Snapshot BulkLoad::publish() {
         return latest_;
     }
     impl.changes.add_unknown(latest_ + 1);
-    commit_->publish(impl.publish_logs);
+    commit_->publish();
     close();
     return latest_ + 1;
 }

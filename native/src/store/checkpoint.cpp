@@ -16,7 +16,7 @@ namespace penstock {
 
 namespace {
 
-constexpr std::string_view kMagic = "PENSTOCK-STORE-5";
+constexpr std::string_view kMagic = "PENSTOCK-STORE-6";
 constexpr const char* kManifest = "manifest";
 constexpr std::uint64_t kMaxCopied = std::uint64_t{256} << 20;  // more changed bytes are written, not copied
 

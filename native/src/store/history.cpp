@@ -62,18 +62,30 @@ bool CommitHistory::can_be_excluded(const CommitSource& source) const {
     return excludable(source);
 }
 
-bool CommitHistory::may_hide(std::size_t shard, layout::Offset entry, Snapshot last, std::uint32_t position,
-                             const CommitSource& reader) const {
+bool CommitHistory::may_hide(std::size_t shard, layout::Offset entry, Snapshot last, ListVersion version,
+                             std::uint32_t position, const CommitSource& reader) const {
     std::scoped_lock lock(mutex_);  // protects the records during the visit
     const Snapshot floor = floor_.load(std::memory_order_relaxed);
     for (Snapshot s = last; s >= floor;) {
         const CommitRecord* record = find(s);
-        const Append* append = record->logs[shard].find(entry);
-        if (position >= append->before && position - append->before < append->count)
+        const Append append = version.translate(s, *record->logs[shard].find(entry));
+        if (position >= append.before && position - append.before < append.count)
             return record->source.stream != reader.stream && excludable(record->source);
-        s = append->previous;
+        s = append.previous;
     }
     return false;
+}
+
+std::uint32_t CommitHistory::settled_words(std::size_t shard, layout::Offset entry, std::uint64_t state) const {
+    std::scoped_lock lock(mutex_);  // protects the records during the visit
+    const Snapshot floor = floor_.load(std::memory_order_relaxed);
+    std::uint32_t words = layout::length_of(state);
+    for (Snapshot s = layout::last_of(state); s >= floor;) {
+        const Append* append = find(s)->logs[shard].find(entry);
+        words = append->before;
+        s = append->previous;
+    }
+    return words;
 }
 
 void CommitHistory::add(std::unique_ptr<CommitRecord> record) {

@@ -44,8 +44,10 @@ public:
     /// Whether a bound that a future view may request could exclude a commit of this source.
     bool can_be_excluded(const CommitSource& source) const;
     /// Whether such a bound, while it admits `reader`, could exclude the commit that stored this position of a list.
-    bool may_hide(std::size_t shard, layout::Offset entry, Snapshot last, std::uint32_t position,
+    bool may_hide(std::size_t shard, layout::Offset entry, Snapshot last, ListVersion version, std::uint32_t position,
                   const CommitSource& reader) const;
+    /// How many words of a list are of commits that every reader sees. The list was not rewritten since.
+    std::uint32_t settled_words(std::size_t shard, layout::Offset entry, std::uint64_t state) const;
     /// Called before the commit's first word is stored, so that a reader that meets such a word finds the record.
     void add(std::unique_ptr<CommitRecord> record);
     /// Called after the commit's last word is stored. Makes the commit the latest.

@@ -20,7 +20,7 @@ namespace penstock::layout {
 using Offset = std::uint64_t;  // in bytes from the region's start; 0 = none
 
 inline constexpr std::uint64_t kMagic = 0x314B434F54534E50ull;
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 inline constexpr std::uint64_t kHeaderBytes = 4096;
 inline constexpr std::uint64_t kMaxRegionBytes = std::uint64_t{1} << 43;  // the limit of a Directory's link
 
@@ -61,12 +61,17 @@ constexpr bool is_extent(TermId head) { return tag_of(head) == Tag::Extent; }
 constexpr TermId extent_head(Offset extent) { return make_id(Tag::Extent, extent); }
 constexpr Offset extent_of(TermId head) { return head & (kMaxRegionBytes - 1); }
 
-/// A list that was rewritten without its removed values has such a head. Before its first extent is the state that the
-/// list had, and the number of its values then. A reader that meets that state with this head reads just those
-/// (lookup::settled_length). All extents of the rewritten list are full, or the list was empty.
+/// A list that was rewritten without removed values has such a head. Before its first extent is this: the `state` that
+/// the list had, the `length` of the same words now, and the `commit` to which the rewriting belongs (0: none, because
+/// no reader needs the old positions). A reader that has loaded an older state with this head, or that reads append
+/// logs of earlier commits, subtracts `shift` from lengths and positions (lookup::settled_state, ListVersion).
 struct Rewritten {
     std::uint64_t state;
-    std::uint64_t length;
+    std::uint32_t length;
+    std::uint32_t commit;
+
+    constexpr std::uint32_t shift() const { return length_of(state) - length; }
+    constexpr bool follows(std::uint64_t other) const { return other == state || last_of(other) < commit; }
 };
 inline constexpr TermId kRewritten = std::uint64_t{1} << 59;
 constexpr bool is_rewritten(TermId head) { return is_extent(head) && (head & kRewritten) != 0; }
@@ -234,13 +239,14 @@ inline constexpr Label kMaxLabel = static_cast<Label>((LabelChunk::kFirst << (La
 // ---- commits
 
 /// Positions [before, before + count) of the list belong to this commit. `previous` is the snapshot that changed the
-/// list before: following it from log to log visits exactly the commits that changed the list, newest first.
+/// list before: following it from log to log visits exactly the commits that changed the list, newest first. A commit
+/// that has rewritten the list has removed `shift` words before `before`.
 struct Append {
     Offset entry = 0;  // 0 marks an empty slot of a hash
     std::uint32_t before = 0;
     std::uint32_t count = 0;
     Snapshot previous = 0;
-    std::uint32_t unused = 0;
+    std::uint32_t shift = 0;
 };
 static_assert(sizeof(Append) == 24);
 
@@ -313,6 +319,7 @@ struct Header {
     std::uint64_t label_chunks[LabelChunk::kChunks];  // [word] each
     std::uint64_t commits;                            // [word] CommitRing; 0 where logs are not published
     std::uint64_t oldest_readable;                    // [word] the ring contains every commit from this snapshot on
+    std::uint64_t rewritten;                          // [word] the last commit that has rewritten a list; 0: none
 };
 static_assert(sizeof(Header) <= kHeaderBytes);
 

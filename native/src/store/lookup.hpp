@@ -133,13 +133,19 @@ inline ExtentAt first_extent(TermId head) { return {layout::extent_of(head), 0};
 
 inline constexpr std::uint32_t kAbsent = 0xFFFFFFFFu;
 
-/// The length of a list of which a reader has loaded this state, and then this head, while the list was rewritten: that
-/// of the new extent, which has all values that the list had. kAbsent unless the head is newer than the state.
+/// What precedes the first extent of a list that was rewritten.
 template <class Memory>
-std::uint32_t settled_length(const Memory& memory, std::uint64_t state, TermId head) {
-    if (!layout::is_rewritten(head)) return kAbsent;
-    const auto& rewritten = memory.template at<layout::Rewritten>(layout::extent_of(head) - sizeof(layout::Rewritten));
-    return rewritten.state == state ? static_cast<std::uint32_t>(rewritten.length) : kAbsent;
+const layout::Rewritten& rewritten(const Memory& memory, TermId head) {
+    return memory.template at<layout::Rewritten>(layout::extent_of(head) - sizeof(layout::Rewritten));
+}
+
+/// The state of a list of which a reader has loaded this state, and then this head. If the list was rewritten in
+/// between, the state gets the length that the same words have in the new extents.
+template <class Memory>
+std::uint64_t settled_state(const Memory& memory, std::uint64_t state, TermId head) {
+    if (!layout::is_rewritten(head)) return state;
+    const layout::Rewritten& made = rewritten(memory, head);
+    return made.follows(state) ? state - made.shift() : state;  // the length is in the low bits
 }
 
 /// Calls visit(values, n) for the pieces of positions [begin, end) of a list. The caller has loaded the list's state

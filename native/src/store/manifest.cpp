@@ -14,6 +14,7 @@ void put_log(ByteWriter& out, const AppendLog& log) {
         out.put(append.before);
         out.put(append.count);
         out.put(append.previous);
+        out.put(append.shift);
     }
     out.put<std::uint64_t>(log.reassertions().size());
     for (const Reassertion& again : log.reassertions()) {
@@ -29,6 +30,7 @@ AppendLog get_log(ByteReader& in) {
         append.before = in.get<std::uint32_t>();
         append.count = in.get<std::uint32_t>();
         append.previous = in.get<Snapshot>();
+        append.shift = in.get<std::uint32_t>();
     }
     std::vector<Reassertion> reasserted(in.get_count(sizeof(Reassertion::entry)));
     for (Reassertion& again : reasserted) {

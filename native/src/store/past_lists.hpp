@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -24,31 +25,30 @@ public:
         lists_.clear();
     }
 
-    /// The append of the oldest commit after `snapshot` that has extended a list. `last`: the latest such commit that
-    /// the caller knows; it is after `snapshot`.
+    struct Point {
+        Snapshot commit;
+        layout::Append append;  // as in its log
+    };
+    /// The oldest commit after `snapshot` that has extended a list. `last`: the latest such commit that the caller
+    /// knows; it is after `snapshot`. Nothing if the commits are not retained. `logs.logged(commit)`: its append.
     template <class Logs>
-    layout::Append oldest_after(std::uint32_t shard, layout::Offset entry, Snapshot last, Snapshot snapshot,
-                                const Logs& logs) {
+    std::optional<Point> oldest_after(std::uint32_t shard, layout::Offset entry, Snapshot last, Snapshot snapshot,
+                                      const Logs& logs) {
         std::scoped_lock lock(mutex_);
-        if (snapshot < from_) return walk_to_oldest_after(logs, last, snapshot);
+        if (snapshot < from_) return {};
         std::vector<Point>& points = lists_[{shard, entry}];
         const Snapshot known = points.empty() ? from_ : points.back().commit;
         const auto old = static_cast<std::ptrdiff_t>(points.size());
         for (Snapshot commit = last; commit > known;) {
-            points.push_back({commit, logs.append(commit)});
+            points.push_back({commit, logs.logged(commit)});
             commit = points.back().append.previous;
         }
         std::reverse(points.begin() + old, points.end());
-        return std::upper_bound(points.begin(), points.end(), snapshot,
-                                [](Snapshot s, const Point& point) { return s < point.commit; })
-            ->append;
+        return *std::upper_bound(points.begin(), points.end(), snapshot,
+                                 [](Snapshot s, const Point& point) { return s < point.commit; });
     }
 
 private:
-    struct Point {
-        Snapshot commit;
-        layout::Append append;
-    };
     struct Key {
         std::uint32_t shard;
         layout::Offset entry;

@@ -65,12 +65,15 @@ Offset Shard::make_label_row(Label label) {
     return LabelChunk::row_at(chunk, label);
 }
 
-void Shard::begin(Snapshot snapshot, CommitSource source) {
+void Shard::begin(Snapshot snapshot, CommitSource source, bool rewrites) {
     snapshot_ = snapshot;
     source_ = source;
+    rewrites_ = rewrites;
+    floor_ = history_.floor();
     shorten();  // before its entries may be reused
     table_.collect(history_.oldest_reader());
-    logs_.release_before(history_.floor());
+    logs_.release_before(floor_);
+    if (rewrites_) choose_lists();
 }
 
 void Shard::append(Dir dir, std::span<const Keyed> ends, std::vector<Keyed>* fresh, std::vector<Keyed>* repeated) {
@@ -116,7 +119,7 @@ std::size_t Shard::keep_new(Offset entry, std::span<const Keyed> ends, std::vect
         const std::uint32_t position = lists_.find(entry, end.value);
         if (position == kAbsent)
             values_.push_back(end.value);
-        else if (last >= history_.floor() && history_.may_hide(number_, entry, last, position, source_))
+        else if (last >= history_.floor() && may_be_hidden(entry, position))
             repeated->push_back(end);
     }
     return values_.size();
@@ -167,6 +170,7 @@ void Shard::append_vertex(Dir dir, const Run& run, std::vector<Keyed>* fresh, st
 
 void Shard::append_list(Offset entry, std::span<const TermId> values) {
     const std::uint64_t state = region_.at<Entry>(entry).state;
+    if (!chosen_.empty() && rewrite_in_commit(entry, values)) return;
     const bool has_removals = layout::has_removals(state) || layout::Removal::is(values.back());
     lists_.append(entry, values, snapshot_, has_removals);
     appends_.push_back(
@@ -265,6 +269,7 @@ void Shard::append_index(Dir dir) {
 void Shard::prepare() {
     append_index(Dir::Out);
     append_index(Dir::In);
+    rewrite_chosen();
     std::uint64_t edges = header().edges;
     for (Label label : touched_labels_) {
         auto& row = region_.at<LabelRow>(make_label_row(label));
@@ -278,6 +283,7 @@ void Shard::prepare() {
 }
 
 AppendLog Shard::make_log() {
+    translate_reassertions();
     std::vector<Offset> appended;
     if (!reassertions_.empty()) {
         for (const Append& append : appends_) appended.push_back(append.entry);
@@ -301,6 +307,7 @@ AppendLog Shard::make_log() {
 
 void Shard::publish() {
     publication_.run();
+    finish_rewriting();
     for (const Dir dir : {Dir::Out, Dir::In})
         for (const IndexTurn& turn : turns_[static_cast<int>(dir)])
             if (!turn.restores) removal_counts_.add(turn.label, dir);
@@ -308,13 +315,15 @@ void Shard::publish() {
     region_.keep();
     lists_.keep();
     logs_.keep();
-    if (header().commits == 0)  // otherwise lists are not rewritten
-        for (const Garbage& list : new_garbage_) queue(list);
+    for (const Garbage& list : new_garbage_) queue(list);
     forget_commit();
 }
 
 void Shard::forget_commit() {
     new_garbage_.clear();
+    chosen_.clear();
+    rewritings_.clear();
+    unused_.clear();
     slots_.clear();
     appends_.clear();
     reassertions_.clear();
@@ -331,6 +340,7 @@ void Shard::abandon() {
     region_.abandon();
     lists_.abandon();
     logs_.abandon();
+    for (const auto& [entry, chosen] : chosen_) queue(chosen.list);
     forget_commit();
 }
 

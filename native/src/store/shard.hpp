@@ -12,6 +12,7 @@
 #include "store/changed_lists.hpp"
 #include "store/history.hpp"
 #include "store/layout.hpp"
+#include "store/list_rewriting.hpp"
 #include "store/list_writer.hpp"
 #include "store/log_ring.hpp"
 #include "store/lookup.hpp"
@@ -37,6 +38,7 @@ struct Garbage {
     Label label;
     Dir dir;
     bool many;
+    Snapshot since = 0;  // the commit that has added to its garbage
 };
 
 /// Receives the ends of a commit that are not what the lists say already. Members may be nullptr: all ends are changes.
@@ -90,10 +92,9 @@ private:
     friend class StoreCommit;
 
     // -- the steps of a commit, in this order: begin, append or change (out-edges, then in-edges), reassert, prepare,
-    // make_log
-    // and publish_log; then publish, which cannot fail. abandon may replace any step after begin. Readers see nothing
-    // of the commit before publish.
-    void begin(Snapshot snapshot, CommitSource source);
+    // make_log and publish_log; then publish, which cannot fail. abandon may replace any step after begin. Readers see
+    // nothing of the commit before publish. With `rewrites` the commit also rewrites lists that have removed values.
+    void begin(Snapshot snapshot, CommitSource source, bool rewrites);
     /// Adds the edges' ends of one direction, ascending by (vertex, label, value) without repetition. With `fresh`,
     /// ends that are already stored are skipped and the others are also appended to `fresh`; `repeated` receives stored
     /// ends that only one commit contains, if a reader of this commit may exclude that one. Without `fresh`, all ends
@@ -111,7 +112,8 @@ private:
     void skip_log() { logs_.release_before(history_.floor()); }
     void publish();
     /// Called between commits: rewrites lists that have many removed values, and frees what was only theirs. Not
-    /// possible where readers in other processes use the logs, because they may combine an old list with a new state.
+    /// possible where readers in other processes use the logs, because they may combine an old list with a new state;
+    /// there, commits rewrite lists.
     void compact();
     void abandon();
     void forget_commit();
@@ -159,11 +161,18 @@ private:
     void count_removals();
     void queue_if_worth(Garbage list, std::uint64_t length, std::uint64_t values);
     void queue(const Garbage& list);
-    bool may_rewrite(layout::Offset entry) const;
-    bool compact_first(std::deque<layout::Offset>& lists);
+    bool may_rewrite(const Garbage& list) const;
+    void choose_lists();
+    bool choose_first(std::deque<layout::Offset>& lists);
+    bool rewrite_in_commit(layout::Offset entry, std::span<const TermId> appended);
+    void rewrite_chosen();
+    void write_rewritten(const Garbage& list, const RewrittenList& made, std::uint32_t appended);
+    void translate_reassertions();
+    void finish_rewriting();
     std::vector<TermId> sorted_values_of(TermId head, std::uint32_t length) const;
     void rewrite(const Garbage& list);
-    layout::Offset write_extents(std::span<const TermId> values, std::uint64_t old_state);
+    layout::Offset write_extents(std::span<const TermId> words, std::size_t ascending,
+                                 const layout::Rewritten& rewritten);
     void shorten();
     void retire_extents(TermId head, std::uint32_t length);
     bool is_dead(const layout::Slot& slot) const;
@@ -197,6 +206,26 @@ private:
     std::deque<Short> short_;                                   // rewritten lists with at most one value
     std::unordered_map<layout::Offset, Snapshot> short_since_;  // what holds of these, by entry
     std::uint64_t budget_ = 0;                                  // words that may be rewritten now
+
+    // Lists that the running commit rewrites, or was to rewrite
+    struct Chosen {
+        Garbage list;
+        bool tried = false;
+    };
+    struct Rewriting {
+        TermId old_head;
+        std::uint32_t old_length, prefix, shift;
+        std::uint32_t removals;  // removal words that remove a value, without those of the commit
+        std::uint32_t length;
+        bool remains;  // it has removed values that make another rewriting worthwhile
+        bool many;     // Garbage::many, if it remains
+    };
+    bool rewrites_ = false;
+    Snapshot floor_ = 1;  // of the history, when the commit began
+    std::unordered_map<layout::Offset, Chosen> chosen_;
+    std::unordered_map<layout::Offset, Rewriting> rewritings_;  // those that are prepared
+    std::vector<Span> written_;                                 // extents of the last one
+    std::vector<Span> unused_;                                  // extents that were written for nothing
 
     // The running commit
     std::vector<Garbage> new_garbage_;

@@ -93,7 +93,8 @@ void Shard::change_vertex(Dir dir, const Run& run, std::span<const Keyed> remove
 
 bool Shard::may_be_hidden(Offset entry, std::uint32_t position) const {
     const Snapshot last = layout::last_of(region_.at<Entry>(entry).state);
-    return last >= history_.floor() && history_.may_hide(number_, entry, last, position, source_);
+    const ListVersion version = ListVersion::of(region_, region_.at<Entry>(entry).head);
+    return last >= history_.floor() && history_.may_hide(number_, entry, last, version, position, source_);
 }
 
 /// Both spans are of one vertex and label, whose list exists.
@@ -138,7 +139,7 @@ void Shard::change_list(Dir dir, Offset entry, std::span<const Keyed> added, std
         edges.removed += fewer;
     }
     const std::uint32_t after = before + more - fewer;
-    queue_if_worth({entry, end.vertex, end.label, dir, false},
+    queue_if_worth({entry, end.vertex, end.label, dir, false, snapshot_},
                    layout::length_of(region_.at<Entry>(entry).state) + values_.size(), after);
     if ((before == 0) != (after == 0)) turns_[static_cast<int>(dir)].push_back({end.label, end.vertex, before == 0});
     if (fewer > 0) has_removals_ = true;
@@ -202,7 +203,8 @@ void Shard::change_index_of(Label label, Dir dir, std::span<const IndexItem> ite
     if (more > 0) {
         std::uint64_t values = vertex_count(label, dir) + items.size();
         for (const IndexTurn& turn : turns) values = turn.restores ? values + 1 : values - 1;
-        queue_if_worth({entry, kUnbound, label, dir, false}, length + more, values);
+        queue_if_worth({entry, kUnbound, label, dir, false, snapshot_}, length + more, values);
+        if (!chosen_.empty() && rewrite_in_commit(entry, index_values_)) return;
         lists_.append(entry, index_values_, snapshot_, true);
     } else if (!layout::has_removals(state)) {
         publication_.store(region_.at<Entry>(entry).state,

@@ -54,10 +54,13 @@ void Shard::queue(const Garbage& list) {
     (list.many ? many_ : few_).push_back(list.entry);
 }
 
-/// Whether all readers, now and later, see the whole list as it is: then it makes no difference to them whether it
-/// has its removed values.
-bool Shard::may_rewrite(Offset entry) const {
-    return layout::last_of(region_.at<Entry>(entry).state) < history_.floor();
+/// Between commits: whether all readers, now and later, see the whole list as it is. Then it makes no difference to them
+/// whether it has its removed values. In a commit: whether they all see the removals of which the list was queued, and
+/// its last rewriting.
+bool Shard::may_rewrite(const Garbage& list) const {
+    const Entry& entry = region_.at<Entry>(list.entry);
+    if (!rewrites_) return layout::last_of(entry.state) < history_.floor();
+    return list.since < floor_ && ListVersion::of(region_, entry.head).commit < floor_;
 }
 
 std::vector<Garbage> Shard::garbage() const {
@@ -67,7 +70,10 @@ std::vector<Garbage> Shard::garbage() const {
 }
 
 void Shard::restore_garbage(std::span<const Garbage> lists) {
-    for (const Garbage& list : lists) queue(list);
+    for (Garbage list : lists) {
+        list.since = static_cast<Snapshot>(header().published);
+        queue(list);
+    }
 }
 
 std::size_t Shard::index_bytes() const {
@@ -76,10 +82,9 @@ std::size_t Shard::index_bytes() const {
 }
 
 /// Moves single values back into their entries, once no reader can combine the entry with the state of the list before
-/// it was rewritten.
+/// it was rewritten, or needs positions of that time.
 void Shard::shorten() {
-    const Snapshot oldest = short_.empty() ? 0 : history_.oldest_reader();
-    for (; !short_.empty() && short_.front().since <= oldest; short_.pop_front()) {
+    for (; !short_.empty() && short_.front().since < floor_; short_.pop_front()) {
         const auto current = short_since_.find(short_.front().entry);
         if (current == short_since_.end() || current->second != short_.front().since) continue;
         short_since_.erase(current);
@@ -93,17 +98,20 @@ void Shard::shorten() {
     }
 }
 
-void Shard::compact() {
+void Shard::compact() { choose_lists(); }
+
+/// Rewrites lists within the budget, or selects those that the running commit rewrites.
+void Shard::choose_lists() {
     budget_ = std::min(budget_ + kBudget, kMaxBudget);
     std::size_t looks = kLooks + budget_ / kPerWord;
     for (auto* lists : {&many_, &few_})
         for (std::size_t left = lists->size(); left > 0 && looks > 0 && budget_ > 0; --left, --looks)
-            if (!compact_first(*lists)) return;
+            if (!choose_first(*lists)) return;
     if (garbage_.empty()) budget_ = 0;
 }
 
-/// Rewrites the first list of a queue, or puts it at the end. Returns false if this commit can do no more.
-bool Shard::compact_first(std::deque<Offset>& lists) {
+/// Rewrites or selects the first list of a queue, or puts it at the end. Returns false if this commit can do no more.
+bool Shard::choose_first(std::deque<Offset>& lists) {
     const Offset entry = lists.front();
     const auto known = garbage_.find(entry);
     if (known == garbage_.end()) {  // rewritten
@@ -114,13 +122,16 @@ bool Shard::compact_first(std::deque<Offset>& lists) {
     // Memory is reclaimed at once, on credit. Otherwise a list waits until the words that were appended pay for it.
     if (!known->second.many && words > budget_) return false;
     lists.pop_front();
-    if (!may_rewrite(entry)) {
+    const Garbage list = known->second;
+    if (!may_rewrite(list)) {
         lists.push_back(entry);
         return true;
     }
-    const Garbage list = known->second;
     try {
-        rewrite(list);
+        if (rewrites_)
+            chosen_.emplace(entry, Chosen{list});
+        else
+            rewrite(list);
     } catch (const LimitError&) {  // the region is full: nothing has changed
         region_.abandon();
         lists.push_back(entry);
@@ -148,25 +159,28 @@ std::vector<TermId> Shard::sorted_values_of(TermId head, std::uint32_t length) c
 
 /// Writes the extents of a rewritten list, and returns the first. Long lists have several, which find room more easily
 /// between other memory than one.
-Offset Shard::write_extents(std::span<const TermId> values, std::uint64_t old_state) {
-    const std::size_t most = std::max(kExtent, values.size() / kExtents + 1);
+Offset Shard::write_extents(std::span<const TermId> words, std::size_t ascending, const Rewritten& rewritten) {
+    const std::size_t most = std::max(kExtent, words.size() / kExtents + 1);
     Offset first = 0, last = 0;
-    for (std::span<const TermId> rest = values; first == 0 || !rest.empty();) {
+    written_.clear();
+    for (std::span<const TermId> rest = words; first == 0 || !rest.empty();) {
         const auto piece = rest.first(std::min(rest.size(), most));
         rest = rest.subspan(piece.size());
         const std::uint64_t before = first == 0 ? sizeof(Rewritten) : 0,
                             capacity = std::max<std::size_t>(piece.size(), 1);
         const Offset offset = region_.allocate(before + ListExtent::bytes(capacity)) + before;
+        written_.push_back({offset - before, offset + ListExtent::bytes(capacity)});
         auto& extent = region_.at<ListExtent>(offset);
         extent.capacity = static_cast<std::uint32_t>(capacity);
-        extent.sorted = static_cast<std::uint32_t>(piece.size());
+        extent.sorted = static_cast<std::uint32_t>(std::min(piece.size(), ascending));
+        ascending -= extent.sorted;
         extent.next = 0;
         extent.values()[0] = kUnbound;
         std::copy(piece.begin(), piece.end(), extent.values());
         if (first != 0)
             region_.at<ListExtent>(last).next = offset;
         else
-            region_.at<Rewritten>((first = offset) - sizeof(Rewritten)) = {old_state, values.size()};
+            region_.at<Rewritten>((first = offset) - sizeof(Rewritten)) = rewritten;
         last = offset;
     }
     return first;
@@ -180,7 +194,7 @@ void Shard::rewrite(const Garbage& list) {
     const std::vector<TermId> values = sorted_values_of(head, length);
     const auto count = static_cast<std::uint32_t>(values.size());
 
-    const Offset first = write_extents(values, state);
+    const Offset first = write_extents(values, values.size(), {state, count, 0});
     region_.keep();
     // A list without values goes on to be treated as one with removals, because its vertex is not in the index list. An
     // index list does, because views that exclude commits must check its vertices (StoreView::vertices).
@@ -203,6 +217,87 @@ void Shard::rewrite(const Garbage& list) {
     if (count > 0) return;
     const std::size_t part = layout::Table::part(layout::record_hash(header().seed, list.vertex, list.dir));
     if (++emptied_[part] >= kFewEmptied && 8 * emptied_[part] >= table_.slots(part)) drop_dead(part);
+}
+
+/// Rewrites a list that was chosen, and appends words of the running commit to it. Returns false if nothing was done.
+bool Shard::rewrite_in_commit(Offset entry, std::span<const TermId> appended) {
+    const auto found = chosen_.find(entry);
+    if (found == chosen_.end() || std::exchange(found->second.tried, true)) return false;
+    const Entry& old = region_.at<Entry>(entry);
+    const RewrittenList made = rewrite_prefix(region_, old.head, layout::length_of(old.state),
+                                              history_.settled_words(number_, entry, old.state), appended);
+    if (made.shift == 0 || made.words.size() >= kAbsent) return false;
+    try {
+        write_rewritten(found->second.list, made, static_cast<std::uint32_t>(appended.size()));
+    } catch (const LimitError&) {  // no memory for a second copy: the commit only appends
+        unused_.insert(unused_.end(), written_.begin(), written_.end());
+        return false;
+    }
+    return true;
+}
+
+void Shard::write_rewritten(const Garbage& list, const RewrittenList& made, std::uint32_t appended) {
+    auto& entry = region_.at<Entry>(list.entry);
+    const std::uint32_t old_length = layout::length_of(entry.state), before = old_length - made.shift,
+                        length = before + appended;
+    const Offset first = write_extents(made.words, made.ascending, {entry.state, before, snapshot_});
+    // As in rewrite().
+    const bool keeps_mark = made.has_words || made.values() == 0 || list.vertex == kUnbound;
+    const std::uint64_t state = layout::make_state(snapshot_, length);
+    publication_.store(entry.head, layout::rewritten_head(first));
+    publication_.store(entry.state, keeps_mark ? state | layout::kHasRemovals : state);
+    appends_.push_back({list.entry, before, appended, layout::last_of(entry.state), made.shift});
+
+    std::uint32_t removals = 0;
+    for (const TermId word : std::span(made.words).first(before))
+        removals += layout::Removal::is(word) && !layout::Removal::restores(word);
+    rewritings_[list.entry] = {entry.head, old_length, made.prefix, made.shift, removals, length,
+                               length > made.values() && is_worth(length, made.values()),
+                               is_much(length, made.values())};
+}
+
+/// Rewrites the chosen lists that the commit does not change otherwise.
+void Shard::rewrite_chosen() {
+    for (const auto& [entry, chosen] : chosen_) rewrite_in_commit(entry, {});
+    if (!rewritings_.empty()) publication_.store(region_.header().rewritten, snapshot_);
+}
+
+/// The log of a commit has the positions of the lists that it has rewritten. Words of a prefix need no reassertion,
+/// because all readers see them.
+void Shard::translate_reassertions() {
+    std::erase_if(reassertions_, [this](Reassertion& again) {
+        const auto found = rewritings_.find(again.entry);
+        if (found == rewritings_.end()) return false;
+        const bool is_seen = again.position < found->second.prefix;
+        again.position -= found->second.shift;
+        return is_seen;
+    });
+}
+
+/// After the words of the commit are stored: frees the old extents of rewritten lists, and queues chosen lists again
+/// that still have removed values.
+void Shard::finish_rewriting() {
+    for (const Span& span : unused_) table_.retire(span, snapshot_);
+    for (auto& [entry, chosen] : chosen_) {
+        Garbage& list = chosen.list;
+        list.since = snapshot_;
+        const auto found = rewritings_.find(entry);
+        if (found == rewritings_.end()) {
+            queue(list);
+            continue;
+        }
+        const Rewriting& made = found->second;
+        retire_extents(made.old_head, made.old_length);
+        lists_.forget(entry);
+        changed_.forget(entry);
+        if (list.vertex == kUnbound) removal_counts_.set(list.label, list.dir, made.removals);
+        list.many = made.many;
+        if (made.remains) queue(list);
+        short_since_.erase(entry);
+        if (made.length > 1) continue;
+        short_.push_back({entry, snapshot_});
+        short_since_[entry] = snapshot_;
+    }
 }
 
 /// Queues the extents of a list for reuse once no view of this moment is left.

@@ -122,14 +122,14 @@ std::vector<TermId> ShardReader::copy_list(const Memory& memory, Offset offset) 
     const TermId head = layout::load_acquire(entry.head);
     // Readers of this class have no append logs, so they cannot separate a half-published commit from earlier ones.
     if (layout::last_of(state) > layout::load_acquire(header().published)) throw ReadAgain{};
-    const std::uint32_t settled = lookup::settled_length(memory, state, head);
-    const std::uint32_t length = settled != lookup::kAbsent ? settled : layout::length_of(state);
+    if (layout::is_rewritten(head) && lookup::rewritten(memory, head).follows(state)) throw ReadAgain{};
+    const std::uint32_t length = layout::length_of(state);
     if (length > memory.size() / sizeof(TermId) || (length > 1 && !layout::is_extent(head))) throw ReadAgain{};
     std::vector<TermId> values(length);
     TermId* to = values.data();
     lookup::for_each_piece(memory, head, 0, length,
                            [&](const TermId* piece, std::size_t n) { to = std::copy_n(piece, n, to); });
-    if (layout::has_removals(state) && settled == lookup::kAbsent) drop_removed(values);
+    if (layout::has_removals(state)) drop_removed(values);
     // The head may belong to a list that was rewritten twice, or has grown, since its state was loaded. The fence is as
     // in attempt(): the state is loaded after what was read by that head.
     std::atomic_thread_fence(std::memory_order_acquire);

@@ -173,11 +173,11 @@ void Store::apply(Snapshot snapshot, std::span<const Edge> edges, CommitSource s
 
 void Store::Impl::commit(Snapshot snapshot, std::span<const Edge> edges, CommitSource source, bool even_if_empty) {
     if (snapshot > kMaxSnapshot) throw LimitError("snapshot numbers are used up");
-    StoreCommit running(shards, history, snapshot, source);
+    StoreCommit running(shards, history, snapshot, source, publish_logs);
     const std::size_t count = append(running, edges);
     if (!even_if_empty && count == 0) return;
     changes.add(snapshot, edges);
-    running.publish(publish_logs);
+    running.publish();
 }
 
 // ---- the rest

@@ -102,12 +102,12 @@ Changed Store::Impl::commit_change(Snapshot snapshot, std::span<const Edge> remo
                                    CommitSource source, bool even_if_empty) {
     if (snapshot > kMaxSnapshot) throw LimitError("snapshot numbers are used up");
     std::vector<Keyed> fewer = out_ends(removed), more = out_ends(added);
-    StoreCommit running(shards, history, snapshot, source);
+    StoreCommit running(shards, history, snapshot, source, publish_logs);
     std::size_t repeated = 0;
     Changed changed = whole() ? change(running, fewer, more, repeated) : change_part(running, fewer, more, repeated);
     if (even_if_empty || changed.added + changed.removed + repeated > 0) {
         changes.add(snapshot, added, removed);
-        running.publish(publish_logs);
+        running.publish();
     }
     changed.snapshot = history.latest();
     return changed;

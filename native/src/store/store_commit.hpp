@@ -14,9 +14,10 @@ namespace penstock {
 /// without publish() rolls back, and every shard is as before. A store runs one commit at a time.
 class StoreCommit {
 public:
-    /// Begins the commit in every shard. `shards` and `history` must outlive it.
+    /// Begins the commit in every shard. `shards` and `history` must outlive it. With `logs_in_regions` its append logs
+    /// also go into the regions, for readers in other processes.
     StoreCommit(std::span<const std::unique_ptr<Shard>> shards, CommitHistory& history, Snapshot snapshot,
-                CommitSource source);
+                CommitSource source, bool logs_in_regions);
     ~StoreCommit();
     StoreCommit(const StoreCommit&) = delete;
     StoreCommit& operator=(const StoreCommit&) = delete;
@@ -34,10 +35,9 @@ public:
     /// Records that this commit asserts a stored end again, or removes a removed one (see Reassertion).
     void reassert(Shard& shard, Dir dir, const Keyed& end);
 
-    /// Makes the commit the latest snapshot, on all shards together. With `logs_in_regions` its append logs also go
-    /// into the regions, for readers in other processes. LimitError or StorageError if a region is full; the destructor
-    /// then rolls back.
-    void publish(bool logs_in_regions);
+    /// Makes the commit the latest snapshot, on all shards together. LimitError or StorageError if a region is full; the
+    /// destructor then rolls back.
+    void publish();
 
 private:
     void compact() const;
@@ -46,6 +46,7 @@ private:
     CommitHistory& history_;
     Snapshot snapshot_;
     CommitSource source_;
+    bool logs_in_regions_;
     bool open_ = true;
 };
 

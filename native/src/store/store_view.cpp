@@ -48,11 +48,11 @@ StoreView::List StoreView::load(const Shard& shard, Offset offset) const {
     return list;
 }
 
-/// A list that is not whole, unless it is being rewritten.
+/// A list that is not whole. It may have been rewritten between the loads of its state and of its head.
 void StoreView::load_changed(List& list) const {
-    const std::uint32_t settled = lookup::settled_length(list.shard->region(), list.state, list.head);
-    list.whole = settled != lookup::kAbsent;
-    if (list.whole) list.length = settled;
+    list.state = lookup::settled_state(list.shard->region(), list.state, list.head);
+    list.length = layout::length_of(list.state);
+    list.whole = false;
 }
 
 void StoreView::find_records(std::span<const TermId> keys, Dir dir, Offset* records) const {
@@ -94,15 +94,19 @@ namespace {
 /// The entries for one list in the append logs of this process.
 class ListLogs {
 public:
-    ListLogs(const CommitHistory& history, PastLists* past, std::uint32_t shard, Offset entry)
-        : history_(history), past_(past), shard_(shard), entry_(entry) {}
+    ListLogs(const CommitHistory& history, PastLists* past, std::uint32_t shard, Offset entry, ListVersion version)
+        : history_(history), past_(past), shard_(shard), entry_(entry), version_(version) {}
     layout::Append oldest_after(Snapshot commit, Snapshot snapshot) const {
-        return past_ == nullptr ? walk_to_oldest_after(*this, commit, snapshot)
-                                : past_->oldest_after(shard_, entry_, commit, snapshot, *this);
+        if (past_ != nullptr)
+            if (const auto point = past_->oldest_after(shard_, entry_, commit, snapshot, *this))
+                return version_.translate(point->commit, point->append);
+        return walk_to_oldest_after(*this, commit, snapshot);
     }
-    layout::Append append(Snapshot commit) const { return *log(commit).find(entry_); }
+    layout::Append logged(Snapshot commit) const { return *log(commit).find(entry_); }
+    layout::Append append(Snapshot commit) const { return version_.translate(commit, logged(commit)); }
     void reasserted(Snapshot commit, std::vector<std::uint32_t>& positions) const {
-        for (const Reassertion& again : log(commit).reasserted(entry_)) positions.push_back(again.position);
+        for (const Reassertion& again : log(commit).reasserted(entry_))
+            version_.translate(commit, again.position, positions);
     }
 
 private:
@@ -111,13 +115,15 @@ private:
     PastLists* past_;
     std::uint32_t shard_;
     Offset entry_;
+    ListVersion version_;
 };
 
 }  // namespace
 
 // Returns the length at this view's snapshot, including excluded positions.
 std::uint32_t StoreView::ranges_of(const List& list, Ranges& ranges) const {
-    const ListLogs logs(history_, past_, list.shard->number(), list.entry);
+    const ListLogs logs(history_, past_, list.shard->number(), list.entry,
+                        ListVersion::of(list.shard->region(), list.head));
     const std::uint32_t length = visible_ranges(visibility_, logs, list.state, ranges);
     if (layout::has_removals(list.state)) apply_removals(list.shard->region(), list.head, length, ranges);
     return length;

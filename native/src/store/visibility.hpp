@@ -26,6 +26,33 @@ struct Visibility {
     }
 };
 
+/// The positions of a list that a reader has found, with the head that it has loaded.
+struct ListVersion {
+    Snapshot commit = 0;      // that has rewritten the list; 0: none
+    std::uint32_t shift = 0;  // by which positions of earlier commits are larger
+
+    template <class Memory>
+    static ListVersion of(const Memory& memory, TermId head) {
+        if (!layout::is_rewritten(head)) return {};
+        const layout::Rewritten& made = lookup::rewritten(memory, head);
+        return {made.commit, made.commit == 0 ? 0 : made.shift()};
+    }
+    /// The append of a commit, with positions of this version. A reader meets a commit that has rewritten the list
+    /// later only in copies of words, and only if its snapshot is before that commit.
+    layout::Append translate(Snapshot at, layout::Append append) const {
+        if (at < commit) append.before -= shift;
+        if (at > commit) append.before += append.shift;
+        return append;
+    }
+    /// Appends a position of the log of a commit, unless every reader sees what is there.
+    void translate(Snapshot at, std::uint32_t position, std::vector<std::uint32_t>& positions) const {
+        if (at >= commit)
+            positions.push_back(position);
+        else if (position >= shift)
+            positions.push_back(position - shift);
+    }
+};
+
 /// Positions [begin, end) of a list.
 struct PositionRange {
     std::uint32_t begin;
