@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -14,21 +16,36 @@
 
 namespace penstock::test {
 
-/// The local plane as if no region were mapped: everything is copied, as from another machine.
+/// The local plane as if no region were mapped: everything is copied, as from another machine. With `meanwhile`, the
+/// words of some reads are of two moments, in any order: between them it calls that function.
 class CopyingPlane final : public dataplane::Plane {
 public:
     void attach(const dataplane::RegionEntry& entry) { local_.attach(entry); }
     std::vector<dataplane::RegionEntry> directory(dataplane::Node node) override { return local_.directory(node); }
     Ticket post(std::span<const dataplane::Read> reads) override {
         this->reads += reads.size();
-        return local_.post(reads);
+        const Ticket ticket = local_.post(reads);
+        if (meanwhile && random_() % 3 == 0) tear(reads);
+        return ticket;
     }
     void wait(Ticket ticket) override { local_.wait(ticket); }
     std::string_view transport(dataplane::Node node) const override { return local_.transport(node); }
     std::uint64_t reads = 0;
+    std::function<void()> meanwhile;
 
 private:
+    void tear(std::span<const dataplane::Read> reads) {
+        std::vector<std::vector<std::byte>> earlier;
+        for (const dataplane::Read& read : reads) earlier.emplace_back(read.into, read.into + read.length);
+        meanwhile();
+        local_.post(reads);
+        for (std::size_t i = 0; i < reads.size(); ++i)
+            for (std::uint32_t at = 0; at < reads[i].length; at += 8)
+                if (random_() % 2 == 0) std::memcpy(reads[i].into + at, earlier[i].data() + at, 8);
+    }
+
     dataplane::LocalPlane local_;
+    std::mt19937_64 random_{5};
 };
 
 inline dataplane::RegionEntry shard_entry(const std::string& path, dataplane::Node node, std::uint32_t number) {

@@ -17,6 +17,7 @@ struct Case {
     std::uint32_t streams;
     std::size_t known_bytes = remote::RemoteStore::kKnownBytes;
     bool removes = false;
+    bool tears = false;  // words of a read are of two moments
 };
 
 struct Held {
@@ -33,17 +34,23 @@ public:
         batches_.resize(c.streams + 1, 0);
         released_.resize(c.streams + 1, -1);
         at_.resize(c.nodes, 0);
+        if (c.tears)
+            for (const auto& plane : fixture_.copies)
+                plane->meanwhile = [this] {
+                    if (may_write_ > 0 && one_in(4)) --may_write_, write();
+                };
     }
 
     void run() {
         for (std::size_t i = 0; i < case_.commits && !testing::Test::HasFatalFailure(); ++i) {
             write();
             if (one_in(3)) open_view();
-            if (one_in(4) && !held_.empty()) close_view();
+            if ((one_in(4) && !held_.empty()) || held_.size() > 3) close_view();
             if (one_in(4)) fixture_.renew();
             if (case_.streams > 0 && one_in(6)) release();
         }
         while (!held_.empty() && !testing::Test::HasFatalFailure()) close_view();
+        for (const auto& plane : fixture_.copies) plane->meanwhile = {};
         for (std::uint32_t s = 1; s <= case_.streams; ++s) fixture_.release(s, released_[s] = batches_[s]);
         for (std::size_t n = 0; n < case_.nodes; ++n) catch_up(n, log_.size());
         open_view();
@@ -51,6 +58,18 @@ public:
         held_.clear();
         fixture_.leases.clear();
         for (auto& store : fixture_.stores) EXPECT_EQ(store->log_bytes(), 0u);
+    }
+    /// The shards of which a commit has rewritten lists.
+    std::size_t rewritten() const {
+        std::size_t shards = 0;
+        for (std::uint32_t s = 0; s < case_.shards; ++s) {
+            const dataplane::MappedRegion region(
+                fixture_.directory(s % case_.nodes) + "/shard-" + std::to_string(s) + ".region", kReserve);
+            layout::Header header{};
+            region.copy(0, sizeof header, reinterpret_cast<std::byte*>(&header));
+            shards += header.rewritten != 0;
+        }
+        return shards;
     }
 
 private:
@@ -123,7 +142,9 @@ private:
         fixture_.release(s, released_[s]);
     }
     void check(const Held& held) {
+        may_write_ = 4;
         const std::string found = difference(*held.view, held.expected, vertices_, labels_);
+        may_write_ = 0;
         ASSERT_EQ(found, "") << "after commit " << log_.size();
     }
 
@@ -137,6 +158,7 @@ private:
     std::vector<Label> labels_;
     std::vector<std::int64_t> batches_, released_;
     std::deque<Held> held_;
+    int may_write_ = 0;  // commits while a view is read
 };
 
 class RemoteView : public testing::TestWithParam<Case> {};
@@ -147,10 +169,14 @@ TEST_P(RemoteView, ShowsEachViewWhatTheModelShows) {
 #else
     const std::uint64_t rounds = std::getenv("PENSTOCK_LONG") != nullptr ? 50 : 1;
 #endif
+    std::size_t rewritten = 0;
     for (std::uint64_t seed = 1; seed <= rounds && !HasFatalFailure(); ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));
-        ModelRun(GetParam(), seed).run();
+        ModelRun run(GetParam(), seed);
+        run.run();
+        rewritten += run.rewritten();
     }
+    if (GetParam().removes) EXPECT_GT(rewritten, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, RemoteView,
@@ -170,7 +196,11 @@ INSTANTIATE_TEST_SUITE_P(WithRemovals, RemoteView,
                                          Case{1, 1, true, 40, 5, 60, 60, 2, kKnown, true},
                                          Case{6, 3, true, 40, 60, 40, 200, 2, kKnown, true},
                                          Case{3, 3, true, 200, 2, 25, 3000, 2, kKnown, true},
-                                         Case{2, 2, true, 40, 5, 60, 60, 2, 400 << 10, true}));
+                                         Case{2, 2, true, 40, 5, 60, 60, 2, 400 << 10, true},
+                                         Case{1, 1, true, 6, 2, 60, 8, 2, kKnown, true, true},
+                                         Case{3, 3, true, 6, 2, 60, 8, 3, kKnown, true, true},
+                                         Case{1, 1, true, 40, 5, 60, 60, 2, kKnown, true, true},
+                                         Case{2, 2, true, 40, 5, 60, 60, 2, 400 << 10, true, true}));
 
 TEST(RemoteStore, ReadsAMorselInThreeRounds) {
     NodesFixture fixture(8, 2, true);
