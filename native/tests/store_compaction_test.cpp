@@ -134,8 +134,11 @@ std::string read_and_verify(const ShardReader& reader, Clock::time_point end) {
     return {};
 }
 
-TEST(StoreCompaction, ReadersInAnotherProcessSeeEachListAsOfOneCommit) {
-    Fixture fixture;
+/// Whether the store publishes its append logs. Then commits rewrite lists; otherwise this happens between them.
+class StoreCompaction : public testing::TestWithParam<bool> {};
+
+TEST_P(StoreCompaction, ReadersInAnotherProcessSeeEachListAsOfOneCommit) {
+    Fixture fixture(1, kReserve, GetParam());
     Writer writer(fixture);
     const pid_t child = fork();
     ASSERT_GE(child, 0);
@@ -186,8 +189,8 @@ void check_view(const Source& view, std::uint64_t& latest) {
     }
 }
 
-TEST(StoreCompaction, ThreadsKeepTheirSnapshots) {
-    Fixture fixture;
+TEST_P(StoreCompaction, ThreadsKeepTheirSnapshots) {
+    Fixture fixture(1, kReserve, GetParam());
     Writer writer(fixture);
     std::atomic<bool> stop{false};
     std::atomic<std::size_t> views{0};
@@ -216,6 +219,8 @@ TEST(StoreCompaction, ThreadsKeepTheirSnapshots) {
     std::printf("%zu views, %u commits, %lu bytes used\n", views.load(), fixture.store->latest(),
                 fixture.store->used_bytes());
 }
+
+INSTANTIATE_TEST_SUITE_P(Logs, StoreCompaction, testing::Bool());
 
 }  // namespace
 }  // namespace penstock::test

@@ -40,8 +40,9 @@ inline constexpr std::size_t kReserve = std::size_t{1} << 32;
 inline TermId iri(std::uint64_t number) { return make_id(Tag::Iri, number + 1); }
 
 struct Fixture {
-    explicit Fixture(std::size_t shards = 1, std::size_t reserve = kReserve)
-        : store(std::make_unique<Store>(scratch / "regions", shards, reserve)) {}
+    explicit Fixture(std::size_t shards = 1, std::size_t reserve = kReserve, bool publish_logs = false)
+        : options{.shards = shards, .own = {}, .reserve_bytes = reserve, .publish_logs = publish_logs},
+          store(std::make_unique<Store>(scratch / "regions", options)) {}
 
     Label label(std::uint64_t predicate) { return store->labels().intern(0, iri(predicate)); }
     Snapshot add(std::vector<Edge> edges, std::uint32_t stream = 0, std::int64_t batch = 0) {
@@ -49,6 +50,7 @@ struct Fixture {
     }
 
     ScratchDirectory scratch;
+    StoreOptions options;
     std::unique_ptr<Store> store;
 };
 

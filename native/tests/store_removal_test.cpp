@@ -58,6 +58,7 @@ private:
 struct Case {
     std::size_t shards, vertices, labels, commits, max_edges;
     std::uint32_t streams;
+    bool publish_logs = false;
 };
 
 struct Held {
@@ -67,7 +68,7 @@ struct Held {
 
 class RandomRun {
 public:
-    RandomRun(const Case& c, std::uint64_t seed) : case_(c), random_(seed), fixture_(c.shards) {
+    RandomRun(const Case& c, std::uint64_t seed) : case_(c), random_(seed), fixture_(c.shards, kReserve, c.publish_logs) {
         for (std::size_t i = 0; i < c.vertices; ++i) vertices_.push_back(iri(i));
         for (std::size_t i = 0; i < c.labels; ++i) labels_.push_back(fixture_.label(1000000 + i));
         batches_.resize(c.streams + 1, 0);
@@ -78,7 +79,7 @@ public:
         for (std::size_t i = 0; i < case_.commits && !testing::Test::HasFatalFailure(); ++i) {
             commit();
             if (one_in(3)) open_view();
-            if (one_in(4) && !held_.empty()) close_view();
+            if ((one_in(4) && !held_.empty()) || held_.size() > 3) close_view();
             if (case_.streams > 0 && one_in(6)) release();
             check_statistics();
             if (one_in(8)) check_foreign_readers();
@@ -197,7 +198,7 @@ private:
         }
         const Snapshot latest = fixture_.store->latest();
         fixture_.store.reset();
-        fixture_.store = Store::open(saved_, fixture_.scratch / "regions", kReserve);
+        fixture_.store = Store::open(saved_, fixture_.scratch / "regions", fixture_.options);
         ASSERT_EQ(fixture_.store->latest(), latest);
         check_statistics();
         open_view();
@@ -261,6 +262,11 @@ INSTANTIATE_TEST_SUITE_P(Sizes, StoreRemoval,
                                          Case{1, 40, 5, 60, 60, 2}, Case{3, 40, 60, 40, 200, 2},
                                          Case{3, 200, 2, 25, 3000, 2}, Case{1, 300, 2, 80, 150, 0},
                                          Case{1, 300, 3, 80, 150, 2}));
+
+INSTANTIATE_TEST_SUITE_P(Published, StoreRemoval,
+                         testing::Values(Case{1, 6, 2, 60, 8, 0, true}, Case{1, 6, 2, 60, 8, 2, true},
+                                         Case{3, 6, 2, 60, 8, 3, true}, Case{1, 40, 5, 60, 60, 2, true},
+                                         Case{3, 200, 2, 25, 3000, 2, true}, Case{1, 300, 3, 80, 150, 2, true}));
 
 TEST(StoreRemovals, AnOlderViewStillSeesWhatWasRemoved) {
     Fixture f;
