@@ -1,6 +1,7 @@
 // Views over the store of another process, which is written at full speed meanwhile. What commit number s appended to
 // which list follows from s, so the reader knows every list of every snapshot, value by value.
-// PENSTOCK_TORN_READS: how many lists are verified (100,000; a million with PENSTOCK_LONG). PENSTOCK_RDMA_DEVICES: the
+// With removals, each value is removed, restored and removed again by later commits, and the node rewrites its lists;
+// these tests take two seconds each (a minute with PENSTOCK_LONG). PENSTOCK_TORN_READS: how many lists are verified (100,000; a million with PENSTOCK_LONG). PENSTOCK_RDMA_DEVICES: the
 // devices of node and engine, such as rxe0,rxe1.
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -34,6 +35,8 @@ constexpr std::uint64_t kAppends = 60;                // of a commit; and as man
 constexpr Snapshot kCommitsOfAnEpoch = 2000;          // then the store is made anew: memory is bounded, time is not
 constexpr std::uint32_t kStream = 1;                  // has the even commits, as batches of the same number
 constexpr Label kLists = 1, kLeaves = 2;
+constexpr Snapshot kAge = 97;         // so many commits after the last change of a value is the next one; odd
+constexpr Snapshot kChanges = 3;      // of a value, after it was added
 constexpr std::int64_t kBehind = 50;  // so many batches at most is a view's bound behind
 
 std::uint64_t vertex(Snapshot commit, std::uint64_t i) {
@@ -53,6 +56,8 @@ std::size_t lists_to_verify() {
 #endif
 }
 
+std::chrono::seconds test_time() { return std::chrono::seconds(std::getenv("PENSTOCK_LONG") != nullptr ? 60 : 2); }
+
 // ---- the node
 
 struct LeaseRequest {
@@ -63,18 +68,25 @@ struct LeaseRequest {
 
 class Writer {
 public:
-    explicit Writer(dataplane::ServedRegions& regions) : regions_(regions) { start(); }
+    Writer(dataplane::ServedRegions& regions, bool removes) : regions_(regions), removes_(removes) { start(); }
 
     void step() {
         if (store_->latest() == kCommitsOfAnEpoch) start();
         const Snapshot commit = store_->latest() + 1;
-        std::vector<Edge> edges;
+        std::vector<Edge> edges, removed;
+        for (Snapshot change = 1; removes_ && change <= kChanges && commit > change * kAge; ++change) {
+            const Snapshot of = commit - change * kAge;
+            for (std::uint64_t i = 0; i < kAppends; ++i) {
+                const std::uint64_t v = vertex(of, i);
+                (change % 2 == 1 ? removed : edges).push_back({iri(v), kLists, member(v, of)});
+            }
+        }
         for (std::uint64_t i = 0; i < kAppends; ++i) {
             const std::uint64_t v = vertex(commit, i);
             edges.push_back({iri(v), kLists, member(v, commit)});
             edges.push_back({iri(kVertices + commit * kAppends + i), kLeaves, member(v, commit)});
         }
-        store_->apply(commit, edges, source(commit));
+        store_->apply(commit, removed, edges, source(commit));
         ++commits;
     }
     /// 0 if the store was created again after the requested epoch.
@@ -110,6 +122,7 @@ private:
         step();  // from here on a lease's snapshot is above 0
     }
     dataplane::ServedRegions& regions_;
+    bool removes_;
     ScratchDirectory scratch_;
     std::unique_ptr<Store> store_;
     std::unique_ptr<StoreLease> lease_;
@@ -118,9 +131,9 @@ private:
 };
 
 /// The other process: writes, and grants leases in between, until the connection ends.
-int write_until_hung_up(int connection) {
+int write_until_hung_up(int connection, bool removes) {
     dataplane::ServedRegions regions(open_host());
-    Writer writer(regions);
+    Writer writer(regions, removes);
     dataplane::TcpServer server(regions, {"127.0.0.1", 0}, secret());
     const std::uint16_t port = server.port();
     if (::write(connection, &port, sizeof port) != sizeof port) return 1;
@@ -140,13 +153,13 @@ int write_until_hung_up(int connection) {
 
 class NodeProcess {
 public:
-    NodeProcess() {
+    explicit NodeProcess(bool removes) : removes(removes) {
         int ends[2];
         if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) std::abort();
         child_ = ::fork();
         if (child_ == 0) {
             ::close(ends[0]);
-            ::_exit(write_until_hung_up(ends[1]));
+            ::_exit(write_until_hung_up(ends[1], removes));
         }
         ::close(ends[1]);
         connection_ = ends[0];
@@ -165,6 +178,7 @@ public:
             throw Error("the node has gone");
         return granted;
     }
+    const bool removes;
     std::uint16_t port = 0;
 
 private:
@@ -177,6 +191,7 @@ private:
 /// What all lists hold, from the commits' numbers alone.
 class Expected {
 public:
+    explicit Expected(bool removes) : changes_(removes ? kChanges : 0) {}
     std::vector<TermId> list(std::uint64_t v, Snapshot snapshot, std::int64_t bound) {
         for (; known_ < snapshot; ++known_)
             for (std::uint64_t i = 0; i < kAppends; ++i) {
@@ -185,11 +200,21 @@ public:
             }
         std::vector<TermId> values;
         for (const Snapshot commit : commits_[v])
-            if (commit <= snapshot && (commit % 2 == 1 || commit <= bound)) values.push_back(member(v, commit));
+            if (shows(commit, snapshot, bound)) values.push_back(member(v, commit));
         return values;
     }
 
 private:
+    /// Whether the last visible change of what the commit has added does not remove it.
+    bool shows(Snapshot commit, Snapshot snapshot, std::int64_t bound) const {
+        for (Snapshot change = changes_ + 1; change-- > 0;) {
+            const Snapshot at = commit + change * kAge;
+            if (at <= snapshot && (at % 2 == 1 || at <= bound)) return change % 2 == 0;
+        }
+        return false;
+    }
+
+    Snapshot changes_;
     std::vector<std::vector<Snapshot>> commits_{kVertices};
     Snapshot known_ = 0;
 };
@@ -246,6 +271,8 @@ private:
         view.expand(keys, kLists, Dir::Out, matches);
         std::vector<std::vector<TermId>> found(kBatch);
         for (std::size_t i = 0; i < matches.rows.size(); ++i) found[matches.rows[i]].push_back(matches.values[i]);
+        if (node_.removes)  // rewritten lists are in another order
+            for (auto& values : found) std::sort(values.begin(), values.end());
         for (std::size_t i = 0; i < kBatch; ++i)
             if (found[i] != expected_.list(vertices[i], snapshot, bound))
                 return "vertex " + std::to_string(vertices[i]) + " at snapshot " + std::to_string(snapshot) +
@@ -266,13 +293,15 @@ private:
 
 void expect_whole_lists(const NodeProcess& node, const std::shared_ptr<Plane>& plane) {
     std::mt19937_64 random(3);
-    Expected expected;
+    Expected expected(node.removes);
+    const auto end = Clock::now() + (node.removes ? test_time() : std::chrono::hours(1));
     std::size_t verified = 0, values = 0, epochs = 0;
-    for (const std::size_t limit = lists_to_verify(); verified < limit; ++epochs) {
+    const std::size_t limit = node.removes ? ~std::size_t{0} : lists_to_verify();
+    for (; verified < limit && Clock::now() < end; ++epochs) {
         std::unique_ptr<Reader> reader;
         try {
             reader = std::make_unique<Reader>(node, plane, expected, random);
-            while (verified + reader->verified < limit) {
+            while (verified + reader->verified < limit && Clock::now() < end) {
                 const std::string wrong = reader->verify();
                 ASSERT_EQ(wrong, "") << "after " << verified + reader->verified << " lists";
             }
@@ -297,28 +326,32 @@ dataplane::TcpOptions options() {
     return options;
 }
 
-TEST(RemoteTorn, NoListInSharedMemory) {
-    const NodeProcess node;
+class RemoteTorn : public testing::TestWithParam<bool> {};  // whether commits remove edges
+
+TEST_P(RemoteTorn, NoListInSharedMemory) {
+    const NodeProcess node(GetParam());
     const dataplane::Address address{"127.0.0.1", node.port};
     expect_whole_lists(node, std::make_shared<dataplane::SharedPlane>(0, address, options()));
 }
 
-TEST(RemoteTorn, NoListOverTcp) {
-    const NodeProcess node;
+TEST_P(RemoteTorn, NoListOverTcp) {
+    const NodeProcess node(GetParam());
     const dataplane::Address address{"127.0.0.1", node.port};
     expect_whole_lists(node, std::make_shared<dataplane::TcpPlane>(0, address, options()));
 }
 
-TEST(RemoteTorn, NoListOverRdma) {
+TEST_P(RemoteTorn, NoListOverRdma) {
     if (dataplane::rdma_devices().empty())
         GTEST_SKIP() << "no RDMA device here; make test-rdma runs this in a virtual machine that has two";
-    const NodeProcess node;
+    const NodeProcess node(GetParam());
     const dataplane::Address address{"127.0.0.1", node.port};
     const std::shared_ptr<Plane> plane =
         dataplane::make_rdma_plane(std::make_unique<dataplane::TcpPlane>(0, address, options()), rdma_device(false));
     expect_whole_lists(node, plane);
     EXPECT_EQ(plane->remark(0), "");
 }
+
+INSTANTIATE_TEST_SUITE_P(Removals, RemoteTorn, testing::Bool());
 
 }  // namespace
 }  // namespace penstock::test
