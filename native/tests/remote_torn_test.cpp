@@ -1,8 +1,8 @@
 // Views over the store of another process, which is written at full speed meanwhile. What commit number s appended to
 // which list follows from s, so the reader knows every list of every snapshot, value by value.
 // With removals, each value is removed, restored and removed again by later commits, and the node rewrites its lists;
-// these tests take two seconds each (a minute with PENSTOCK_LONG). PENSTOCK_TORN_READS: how many lists are verified (100,000; a million with PENSTOCK_LONG). PENSTOCK_RDMA_DEVICES: the
-// devices of node and engine, such as rxe0,rxe1.
+// these tests take two seconds each (a minute with PENSTOCK_LONG). PENSTOCK_TORN_READS: how many lists are verified
+// (100,000; a million with PENSTOCK_LONG). PENSTOCK_RDMA_DEVICES: the devices of node and engine, such as rxe0,rxe1.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>

@@ -68,7 +68,8 @@ struct Held {
 
 class RandomRun {
 public:
-    RandomRun(const Case& c, std::uint64_t seed) : case_(c), random_(seed), fixture_(c.shards, kReserve, c.publish_logs) {
+    RandomRun(const Case& c, std::uint64_t seed)
+        : case_(c), random_(seed), fixture_(c.shards, kReserve, c.publish_logs) {
         for (std::size_t i = 0; i < c.vertices; ++i) vertices_.push_back(iri(i));
         for (std::size_t i = 0; i < c.labels; ++i) labels_.push_back(fixture_.label(1000000 + i));
         batches_.resize(c.streams + 1, 0);

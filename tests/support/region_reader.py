@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     Read = Callable[[int, int], bytes]
     """Return `length` bytes from an offset; both are multiples of 8."""
 
-MAGIC, VERSION = 0x314B434F54534E50, 2
+MAGIC, VERSION = 0x314B434F54534E50, 3
 PARTS, CHUNKS = 64, 19
 MASK = (1 << 64) - 1
 EXTENT, REMOVAL = 15, 14  # tags
-OFFSET = (1 << 59) - 1  # of an extent in its head; bit 59 marks a list that was rewritten
+OFFSET = (1 << 43) - 1  # of an extent in its head; bit 59 marks a list that was rewritten
 SCANNED = 32  # positions of a record's labels that are scanned
 BUCKET_BYTES, SLOTS = 128, 7
 HEADER = struct.Struct("<QIIIIQQ8Q")

@@ -144,8 +144,8 @@ void KnownLists::find(std::span<const ListKey> keys, std::span<const KnownList*>
             if (list == nullptr && old_) {
                 list = old_->find(keys[begin + i], hashes[i]);
                 if (list != nullptr)  // now recently used
-                    list = put({list->key, list->entry, list->state, list->head, list->as_of.load(std::memory_order_relaxed),
-                                list->values, list->extents},
+                    list = put({list->key, list->entry, list->state, list->head,
+                                list->as_of.load(std::memory_order_relaxed), list->values, list->extents},
                                hashes[i]);
             }
             // One for each generation that started meanwhile: a single one in all but a few calls.

@@ -80,8 +80,8 @@ RewrittenList rewrite_prefix(const Region& region, TermId head, std::uint32_t le
             continue;
         }
         const std::uint32_t position = Removal::position(word);
-        made.words.push_back(Removal::make(position < prefix ? moved.at(position) : position - made.shift,
-                                           Removal::restores(word)));
+        made.words.push_back(
+            Removal::make(position < prefix ? moved.at(position) : position - made.shift, Removal::restores(word)));
     }
     for (const TermId word : made.words) {
         if (!Removal::is(word)) continue;

@@ -54,9 +54,9 @@ void Shard::queue(const Garbage& list) {
     (list.many ? many_ : few_).push_back(list.entry);
 }
 
-/// Between commits: whether all readers, now and later, see the whole list as it is. Then it makes no difference to them
-/// whether it has its removed values. In a commit: whether they all see the removals of which the list was queued, and
-/// its last rewriting.
+/// Between commits: whether all readers, now and later, see the whole list as it is. Then it makes no difference to
+/// them whether it has its removed values. In a commit: whether they all see the removals of which the list was queued,
+/// and its last rewriting.
 bool Shard::may_rewrite(const Garbage& list) const {
     const Entry& entry = region_.at<Entry>(list.entry);
     if (!rewrites_) return layout::last_of(entry.state) < history_.floor();
@@ -251,7 +251,12 @@ void Shard::write_rewritten(const Garbage& list, const RewrittenList& made, std:
     std::uint32_t removals = 0;
     for (const TermId word : std::span(made.words).first(before))
         removals += layout::Removal::is(word) && !layout::Removal::restores(word);
-    rewritings_[list.entry] = {entry.head, old_length, made.prefix, made.shift, removals, length,
+    rewritings_[list.entry] = {entry.head,
+                               old_length,
+                               made.prefix,
+                               made.shift,
+                               removals,
+                               length,
                                length > made.values() && is_worth(length, made.values()),
                                is_much(length, made.values())};
 }

@@ -73,8 +73,8 @@ public:
     Snapshot latest() const;
 
     /// Removes edges and adds others, as one snapshot. An edge that is in both is added. Readers of older snapshots
-    /// continue to see what was removed. Its memory is reclaimed once no reader needs it, unless the store publishes
-    /// append logs (ADR 72).
+    /// continue to see what was removed. Its memory is reclaimed once no reader needs it (ADR 72); if the store
+    /// publishes append logs, that of lists (ADR 105).
     Changed change(std::span<const Edge> removed, std::span<const Edge> added, CommitSource source);
 
     /// A commit whose number the caller chooses: latest() + 1, used even if nothing in it is new or belongs to a local

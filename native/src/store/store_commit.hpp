@@ -35,8 +35,8 @@ public:
     /// Records that this commit asserts a stored end again, or removes a removed one (see Reassertion).
     void reassert(Shard& shard, Dir dir, const Keyed& end);
 
-    /// Makes the commit the latest snapshot, on all shards together. LimitError or StorageError if a region is full; the
-    /// destructor then rolls back.
+    /// Makes the commit the latest snapshot, on all shards together. LimitError or StorageError if a region is full;
+    /// the destructor then rolls back.
     void publish();
 
 private:
