@@ -176,7 +176,9 @@ TEST_P(RemoteView, ShowsEachViewWhatTheModelShows) {
         run.run();
         rewritten += run.rewritten();
     }
-    if (GetParam().removes) EXPECT_GT(rewritten, 0u);
+    if (GetParam().removes) {
+        EXPECT_GT(rewritten, 0u);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, RemoteView,
