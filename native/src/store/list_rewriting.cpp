@@ -53,18 +53,18 @@ RewrittenList rewrite_prefix(const Region& region, TermId head, std::uint32_t le
     for (const std::uint32_t position : named)
         if (!in_ranges(shown, position)) hidden.push_back(position);
 
-    std::vector<std::pair<TermId, std::uint32_t>> kept;  // (value, old position)
-    const auto keep = [&](TermId value, std::uint32_t position) { kept.emplace_back(value, position); };
+    std::vector<std::pair<TermId, std::uint32_t>> remaining;  // (value, old position)
+    const auto keep = [&](TermId value, std::uint32_t position) { remaining.emplace_back(value, position); };
     for_each_value(region, head, shown, keep);
     for (const std::uint32_t position : hidden) for_each_value(region, head, {{position, position + 1}}, keep);
-    const auto rest = std::is_sorted_until(kept.begin(), kept.end());
-    std::sort(rest, kept.end());
-    std::inplace_merge(kept.begin(), rest, kept.end());
+    const auto rest = std::is_sorted_until(remaining.begin(), remaining.end());
+    std::sort(rest, remaining.end());
+    std::inplace_merge(remaining.begin(), rest, remaining.end());
 
     RewrittenList made;
-    made.words.reserve(kept.size() + hidden.size() + later.size());
+    made.words.reserve(remaining.size() + hidden.size() + later.size());
     std::unordered_map<std::uint32_t, std::uint32_t> moved;  // new positions of the named ones
-    for (const auto& [value, position] : kept) {
+    for (const auto& [value, position] : remaining) {
         if (std::binary_search(named.begin(), named.end(), position))
             moved.emplace(position, static_cast<std::uint32_t>(made.words.size()));
         made.words.push_back(value);
