@@ -115,7 +115,9 @@ class NotActiveError(PenstockError):
 
 
 class NotYetError(PenstockError):
-    """Adaptors still discard tuples with predicates that the query reads. Retry the call soon."""
+    """Adaptors still discard tuples with predicates that the query reads, or a schema registry has not answered yet.
+    Retry the call soon.
+    """
 
 
 class ConflictError(PenstockError):

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "answers/avro_records.hpp"
 #include "answers/evaluation_lines.hpp"
 #include "answers/result_writer.hpp"
 #include "answers/term_arrays.hpp"
@@ -162,6 +163,54 @@ nb::tuple evaluation_records(const QueryNames& names, const IdsIn& members, std:
     return nb::make_tuple(keys, values, counts);
 }
 
+std::string_view view_of(const nb::bytes& given) { return {given.c_str(), given.size()}; }
+
+/// Returns the keys and values of records in Avro, and the number of records of each member. `types`: one character of
+/// AvroCell for each column of a SELECT. `prefix`: what precedes the name in a key.
+nb::tuple avro_records(const QueryNames& names, const IdsIn& members, std::int64_t time, std::string_view prefix,
+                       const nb::bytes& head, const nb::bytes& instant, std::string_view form, std::string_view types,
+                       std::vector<IdsIn> columns, const IdsIn& present, const TimesIn& starts,
+                       const TermTexts& terms) {
+    if (starts.size() != present.size() + 1) throw nb::value_error("each member has a range of rows");
+    for (const TermId member : view(members))
+        if (member == 0 || member > names.size()) throw nb::value_error("no query has this number");
+    AvroFrame frame{view_of(head), view_of(instant), {}};
+    for (const char type : types) {
+        if (std::string_view("sldb").find(type) == std::string_view::npos) throw nb::value_error("no type of a cell");
+        frame.cells.push_back(static_cast<AvroCell>(type));
+    }
+    if (form == "SELECT" && frame.cells.size() != columns.size())
+        throw nb::value_error("an answer has one column for each type");
+    const auto rows = static_cast<std::size_t>(view(starts).back());
+    std::vector<std::string> variables(columns.size());
+    const AnswerIn answer(std::move(variables), std::move(columns), {}, rows);
+    require_terms(answer.rows(), terms);
+    const MemberRows given{form_named(form), answer.rows(), view(present), view(starts)};
+    TextBuffer text;
+    AvroRecords records;
+    {
+        const Unlocked released;
+        records = append_avro_records(text, names, view(members), frame, given, terms);
+    }
+    const std::string at = "@" + std::to_string(time);
+    nb::list keys, values;
+    std::string key;
+    std::size_t begin = 0, number = 0;
+    for (std::size_t i = 0; i < records.counts.size(); ++i) {
+        key = prefix;
+        key += names.name(view(members)[i]);
+        key += at;
+        const std::size_t bytes = key.size();
+        for (std::size_t row = 0; row < records.counts[i]; ++row, ++number) {
+            if (row > 0) key.replace(bytes, std::string::npos, "/" + std::to_string(row));
+            keys.append(nb::bytes(key.data(), key.size()));
+            values.append(nb::bytes(text.text().data() + begin, records.ends[number] - begin));
+            begin = records.ends[number];
+        }
+    }
+    return nb::make_tuple(keys, values, records.counts);
+}
+
 nb::tuple arrays_of(const TermTexts& terms, const IdsIn& ids) {
     TermArrays made;
     {
@@ -192,6 +241,8 @@ void bind_answers(nb::module_& m) {
     nb::class_<QueryNames>(m, "QueryNames").def(nb::init<std::vector<std::string>>(), "names"_a);
     m.def("evaluation_records", &evaluation_records, "names"_a, "members"_a, "time"_a, "shared"_a, "form"_a,
           "variables"_a, "columns"_a, "present"_a, "starts"_a, "terms"_a, "bytes"_a);
+    m.def("avro_records", &avro_records, "names"_a, "members"_a, "time"_a, "prefix"_a, "head"_a, "instant"_a, "form"_a,
+          "types"_a, "columns"_a, "present"_a, "starts"_a, "terms"_a);
     m.def("term_arrays", &arrays_of, "terms"_a, "ids"_a);
     nb::class_<TextTerms, TermTexts>(m, "TextTerms")
         .def(nb::init<>())

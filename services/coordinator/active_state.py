@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.limits import MAX_CATCH_UP, Limits
 from penstock.log import Record
+from penstock.mapping.encodings.schema_registration import SchemaRegistration
 from penstock.replication.placement_view import KEY as PLACEMENT
 from penstock.services.coordinator.control_state import ControlState
 from penstock.services.coordinator.filter_updates import FilterUpdates
@@ -50,7 +51,7 @@ class Active:
 
     `writer` commits each change as one transaction. `discard_after_ms`: time in ms after which adaptors can discard a
     predicate that no query reads. None means that adaptors discard nothing. `max_catch_up`: the default for
-    registrations that do not set `max_catch_up`.
+    registrations that do not set `max_catch_up`. `schemas`: registers the schemas of result records in Avro.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Active:
         opening: Opening,
         discard_after_ms: int | None = None,
         max_catch_up: int = MAX_CATCH_UP,
+        schemas: SchemaRegistration | None = None,
     ) -> None:
         self._topics = topics
         records = opening.records()
@@ -72,7 +74,8 @@ class Active:
         pushdown = None if discard_after_ms is None else PredicatePushdown(discard_after_ms)
         self.filters = FilterUpdates(self.state, self.writer, known, pushdown)
         self.streams = StreamCommands(log, topics, self.registrar, self.writer, self.filters)
-        self.queries = QueryCommands(topics, self.registrar, self.writer, self.filters)
+        schemas = schemas or SchemaRegistration(None)
+        self.queries = QueryCommands(topics, self.registrar, self.writer, self.filters, schemas)
         self.insertions = InsertionWriter(topics, self.state, self.writer, CompletedRequests(records))
         self._loads: dict[str, int] = {}
         self.settle_ms = SETTLE_MS

@@ -16,6 +16,7 @@ from penstock.engine.intake.graph_loading import LoadReport
 from penstock.engine.limits import MAX_CATCH_UP
 from penstock.errors import ConflictError, NotActiveError, NotYetError
 from penstock.log import FencedError, TransientError
+from penstock.mapping.encodings.schema_registration import SchemaRegistration
 from penstock.replication.election import Election
 from penstock.replication.heartbeats import FailureDetector, HeartbeatSender
 from penstock.replication.status_topic import StatusView
@@ -51,7 +52,7 @@ class Coordinator:
 
     `discard_after_ms`: time in ms after which adaptors discard a predicate that no query reads. None means that
     adaptors discard nothing. `max_catch_up`: the default for registrations that do not set `max_catch_up`. `settle_ms`:
-    see `SETTLE_MS`.
+    see `SETTLE_MS`. `schemas`: registers the schemas of result records in Avro.
     """
 
     def __init__(
@@ -64,8 +65,10 @@ class Coordinator:
         discard_after_ms: int | None = None,
         max_catch_up: int = MAX_CATCH_UP,
         settle_ms: int = SETTLE_MS,
+        schemas: SchemaRegistration | None = None,
     ) -> None:
         self.topics, self._settle_ms = topics, settle_ms
+        self._schemas = schemas or SchemaRegistration(None)
         self._clock, self._discard_after_ms, self._max_catch_up = clock, discard_after_ms, max_catch_up
         self._log = log
         self.terms = terms
@@ -117,10 +120,8 @@ class Coordinator:
                 self._opening = self._opening or Opening(self._log, self.topics)
                 if not self._opening.read():
                     return False
-                self._active, self._opening = (
-                    Active(self._log, self.topics, self._opening, self._discard_after_ms, self._max_catch_up),
-                    None,
-                )
+                given = self._discard_after_ms, self._max_catch_up, self._schemas
+                self._active, self._opening = Active(self._log, self.topics, self._opening, *given), None
                 self._active.settle_ms = self._settle_ms
                 self._status.check_all()
                 self._requests = Requests(self._log, self.topics, self._status, self._active.requests)
@@ -203,10 +204,11 @@ class Coordinator:
         effect. QueryError, with line and column, if the text is invalid.
 
         NotYetError if adaptors still discard predicates that the query reads. The coordinator has then extended the
-        predicate filter; retry. `max_catch_up`: maximum number of instants that become due at one advance of a stream.
-        If an advance makes more instants due, the query skips them. None means the coordinator's default. `replace`:
-        whether the query replaces a registered query of the same name. The new query then begins after the last instant
-        of the earlier query (docs/semantics.md §3). `options`: see `ResultOptions`.
+        predicate filter; retry. NotYetError also if a schema registry has not answered yet. `max_catch_up`: maximum
+        number of instants that become due at one advance of a stream. If an advance makes more instants due, the query
+        skips them. None means the coordinator's default. `replace`: whether the query replaces a registered query of
+        the same name. The new query then begins after the last instant of the earlier query (docs/semantics.md §3).
+        `options`: see `ResultOptions`.
         """
         given = name, text, base, topic, max_catch_up
         return self._do(lambda active: active.queries.register(*given, replace=replace, **options))
@@ -326,3 +328,4 @@ class Coordinator:
         self._step_back()
         self._status.close()
         self._election.close()
+        self._schemas.close()

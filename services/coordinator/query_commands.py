@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.engine.answers.avro.row_records import RowFormat
+from penstock.engine.answers.avro.row_schema import RECORD, record_name, row_schema
 from penstock.engine.answers.evaluation_records import record_format
 from penstock.engine.limits import MOST_CATCH_UP
 from penstock.engine.sets.set_member import REPORTS
@@ -16,6 +18,7 @@ from penstock.services.coordinator.registrar import MAX_NAME_BYTES, MAX_REQUEST_
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from penstock.mapping.encodings.schema_registration import SchemaRegistration
     from penstock.query.ir import Statement
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.services.coordinator.filter_updates import FilterUpdates
@@ -34,9 +37,14 @@ class QueryCommands:
     """
 
     def __init__(
-        self, topics: ClusterTopics, registrar: Registrar, writer: StateWriter, filters: FilterUpdates
+        self,
+        topics: ClusterTopics,
+        registrar: Registrar,
+        writer: StateWriter,
+        filters: FilterUpdates,
+        schemas: SchemaRegistration,
     ) -> None:
-        self._topics = topics
+        self._topics, self._schemas = topics, schemas
         self._registrar = registrar
         self._writer = writer
         self._filters = filters
@@ -56,7 +64,8 @@ class QueryCommands:
         registered query of the same name.
 
         Other parameters and errors: see `Coordinator.register`. DataError if `max_catch_up`, the topic or
-        `result_format` is invalid. LimitError if a text is too long.
+        `result_format` is invalid. LimitError if a text is too long. RegistryUnavailableError if the query needs a
+        schema registry that is unavailable.
         """
         if max_catch_up is not None and not 1 <= max_catch_up <= MOST_CATCH_UP:
             raise DataError(f"max_catch_up must be between 1 and {MOST_CATCH_UP}, not {max_catch_up}")
@@ -73,6 +82,7 @@ class QueryCommands:
         parsed = None if stands else self._registrar.parse(text, base)
         if parsed is not None:
             options["report"] = checked_report(parsed.statement, options)
+            options["rows"] = self._row_format(name, parsed.statement, topic, options)
         earlier = self._registrar.reads.get(name) if replace else None
         not_before_ms = None if parsed is None else self._filters.await_adaptors(parsed.statement, earlier)
         verb = self._registrar.replace if replace else self._registrar.register
@@ -84,6 +94,26 @@ class QueryCommands:
             self._writer.create(topics)
         self._writer.commit_change(change)
         return self._registrar.queries[name]
+
+    def _row_format(
+        self, name: str, statement: Statement, topic: str | None, options: ResultOptions
+    ) -> RowFormat | None:
+        """Return how the records of a query in Avro are written. None for other formats. The schema of the records is
+        registered in the schema registry.
+
+        The subject is `TOPIC-value` for a topic that the registration names. In the cluster's results topic, queries
+        have different schemas, so the subject contains the name of the schema. DataError if there is no registry, if it
+        refuses the schema, or if the query cannot have records in Avro. NotYetError while the registry has not
+        answered.
+        """
+        if options.get("result_format") != "avro":
+            return None
+        if options.get("changes"):
+            raise DataError("`changes` and result_format avro exclude each other: a record in Avro has no changes")
+        schema, shared = row_schema(as_query(statement)), topic in (None, self._topics.names.results)
+        full_name = record_name(name) if shared else RECORD
+        subject = f"{self._topics.names.results}-{full_name}" if shared else f"{topic}-value"
+        return RowFormat(self._schemas.id_of(subject, schema.text(full_name)), schema.row_types, schema.of_set)
 
     def stop(self, name: str) -> bool:
         """Stop a query. Return False if there is no query of that name."""
@@ -104,8 +134,8 @@ def checked_report(statement: Statement, options: ResultOptions) -> str | None:
         return None
     if report is not None and report not in REPORTS:
         raise DataError(f"report is one of {', '.join(REPORTS)}, not {report[:40]!r}")
-    if options.get("result_format", "json") != "json":
-        raise DataError("the records of a query set have the result_format json")
+    if options.get("result_format", "json") not in ("json", "avro"):
+        raise DataError("the records of a query set have the result_format json or avro")
     if options.get("changes"):
         raise DataError("`changes` is an option of queries: which members of a query set report is its `report`")
     for window in query.windows:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from random import Random
 
+    from penstock.engine.answers.avro.row_records import RowFormat
     from penstock.engine.history.cluster_past import Reached
     from penstock.engine.standing.groups import Group, Member
     from penstock.query.budget import Budget
@@ -96,12 +97,13 @@ def empty_runtime(limits: Limits, clock: Callable[[], int], rng: Random) -> Runt
 class ResultOptions(TypedDict, total=False):
     """The options of a query's result records. `changes`: whether a record has `added` and `removed` in place of the
     answer. `result_format`: the format of the records (docs/kafka.md), `json` by default. `report`: which members of a
-    query set report (`checked_report`); None for a query.
+    query set report (`checked_report`); None for a query. `rows`: how records in Avro are written.
     """
 
     changes: bool
     result_format: str
     report: str | None
+    rows: RowFormat | None
 
 
 class Registrar:
@@ -232,7 +234,7 @@ class Registrar:
         if not alone:
             self._groups[member.group] = group
         publishes = None if member.group.publishes is None else member.group.publishes.iri
-        grid = member.group.grid
+        grid, rows = member.group.grid, options.get("rows")
         record = QueryRegistration(
             number,
             name,
@@ -248,6 +250,8 @@ class Registrar:
             max_catch_up=max_catch_up,
             changes=options.get("changes", False),
             result_format=options.get("result_format", "json"),
+            schema_id=0 if rows is None else rows.schema_id,
+            row_types=None if rows is None else rows.row_types,
             report=options.get("report"),
             windows=windows_of(reads),
             replaces=0 if earlier is None else earlier.number,

@@ -11,9 +11,11 @@ from pydantic import Field
 from penstock.acls import Principal
 from penstock.engine.limits import MAX_CATCH_UP, MOST_CATCH_UP
 from penstock.errors import NotActiveError
+from penstock.mapping.encodings.schema_registration import SchemaRegistration
 from penstock.runtime import Context, run
 from penstock.runtime.cluster_settings import ClientSettings, topics_of
 from penstock.runtime.metrics import Tally
+from penstock.runtime.registry_settings import RegistrySettings
 from penstock.services.coordinator.coordinator import Coordinator
 from penstock.services.coordinator.fair_lock import FairLock
 from penstock.services.coordinator.http_routes import routes
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.runtime.metrics import Metrics
 
 
-class CoordinatorSettings(ClientSettings):
+class CoordinatorSettings(ClientSettings, RegistrySettings):
     """Settings of a coordinator."""
 
     discard_after_s: float = Field(
@@ -73,6 +75,7 @@ def open_coordinator(context: Context[CoordinatorSettings]) -> LockedCoordinator
         context.clock,
         _discard_after_ms(settings),
         settings.max_catch_up,
+        schemas=SchemaRegistration(settings.registry()),
     )
     http = settings.http_certificate, settings.http_engines_ca
     context.routes.extend(routes(coordinator, lock, settings.locations(), *http))

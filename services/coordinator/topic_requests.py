@@ -24,6 +24,7 @@ from penstock.engine.intake.declaration import check_settings
 from penstock.errors import DataError, LimitError, NotYetError, QueryError, UnknownStreamError
 from penstock.json_text import parse_json
 from penstock.log import START, Partition, Record, TransientError
+from penstock.mapping.encodings.schema_registration import RegistryUnavailableError
 from penstock.replication.status_topic import accepted_record, refused_record
 from penstock.services.coordinator.registrar import MAX_NAME_BYTES, MAX_REQUEST_BYTES
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.services.coordinator.active_state import Active
     from penstock.services.coordinator.registrar import ResultOptions, StreamRequest
 
-REFUSALS = (DataError, QueryError, LimitError, UnknownStreamError)
+REFUSALS = (DataError, QueryError, LimitError, UnknownStreamError, RegistryUnavailableError)
 """Errors in the request itself. The coordinator does not retry such a request."""
 _POLL = 200  # maximum number of requests per step
 _CATCH_UP_S = 0.05
@@ -73,7 +74,7 @@ class Requests:
         self._names = topics.names
         self._status = status
         self._positions = positions
-        self._held: list[Message] = []  # pending queries: the first one waits for adaptors
+        self._held: list[Message] = []  # pending queries: the first one waits for adaptors or a registry
         self._streams, self._queries = self._reader(topics.names.streams), self._reader(topics.names.queries)
 
     def _reader(self, topic: str) -> Reader:

@@ -13,46 +13,40 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
-from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 from zlib import crc32
 
 import numpy as np
 
-from penstock.engine.answers.evaluation_records import FORMAT_HEADER, RESULT_BATCH_BYTES, RecordNames, encode
+from penstock.engine.answers.avro.row_records import error_value, line_of, schema_id_of
+from penstock.engine.answers.evaluation_records import RESULT_BATCH_BYTES
 from penstock.engine.answers.evaluation_records import record_format as record_format_of
-from penstock.engine.answers.json_lines import json_line
-from penstock.engine.answers.record_lines import error_line, halves, lines_of
-from penstock.engine.answers.result_blocks import Evaluation
+from penstock.engine.answers.record_lines import error_line, format_of, halves, lines_of
 from penstock.errors import LimitError
 from penstock.log import Record, RecordTooLargeError, TransientError, UnknownTopicError
 from penstock.log.sizes import wire_bytes
+from penstock.services.query_engine.result_targets import Place, Routes, Target, evaluation_key, row_format_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from penstock.core._native import Ids
-    from penstock.engine.answers.evaluation_records import RecordFormat
+    from penstock.engine.answers.avro.row_records import RowFormat
     from penstock.engine.answers.membership import Membership
     from penstock.engine.answers.result_blocks import Block
-    from penstock.engine.standing.groups import Member
     from penstock.log import Log, RecordRefusedError
     from penstock.log.clock import Clock
-    from penstock.log.port import Headers
     from penstock.replication.cluster_topics import ClusterTopics
-    from penstock.replication.registration import Registration
     from penstock.services.query_engine.derived_stream_sink import DerivedStreamSink
+    from penstock.services.query_engine.result_targets import Answers, Queries
     from penstock.wire import QueryRegistration
-
-    Queries: TypeAlias = Mapping[str, tuple[Member, Registration]]
 
 MAX_LINE_BYTES = 60 << 20
 """Maximum size of an answer as JSON, in bytes, for all topics."""
 RETRY_MS = 60_000
 """Time in ms after which the engine retries a topic that has rejected records."""
 _BROKEN = "an earlier record of this query was rejected: the next evaluation has the complete answer"
-_TIME_BYTES = 21  # upper bound for the part of a key that follows the name
 
 
 @dataclass(slots=True)
@@ -83,7 +77,8 @@ class ResultSinks:
     def __init__(self, log: Log, topics: ClusterTopics, clock: Clock) -> None:
         self._log, self._topics, self._clock = log, topics, clock
         self._refusals: dict[str, _Refusal] = {}
-        self._routes: WeakKeyDictionary[Membership, _Routes] = WeakKeyDictionary()
+        self._row_formats: dict[int, RowFormat] = {}  # by schema id
+        self._routes: WeakKeyDictionary[Membership, Routes] = WeakKeyDictionary()
         self.refused = self.changes = 0
 
     def records(self, block: Block, queries: Queries, complete: set[int]) -> Evaluated:
@@ -96,23 +91,25 @@ class ResultSinks:
         """
         routes = self._routes.get(block.members)
         if routes is None:
-            routes = self._routes[block.members] = _Routes(block.members, queries, self.place_of)
+            routes = self._routes[block.members] = Routes(block.members, queries, self.place_of)
         records: list[Record] = []
         evaluations = 0
         for place, numbers in routes.places:
             members = block.reported(numbers)
             evaluations += len(members)
-            target = _Target(block, routes, place, complete)
+            target = Target(block, routes, place, complete)
             if block.errors:
                 failed = np.isin(members, np.fromiter(block.errors, np.uint64))
-                records += [self._failed(target, n) for n in members[failed].tolist()]
+                records += [self.failed(target, n) for n in members[failed].tolist()]
                 members = members[~failed]
             if len(members):
                 records += self._answers(target, members)
         return Evaluated(records, evaluations)
 
-    def _answers(self, target: _Target, members: Ids) -> Sequence[Record]:
+    def _answers(self, target: Target, members: Ids) -> Sequence[Record]:
         """Return the records of members' answers."""
+        if target.place.rows is not None:
+            return self.rows(target, members)
         refusal = self._in_force(target.place.topic)
         limit = None if refusal is None else refusal.limit
         if refusal is not None and limit is None:
@@ -126,7 +123,7 @@ class ResultSinks:
             if len(members) > 1:
                 return [record for i in range(len(members)) for record in self._answers(target, members[i : i + 1])]
             target.complete.discard(target.routes.queries[int(members[0])].number)
-            return [self._failed(target, int(members[0]), str(error))]
+            return [self.failed(target, int(members[0]), str(error))]
         if limit is not None or size > MAX_LINE_BYTES:
             at = 0
             for i, count in enumerate(counts):
@@ -136,7 +133,7 @@ class ResultSinks:
         return records
 
     def _too_long(
-        self, target: _Target, member: int, record: Record, refusal: _Refusal | None, begins: Collection[int]
+        self, target: Target, member: int, record: Record, refusal: _Refusal | None, begins: Collection[int]
     ) -> Record:
         """Return a record in place of an answer that is too long. In place of changes, this is the complete answer if
         the complete answer is short enough. In all other cases, it is an error.
@@ -149,30 +146,61 @@ class ResultSinks:
         if refusal is not None and size <= MAX_LINE_BYTES:
             return self._rejected(target, member, refusal, record.value or b"")
         target.complete.discard(target.routes.queries[member].number)
-        return self._failed(target, member, f"the answer has {size} bytes (MAX_LINE_BYTES is {MAX_LINE_BYTES})")
+        return self.failed(target, member, f"the answer has {size} bytes (MAX_LINE_BYTES is {MAX_LINE_BYTES})")
 
-    def _rejected(self, target: _Target, member: int, refusal: _Refusal, value: bytes) -> Record:
+    def _rejected(self, target: Target, member: int, refusal: _Refusal, value: bytes) -> Record:
         """Return the error that replaces a member's answer. `value`: the value of the answer's record."""
         query = target.routes.queries[member]
         target.complete.discard(query.number)
-        return self._error(target.record(member, value), refusal, query.name, partial(target.line, member))
+        record = target.place.record(value, target.key(member))
+        return self._error(record, refusal, query.name, partial(target.line, member))
 
-    def _failed(self, target: _Target, member: int, error: str | None = None) -> Record:
+    def rows(self, answers: Answers, members: Ids) -> Sequence[Record]:
+        """Return the records of members' answers in Avro. If a row cannot be a record, or if its record is too long, an
+        error replaces all rows of the answer.
+        """
+        try:
+            records, counts = answers.encoded_rows(members)
+        except LimitError as error:
+            if len(members) > 1:
+                return [record for i in range(len(members)) for record in self.rows(answers, members[i : i + 1])]
+            return [self.failed(answers, int(members[0]), str(error))]
+        refusal = self._in_force(answers.place.topic)
+        if refusal is None and all(len(record.value or b"") <= MAX_LINE_BYTES for record in records):
+            return records
+        found: list[Record] = []
+        left = deque(records)
+        for member, count in zip(members.tolist(), counts, strict=True):
+            rows = [left.popleft() for _ in range(count)]
+            longest = max(rows, key=wire_bytes)._replace(key=rows[0].key)
+            if (size := len(longest.value or b"")) > MAX_LINE_BYTES:
+                found.append(
+                    self.failed(answers, member, f"a row has {size} bytes (MAX_LINE_BYTES is {MAX_LINE_BYTES})")
+                )
+            elif refusal is not None and self._refuses(longest):
+                found.append(self._error(longest, refusal, answers.name(member), partial(answers.line, member)))
+            else:
+                found += rows
+        return found
+
+    def failed(self, answers: Answers, member: int, error: str | None = None) -> Record:
         """Return the record of an evaluation that has failed. If `error` is None, the evaluation has the reason."""
-        record, name = target.record(member, target.line(member, error)), target.routes.queries[member].name
-        return self.accepted(record, name, partial(target.line, member))
+        record = answers.place.failure(answers.line(member, error), answers.key(member))
+        return self.accepted(record, answers.name(member), partial(answers.line, member))
 
     def accepted(self, record: Record, name: str, line: Callable[[str], bytes]) -> Record:
         """Return the record, or an error in its place if the topic rejects the record. `line`: see `_error`."""
         refusal = self._in_force(record.topic)
         return self._error(record, refusal, name, line) if refusal is not None and self._refuses(record) else record
 
-    def place_of(self, query: QueryRegistration) -> _Place:
+    def place_of(self, query: QueryRegistration) -> Place:
         """Return the place of a query's records."""
-        record_format = record_format_of(query.result_format)
+        record_format, rows = record_format_of(query.result_format), None
+        if record_format == "avro":
+            rows = self._row_formats[query.schema_id] = row_format_of(query)
         if query.topic:
-            return _Place(query.topic, 0, record_format)
-        return _Place(self._topics.names.results, self._partition(query.name), record_format)
+            return Place(query.topic, 0, record_format, rows)
+        return Place(self._topics.names.results, self._partition(query.name), record_format, rows)
 
     def _partition(self, name: str) -> int:
         return crc32(name.encode()) % self._topics.result_partitions
@@ -205,7 +233,7 @@ class ResultSinks:
         reason = refusal.reason
         if refusal.limit is not None:
             reason = f"the answer is a record of {wire_bytes(record)} bytes; {reason}"
-            found = record._replace(value=line(reason), headers=())
+            found = self._with_error(record, line(reason))
             if wire_bytes(found) <= refusal.limit:
                 return found
         return Record(self._topics.names.results, line(reason), record.key, self._partition(name))
@@ -240,10 +268,10 @@ class ResultSinks:
         errors also replace the query's later records, until one has the complete answer. If none has it, the method
         removes the query from `complete`.
         """
-        found, broken, left = [], set[str](), deque(pending)
+        found, broken, left = [], set[str](), deque(self._without_divided(pending))
         while left:
             record = left.popleft()
-            if record.headers and record.value is not None and self._topics.takes_results(record.topic):
+            if _is_batch(record) and record.value is not None and self._topics.takes_results(record.topic):
                 later = broken and any(lines_of(record.value, record.headers, broken.__contains__))
                 if (self._refuses(record) or later) and (parts := halves(record.value, record.headers)):
                     left.extendleft(record._replace(key=key, value=value) for key, value in reversed(parts))
@@ -253,13 +281,33 @@ class ResultSinks:
             if written is not record and name in members:
                 broken.add(name)
             elif name in broken and record.value is not None:
-                line = _line(record)
+                line = self._line(record)
                 if "added" not in line and "error" not in line:
                     broken.remove(name)
                 else:
-                    written = record._replace(value=error_line(line, _BROKEN), headers=())
+                    written = self._with_error(record, error_line(line, _BROKEN))
             found.append(written)
         complete.difference_update(members[name] for name in broken)
+        return found
+
+    def _without_divided(self, pending: Sequence[Record]) -> Sequence[Record]:
+        """Return the records `pending`. If a topic rejects a row of an answer in Avro, this row replaces all rows of
+        the answer, with the key of the first one, so that an error can replace the answer as a whole.
+        """
+        divided = {
+            (record.topic, _first_key(record)): record._replace(key=_first_key(record))
+            for record in pending
+            if _is_row(record) and self._refuses(record)
+        }
+        if not divided:
+            return pending
+        found = []
+        for record in pending:
+            place = record.topic, _first_key(record)
+            if not _is_row(record) or place not in divided:
+                found.append(record)
+            elif record.key == place[1]:
+                found.append(divided[place])
         return found
 
     def _refuses(self, record: Record) -> bool:
@@ -271,17 +319,31 @@ class ResultSinks:
         refusal = self._in_force(record.topic)
         if refusal is None or not self._refuses(record):
             return record
-        line = _line(record)
+        line = self._line(record)
         return self._error(record, refusal, line["query"], partial(error_line, line))
+
+    def _line(self, record: Record) -> Mapping[str, Any]:
+        """Return the first evaluation in a results record. An evaluation in Avro has no answer."""
+        if _is_row(record) and record.value is not None:
+            return line_of(record.value, of_set=self._row_formats[schema_id_of(record.value)].of_set)
+        return next(iter(lines_of(record.value or b"{}", record.headers)))
+
+    def _with_error(self, record: Record, line: bytes) -> Record:
+        """Return a record for the same topic with an error in place of the answer, in Avro if the given record is in
+        Avro. `line`: the evaluation with the error, as JSON.
+        """
+        if not _is_row(record):
+            return record._replace(value=line, headers=())
+        return record._replace(value=error_value(line, self._row_formats[schema_id_of(record.value or b"")]))
 
     def without_refused(self, pending: list[Record], sink: DerivedStreamSink) -> list[Record]:
         """Return the records `pending`, with errors in place of the evaluations that the derived stream rejects."""
         if not sink.refused:
             return pending
         self.refused += len(sink.refused)
-        reasons = {_key(sink.query, time): reason for time, reason in sink.refused}
+        reasons = {evaluation_key(sink.query, time): reason for time, reason in sink.refused}
         return [
-            record._replace(value=error_line(_line(record), reasons[record.key]), headers=())
+            self._with_error(record, error_line(self._line(record), reasons[record.key]))
             if record.value is not None and record.key in reasons and self._topics.takes_results(record.topic)
             else record
             for record in pending
@@ -304,19 +366,26 @@ class ResultSinks:
         return refusal.reason if refusal is not None and refusal.met else None
 
 
-def _key(query: str, time: int) -> bytes:
-    return f"{query}@{time}".encode()
-
-
 def _query_of(record: Record) -> str:
     """Return the name of the query of a result record. For any other record, return a text that is no query's name."""
     name, at, _ = (record.key or b"").decode(errors="replace").rpartition("@")
     return name if at else ""
 
 
-def _line(record: Record) -> Mapping[str, Any]:
-    """Return the first evaluation in a results record."""
-    return next(iter(lines_of(record.value or b"{}", record.headers)))
+def _is_batch(record: Record) -> bool:
+    """Return whether a record can have several evaluations."""
+    return format_of(record.headers) in ("json-batch", "arrow")
+
+
+def _is_row(record: Record) -> bool:
+    """Return whether a record is in Avro."""
+    return bool(record.headers) and format_of(record.headers) == "avro"
+
+
+def _first_key(record: Record) -> bytes:
+    """Return the key of the first record of an evaluation whose records are in Avro."""
+    name, at, rest = (record.key or b"").rpartition(b"@")
+    return name + at + rest.partition(b"/")[0]
 
 
 def _exceeds(record: Record, limit: int | None) -> bool:
@@ -324,77 +393,3 @@ def _exceeds(record: Record, limit: int | None) -> bool:
     if len(record.value or b"") > MAX_LINE_BYTES:
         return True
     return limit is not None and wire_bytes(record) > limit
-
-
-class _Place(NamedTuple):
-    """The topic and partition of records of evaluations, and the format of these records."""
-
-    topic: str
-    partition: int
-    record_format: RecordFormat
-
-    @property
-    def headers(self) -> Headers:
-        """The headers of the records."""
-        return () if self.record_format == "json" else ((FORMAT_HEADER, self.record_format.encode()),)
-
-
-class _Routes:
-    """The places of the evaluations of a block's members. `places`: each place and its members' ascending numbers.
-    `queries`: the registrations by member number. `key_bytes`: an upper bound of the size of a key.
-    """
-
-    def __init__(self, members: Membership, queries: Queries, place: Callable[[QueryRegistration], _Place]) -> None:
-        self.queries: dict[int, QueryRegistration] = {}
-        names: list[str] = []
-        places: dict[_Place, list[int]] = {}
-        for number, member in enumerate(members.all, 1):
-            found = None if member is None else queries.get(member.name)
-            names.append("" if found is None else found[1].record.name)
-            if found is not None:
-                self.queries[number] = found[1].record
-                places.setdefault(place(found[1].record), []).append(number)
-        self.names = RecordNames(names)
-        self.key_bytes = max((len(name.encode()) for name in names), default=0) + _TIME_BYTES
-        self.places = [(place, np.array(numbers, np.uint64)) for place, numbers in places.items()]
-
-
-class _Target(NamedTuple):
-    """The evaluations of a block that go to one place. `complete`: see `ResultSinks.records`."""
-
-    block: Block
-    routes: _Routes
-    place: _Place
-    complete: set[int]
-
-    @property
-    def envelope(self) -> int:
-        """An upper bound of the size in bytes of a record without its value."""
-        return wire_bytes(Record(self.place.topic, b"", b"", headers=self.place.headers)) + self.routes.key_bytes
-
-    def begins(self, members: Ids) -> tuple[int, ...]:
-        """Return the members whose record must have the complete answer in place of changes. Updates `complete`."""
-        if self.block.changes is None:
-            return ()
-        numbers = {n: self.routes.queries[n].number for n in members.tolist()}
-        found = tuple(n for n, number in numbers.items() if number not in self.complete)
-        self.complete.update(numbers.values())
-        return found
-
-    def encoded(self, members: Ids, most: int, begins: Collection[int]) -> tuple[list[Record], Sequence[int], int]:
-        """Return the records of members' answers, each record's number of evaluations, and the bytes of all values."""
-        topic, partition, record_format = self.place
-        found = encode(self.block, self.routes.names, members, record_format, most, begins)
-        rest = repeat(partition), repeat(self.place.headers)
-        records = list(map(Record, repeat(topic), found.values, found.keys, *rest))
-        return records, found.counts, sum(map(len, found.values))
-
-    def record(self, member: int, value: bytes) -> Record:
-        """Return the record of a single evaluation in JSON."""
-        key = _key(self.routes.queries[member].name, self.block.reading.time)
-        return Record(self.place.topic, value, key, self.place.partition)
-
-    def line(self, member: int, error: str | None) -> bytes:
-        """Return the line of an evaluation with an error. If `error` is None, the evaluation contains the error."""
-        name = self.routes.queries[member].name
-        return json_line(Evaluation(name, self.block, member), name, error)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.log import Message
+    from penstock.mapping.encodings.schema_registration import SchemaRegistration
     from penstock.query.planning.cost.placement import Execution
 
 SECRET = b"a secret of sixteen bytes"
@@ -35,7 +36,7 @@ SECRET = b"a secret of sixteen bytes"
 class SmallCluster:
     """A cluster of `engines` query engines and one of each other service. `run` steps all services until nothing
     changes. `reads`: the transport by which engines read the stored graph in stores; None: each engine holds the graph.
-    `execution`: how engines run steps over stores.
+    `execution`: how engines run steps over stores. `schemas`: registers schemas of records in Avro.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class SmallCluster:
         buckets: int = 2,
         reads: Literal["shm", "tcp"] | None = None,
         execution: Execution = "auto",
+        schemas: SchemaRegistration | None = None,
     ) -> None:
         self.reads = reads
         self.execution: Execution = execution
@@ -53,7 +55,7 @@ class SmallCluster:
         self.topics = ClusterTopics(TopicNames(), shards=shards, buckets=buckets)
         self.log.create(self.topics.all())
         self.terms = DictionaryService(self.log, self.topics)
-        self.coordinator = Coordinator(self.log, self.topics, "c", self.terms, self.clock)
+        self.coordinator = Coordinator(self.log, self.topics, "c", self.terms, self.clock, schemas=schemas)
         self.adaptor = Adaptor(self.log, self.topics.names, self.terms, self.topics.names.adaptor_group)
         self.dispatcher = self.start_dispatcher()
         self.engines: dict[str, QueryEngine] = {}

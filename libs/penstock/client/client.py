@@ -153,9 +153,10 @@ class Client:
         due, the query skips them, and `gaps` lists them. None: the coordinator's default.
         - `changes`: whether the evaluations contain the rows or triples that the answer gains and loses
         (`ClusterEvaluation.added`).
-        - `result_format`: the format of the records in the results topic. This client reads all formats. With `json`,
-        each evaluation has its own record. With `json-batch` or `arrow`, one record contains the evaluations of many
-        similar queries at one instant.
+        - `result_format`: the format of the records in the results topic. With `json`, each evaluation has its own
+        record. With `json-batch` or `arrow`, one record contains the evaluations of many similar queries at one
+        instant. With `avro`, each row of an answer has its own record, for sinks of Kafka Connect; the coordinator
+        needs a schema registry. This client reads all formats except `avro`.
         - `replace`: if a query of this name exists, the new text replaces its text. The new text answers the instants
         after the last instant of the old text (docs/semantics.md §3). The object of the old query then stands for the
         new text.
@@ -177,6 +178,7 @@ class Client:
         base: str | None = None,
         topic: str | None = None,
         max_catch_up: int | None = None,
+        result_format: Literal["json", "avro"] = "json",
     ) -> ClusterQuerySet:
         """Register a query set. A repeated registration has no effect. QueryError, with line and column, if the text is
         invalid.
@@ -188,6 +190,7 @@ class Client:
         """
         set_name = name or _name_of(text, base)
         options = {"base": base, "topic": topic, "max_catch_up": max_catch_up, "report": report}
+        options["result_format"] = None if result_format == "json" else result_format
         columns = None if key is None else (key,) if isinstance(key, str) else tuple(key)
         made = self._hold_set(self._register(set_name, text, topic, options), columns)
         if parameters is not None:

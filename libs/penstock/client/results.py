@@ -13,8 +13,9 @@ from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock.client.answers import answer_of, none_of
-from penstock.engine.answers.record_lines import lines_of
-from penstock.errors import LimitError, PenstockError
+from penstock.engine.answers.avro.row_records import query_of
+from penstock.engine.answers.record_lines import format_of, lines_of
+from penstock.errors import DataError, LimitError, PenstockError
 from penstock.log import END, START
 from penstock.log.view import partitions_of
 
@@ -157,6 +158,7 @@ class Results:
         self._read_ahead: dict[str, deque[Message]] = {}
         # by query: its topic and its pending evaluations
         self._waiting: dict[str, tuple[str, deque[ClusterEvaluation]]] = {}
+        self._unreadable: set[str] = set()  # queries whose last record was in Avro
         self._lock = RLock()
 
     def follow(self, topic: str, query: str, *, made: bool = False) -> None:
@@ -189,7 +191,7 @@ class Results:
     def take(self, query: str, limit: int | None, timeout_s: float) -> list[ClusterEvaluation]:
         """Remove and return pending evaluations of a query, at most `limit` of them (None: all). Waits at most
         `timeout_s` seconds for the first evaluation. LimitError if another query's queue is full. The evaluations of
-        this query then cannot be read.
+        this query then cannot be read. DataError if the query's records are in Avro.
         """
         deadline = time.monotonic() + timeout_s
         while True:
@@ -201,6 +203,8 @@ class Results:
                     except LimitError:
                         if not waiting:
                             raise
+                if query in self._unreadable and not waiting:
+                    raise DataError(f"the result records of {query} are in Avro, without RDF terms: consume its topic")
                 taken = [waiting.popleft() for _ in range(len(waiting) if limit is None else min(limit, len(waiting)))]
             if taken or topic not in self._readers or time.monotonic() >= deadline:
                 return taken
@@ -222,11 +226,15 @@ class Results:
         """Distribute the evaluations in a message. If a queue is full, raises LimitError and distributes none of
         them.
         """
+        if message.value is not None and format_of(message.headers) == "avro":
+            self._unreadable.add(query_of(message.value))
+            return
         found = list(evaluations_of(message, self._waiting.__contains__))
         for line in found:
             if len(self._waiting[line["query"]][1]) >= UNTAKEN:
                 raise LimitError(f"{UNTAKEN} evaluations of {line['query']} are pending; poll them")
         for line in found:
+            self._unreadable.discard(line["query"])
             self._waiting[line["query"]][1].append(ClusterEvaluation(line))
 
     def watch(self, topic: str) -> Iterator[Answered | None]:

@@ -104,6 +104,15 @@ def evaluation_records(
     columns: Sequence[Ids], present: Ids, starts: NDArray[np.int64], terms: TermTexts, bytes: int,
 ) -> tuple[list[builtins.bytes], list[builtins.bytes], list[int]]: ...
 
+# The records of members' evaluations in Avro (docs/kafka.md): their keys, their values, and the number of records of
+# each member. A key is `prefix`, a name, and `@time`; a row after the first one adds `/ROW`. `head` and `instant`: the
+# bytes before the name and after it. `types`: for each column of a SELECT, one of s (string), l (long), d (double) and
+# b (boolean). Other arguments: as for evaluation_records.
+def avro_records(
+    names: QueryNames, members: Ids, time: int, prefix: str, head: builtins.bytes, instant: builtins.bytes, form: str,
+    types: str, columns: Sequence[Ids], present: Ids, starts: NDArray[np.int64], terms: TermTexts,
+) -> tuple[list[builtins.bytes], list[builtins.bytes], list[int]]: ...
+
 class LocalTerms(TermTexts):
     def __init__(self, dictionary: Dictionary) -> None: ...
     def intern(self, kind: int, lexical: str, datatype: str = "", lang: str = "") -> int: ...

@@ -228,6 +228,8 @@ class QueryRegistration:
     max_catch_up: int = 1_000_000
     changes: bool = False
     result_format: str = "json"
+    schema_id: int = 0
+    row_types: str | None = None
     report: str | None = None
     windows: tuple[int, ...] = ()
     replaces: int = 0

@@ -65,7 +65,7 @@ public:
         if (bound_) out.append(", ");
         bound_ = true;
     }
-    static constexpr bool kSeparatesUnbound = false;
+    void unbound(TextBuffer&, std::size_t) const {}
 
     void cell(TextBuffer& out, std::size_t column, const TermView& term) const {
         const std::size_t kind = term.kind == Kind::Iri ? 0 : term.kind == Kind::Blank ? 1 : 2;

@@ -1,8 +1,8 @@
 // The rows of an answer, written in any syntax.
 //
 // A syntax is a class with begin() and end(), which write what precedes and follows the rows; begin_row() and
-// end_row(); separate(), which writes what precedes a cell (kSeparatesUnbound: also an unbound one); and cell(), which
-// writes a term. The text of a cell depends only on its column and term.
+// end_row(); separate(), which writes what precedes a bound cell; cell(), which writes a term; and unbound(), which
+// writes an unbound cell. The text of a cell depends only on its column and term.
 #pragma once
 
 #include <algorithm>
@@ -65,6 +65,7 @@ public:
     }
     void forget_cells() { std::fill(last_.begin(), last_.end(), Cell{}); }
     const Syntax& syntax() const { return syntax_; }
+    Syntax& syntax() { return syntax_; }
 
 private:
     /// A cell in the text that is being written.
@@ -82,10 +83,7 @@ private:
     void write_cell(TextBuffer& out, std::size_t i) {
         const TermId id = cursors_[i].value();
         cursors_[i].next();
-        if (id == kUnbound) {
-            if (Syntax::kSeparatesUnbound) syntax_.separate(out, i);
-            return;
-        }
+        if (id == kUnbound) return syntax_.unbound(out, i);
         syntax_.separate(out, i);
         Cell& last = last_[i];
         if (last.id == id) {  // joins repeat values

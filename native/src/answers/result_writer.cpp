@@ -73,4 +73,11 @@ void append_graph(TextBuffer& out, std::string_view triples) {
     out.append('"');
 }
 
+void append_sorted(TextBuffer& out, std::string_view triples) {
+    for (const std::string_view line : sorted_lines(triples)) {
+        out.append(line);
+        out.append('\n');
+    }
+}
+
 }  // namespace penstock

@@ -36,5 +36,7 @@ void append_solutions_line(TextBuffer& out, std::string_view head, const Solutio
 void append_triples_line(TextBuffer& out, std::string_view head, const SolutionRows& rows, const TermTexts& terms);
 /// Appends the member `graph` of such a line, for triples as N-Triples.
 void append_graph(TextBuffer& out, std::string_view triples);
+/// Appends N-Triples with sorted lines.
+void append_sorted(TextBuffer& out, std::string_view triples);
 
 }  // namespace penstock

@@ -32,7 +32,7 @@ public:
     void separate(TextBuffer& out, std::size_t column) const {
         if (column > 0) out.append(',');
     }
-    static constexpr bool kSeparatesUnbound = true;
+    void unbound(TextBuffer& out, std::size_t column) const { separate(out, column); }
 
     void cell(TextBuffer& out, std::size_t, const TermView& term) const {
         if (term.kind == Kind::Blank) {
@@ -71,7 +71,7 @@ public:
     void separate(TextBuffer& out, std::size_t column) const {
         if (column > 0) out.append('\t');
     }
-    static constexpr bool kSeparatesUnbound = true;
+    void unbound(TextBuffer& out, std::size_t column) const { separate(out, column); }
 
     void cell(TextBuffer& out, std::size_t, const TermView& term) const {
         if (is_bare_number(term)) return out.append(term.lexical);
@@ -89,7 +89,7 @@ public:
     void begin(TextBuffer&, std::span<const std::string>) const {}
     void begin_row(TextBuffer&, bool) const {}
     void separate(TextBuffer&, std::size_t) const {}
-    static constexpr bool kSeparatesUnbound = false;
+    void unbound(TextBuffer&, std::size_t) const {}
 
     void cell(TextBuffer& out, std::size_t, const TermView& term) const {
         append_ntriples_term(out, term);

@@ -33,7 +33,7 @@ public:
     }
     void begin_row(TextBuffer& out, bool) const { out.append("<result>"); }
     void separate(TextBuffer&, std::size_t) const {}
-    static constexpr bool kSeparatesUnbound = false;
+    void unbound(TextBuffer&, std::size_t) const {}
 
     void cell(TextBuffer& out, std::size_t column, const TermView& term) const {
         out.append(tags_[column]);

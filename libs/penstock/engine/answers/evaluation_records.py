@@ -1,5 +1,6 @@
 """The records of evaluations in a results topic (docs/kafka.md, ADR 96). A record in the format `json` has one
-evaluation. A record in the formats `json-batch` and `arrow` has the evaluations of many members at an instant.
+evaluation. A record in the formats `json-batch` and `arrow` has the evaluations of many members at an instant. A record
+in the format `avro` has one row of an answer (`avro.row_records`).
 
 The native module writes the evaluations from the columns of a block. `record_lines` reads the records.
 """
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.engine.answers.result_blocks import Block, Raw
     from penstock.engine.answers.rows import Rows
 
-RecordFormat: TypeAlias = Literal["json", "json-batch", "arrow"]
+RecordFormat: TypeAlias = Literal["json", "json-batch", "arrow", "avro"]
 RECORD_FORMATS: Final[tuple[str, ...]] = get_args(RecordFormat)
 FORMAT_HEADER: Final = "result_format"
 """The header of a results record that names the format of the record's value. A record without this header has the

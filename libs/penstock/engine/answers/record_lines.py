@@ -33,9 +33,12 @@ def lines_of(
     value: bytes, headers: Sequence[tuple[str, bytes]], chosen: Callable[[str], bool] = lambda _: True
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the evaluations in a results record. Each evaluation has the form of a record in the format `json`. The
-    evaluations of a query are yielded only if `chosen` returns True for the name of the query.
+    evaluations of a query are yielded only if `chosen` returns True for the name of the query. Records in Avro have no
+    RDF terms and yield nothing.
     """
     record_format = format_of(headers)
+    if record_format == "avro":
+        return
     if record_format == "arrow":
         yield from _rows(_batch(value), chosen)
         return
@@ -114,7 +117,7 @@ def halves(value: bytes, headers: Sequence[tuple[str, bytes]]) -> list[Half]:
     evaluation.
     """
     record_format = format_of(headers)
-    if record_format == "json":
+    if record_format in ("json", "avro"):
         return []
     if record_format == "arrow":
         batch = _batch(value)

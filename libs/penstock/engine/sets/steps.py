@@ -161,10 +161,16 @@ class Step:
         the key has several columns. A key whose column contains terms is a dict, as in `members`.
         """
         for block in self._blocks:
-            numbers = _reporting(block)
-            keys = self._table([self._keys(block, numbers)]).to_pylist()
+            numbers, keys = self.reporting(block)
             for number, key in zip(numbers.tolist(), keys, strict=True):
-                yield _key_of(key), Evaluation(self.query, block, number)
+                yield key, Evaluation(self.query, block, number)
+
+    def reporting(self, block: Block) -> tuple[Ids, list[Any]]:
+        """Return the numbers of the members that report in a block of this step, ascending, and their keys (see
+        `evaluations`).
+        """
+        numbers = _reporting(block)
+        return numbers, [_key_of(key) for key in self._table([self._keys(block, numbers)]).to_pylist()]
 
     # ---- inside
     def _place(self, key: object) -> tuple[Block, int] | None:

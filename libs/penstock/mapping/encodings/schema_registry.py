@@ -1,4 +1,4 @@
-"""A client of a schema registry with Confluent's HTTP API. It looks up schemas by their ids."""
+"""A client of a schema registry with Confluent's HTTP API. It looks up schemas by their ids, and registers schemas."""
 
 from __future__ import annotations
 
@@ -23,12 +23,16 @@ if TYPE_CHECKING:
     from penstock.core._native import AvroSchema
     from penstock.mapping.encodings.registry_access import RegistryAccess
 
-_ACCEPT: Final = {"accept": "application/vnd.schemaregistry.v1+json, application/json"}
+_MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
+_ACCEPT: Final = {"accept": f"{_MEDIA_TYPE}, application/json"}
 _TIMEOUT_S: Final = 10.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 10.0
+_REFUSED: Final = (httpx.codes.CONFLICT, httpx.codes.UNPROCESSABLE_ENTITY)
+_MAX_ID: Final = (1 << 31) - 1
 _UNUSABLE_S: Final = 60.0
 """Time in s during which an id without a usable schema is not requested again."""
 _MAX_REFERENCES: Final = 100
+_SHOWN: Final = 500  # characters of the registry's reason in a message
 _NOT_FOUND: Final = frozenset({40401, 40402, 40403})  # no such subject, version, schema
 
 
@@ -110,6 +114,22 @@ class SchemaRegistry:
             _put(self._schemas, number, made, self._limits.max_schemas)
             return made
 
+    def register(self, subject: str, schema: str) -> int:
+        """Register a schema in Avro under a subject, and return its id. A registered schema keeps its id.
+
+        DataError if the registry refuses the schema, for example because it is incompatible with the schemas that the
+        subject has. UnavailableError if the registry gives no other answer.
+        """
+        body = json.dumps({"schema": schema, "schemaType": "AVRO"}).encode()
+        status, document = self._exchanged("POST", f"/subjects/{quote(subject, safe='')}/versions", body)
+        if status in _REFUSED:
+            reason = str(document.get("message"))[:_SHOWN]
+            raise DataError(f"{self.name} refuses the schema of subject {subject}: {reason}")
+        number = document.get("id")
+        if status != httpx.codes.OK or type(number) is not int or not 0 <= number <= _MAX_ID:
+            raise UnavailableError(f"{self.name} answers with status {status} and no schema id")
+        return number
+
     def _fetched(self, number: int) -> AvroSchema | ProtobufFile:
         try:
             document = self._get(f"/schemas/ids/{number}")
@@ -151,10 +171,23 @@ class SchemaRegistry:
         not a registry's document. UnavailableError for every other failure. The operator can correct such a failure,
         for example a refused user.
         """
+        status, document = self._exchanged("GET", path)
+        if document.get("error_code") in _NOT_FOUND and status == httpx.codes.NOT_FOUND:
+            raise DataError("the registry has no such schema")
+        if status != httpx.codes.OK:
+            raise UnavailableError(f"{self.name} answers with status {status}")
+        self._paused, self._pause_s = None, _FIRST_PAUSE_S
+        return document
+
+    def _exchanged(self, method: str, path: str, content: bytes | None = None) -> tuple[int, dict[str, Any]]:
+        """Send a request, and return the status and the document of the response. UnavailableError if the response is
+        not a JSON object. DataError if it exceeds `max_schema_bytes`.
+        """
         most = 2 * self._limits.max_schema_bytes + (1 << 16)  # quotes in the schema are escaped
+        headers = {} if content is None else {"content-type": _MEDIA_TYPE}
         body = bytearray()
         try:
-            with self._http.stream("GET", path) as response:
+            with self._http.stream(method, path, content=content, headers=headers) as response:
                 for block in response.iter_bytes():
                     body += block
                     if len(body) > most:
@@ -169,12 +202,7 @@ class SchemaRegistry:
             document = None
         if not isinstance(document, dict):  # perhaps a proxy, or another server
             raise UnavailableError(f"{self.name} does not answer with a JSON object (status {response.status_code})")
-        if document.get("error_code") in _NOT_FOUND and response.status_code == httpx.codes.NOT_FOUND:
-            raise DataError("the registry has no such schema")
-        if response.status_code != httpx.codes.OK:
-            raise UnavailableError(f"{self.name} answers with status {response.status_code}")
-        self._paused, self._pause_s = None, _FIRST_PAUSE_S
-        return document
+        return response.status_code, document
 
     def close(self) -> None:
         """Close the connections."""

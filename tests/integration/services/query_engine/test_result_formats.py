@@ -227,7 +227,7 @@ def test_a_client_reads_all_formats(cluster):
 
 
 def test_an_unknown_format_is_refused(cluster):
-    with pytest.raises(DataError, match="result_format must be one of json, json-batch, arrow, not 'xml'"):
+    with pytest.raises(DataError, match="result_format must be one of json, json-batch, arrow, avro, not 'xml'"):
         cluster.coordinator.register("q", text("q", BODIES["select"], 1), result_format="xml")
     cluster.send(cluster.topics.names.queries, "q", text("q", BODIES["select"], 1), result_format="xml")
     cluster.run()
