@@ -116,8 +116,7 @@ class Registrar:
 
     def __init__(self, limits: Limits | None = None, buckets: int = 1, reached: Reached = lambda _: None) -> None:
         limits = limits or Limits()
-        self._buckets, self._reached = buckets, reached
-        self._max_catch_up = limits.max_catch_up
+        self._buckets, self._reached, self._max_catch_up = buckets, reached, limits.max_catch_up
         self._runtime = empty_runtime(limits, lambda: 0, random.Random(0))  # noqa: S311
         self._groups: dict[Group, int] = {}
         self.commands = 0
@@ -228,8 +227,7 @@ class Registrar:
         max_catch_up = self._max_catch_up if max_catch_up is None else max_catch_up
         member = self._member(statement, name, base, max_catch_up, options)
         change = self._publish(member)
-        number = self._number()
-        reads = reads_of(member.group)
+        number, reads = self._number(), reads_of(member.group)
         group, alone = group_of(self._groups.get(member.group), number, earlier, reads.streams, self._buckets, past)
         if not alone:
             self._groups[member.group] = group
