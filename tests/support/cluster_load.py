@@ -109,13 +109,19 @@ class Load:
     def push(self, count: int, seconds: float = 0.0) -> None:
         """Produce `count` events, spread over `seconds`."""
         for _ in range(count):
-            self.now += EVENT_MS
-            data = self.event(self.now)
-            self.sent.append((self.now, data))
-            where = len(self.sent) % self.partitions
-            headers = (("timestamp", b"%d" % self.now),)
-            self.writer.append([Record(self.names.events("s"), data, None, where, headers)])
+            self.writer.append([self._next()])
             time.sleep(seconds / count)
+
+    def push_together(self, count: int) -> None:
+        """Produce `count` events at once."""
+        self.writer.append([self._next() for _ in range(count)])
+
+    def _next(self) -> Record:
+        self.now += EVENT_MS
+        data = self.event(self.now)
+        self.sent.append((self.now, data))
+        headers = (("timestamp", b"%d" % self.now),)
+        return Record(self.names.events("s"), data, None, len(self.sent) % self.partitions, headers)
 
     def garbage(self, data: bytes) -> None:
         self.writer.append([Record(self.names.events("s"), data, None, 0, (("timestamp", b"%d" % self.now),))])

@@ -1,0 +1,90 @@
+"""Queries in the past of a cluster of processes on a real broker. All query engines are killed while the queries catch up,
+and continue from a checkpoint that was written before the queries were registered, or from the log.
+
+The embedded engine has the same queries from the start, and must give the same answers (ADR 107).
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("confluent_kafka")
+
+from penstock.client import Client
+from penstock.engine.answers.record_lines import lines_of
+from penstock.log import START, Partition
+from support.cluster_load import BEGIN, EVENT_MS, IRI, SETTINGS, Load, Producing, small
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.cli.cluster.local_cluster import LocalCluster
+
+pytestmark = pytest.mark.xdist_group("broker")
+HISTORY = 1_500  # events before the queries are registered
+BEGINNING = "FROM BEGINNING "
+EARLY = f"REGISTER QUERY early AS SELECT (COUNT(*) AS ?n) FROM STREAM <{IRI}> [RANGE 1s STEP 1s] WHERE {{ ?s <http://x/p> ?v }}"
+LATE = {
+    "late": f"REGISTER QUERY late {BEGINNING}AS SELECT ?s (COUNT(*) AS ?n) FROM STREAM <{IRI}> [RANGE 1s STEP 4ms] "
+    "WHERE { ?s <http://x/p> ?v } GROUP BY ?s",
+    "fresh": f"REGISTER ISTREAM fresh {BEGINNING}AS SELECT ?s ?v FROM STREAM <{IRI}> [RANGE 50ms STEP 10ms] "
+    "WHERE { ?s <http://x/p> ?v }",
+}
+
+
+def committed(load: Load) -> Counter[str]:
+    """Return how many evaluations of each query the cluster has committed."""
+    found: Counter[str] = Counter()
+    reader = load.log.reader({Partition(load.names.results, i): START for i in range(4)})
+    while not reader.caught_up():
+        for message in reader.poll(1000, 0.2):
+            found.update(line["query"] for line in lines_of(message.value, message.headers))
+    reader.close()
+    return found
+
+
+def kill_engines(load: Load, cluster: LocalCluster, most: int) -> int:
+    """Kill all query engines once the late queries have answered, but not `most` instants. Returns how many instants
+    they had answered.
+    """
+    load.wait(lambda: committed(load)["late"] > 0, "the first answers in the past")
+    for name in [name for name in cluster.services if name.startswith("engine")]:
+        cluster.kill(name)
+    found = committed(load)["late"]
+    assert 0 < found < most, "the engines were killed too late"
+    cluster.watch()
+    return found
+
+
+def play(servers: str, prefix: str, directory: Path, rng: random.Random) -> None:
+    load = Load(servers, prefix, queries={"early": EARLY}, settings={**SETTINGS, "retention_ms": 3_600_000})
+    with (
+        small(servers, prefix, directory, engines=2) as cluster,
+        Client(servers, cluster.url, cluster.sparql_url, prefix=prefix) as client,
+    ):
+        load.prepare(client)
+        load.push_together(HISTORY)
+        instants = (load.now - 1 - BEGIN) // 1_000
+        load.wait(lambda: committed(load)["early"] >= instants, "the answers of the live query")
+        with Producing(load) as producing:
+            for name, text in LATE.items():
+                client.register(text, name)
+                load.queries[name] = text.replace(BEGINNING, "")
+            found = kill_engines(load, cluster, HISTORY * EVENT_MS // 4)
+            producing.wait_for(len(load.sent) + rng.randrange(50, 200))
+        print(f"killed after {found} instants, {load.check(cluster)} evaluations")
+
+
+def test_queries_in_the_past_answer_each_instant_once_although_engines_are_killed(broker, topic_prefix, tmp_path):
+    play(broker.bootstrap_servers, topic_prefix, tmp_path, random.Random(1))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("seed", range(2, 12))
+def test_queries_in_the_past_answer_each_instant_once_often(broker, topic_prefix, tmp_path, seed):
+    play(broker.bootstrap_servers, topic_prefix, tmp_path, random.Random(seed))
