@@ -65,9 +65,9 @@ def places(offsets: Numbers) -> Numbers:
 
 @dataclass(slots=True)
 class _Run:
-    """A run from place `first` to `last`. `position`: offset in the tuples topic of the last record that contains an
-    event of the run. `time_ms`: latest time of the refused events. `before_ms`: latest time of the accepted events
-    between the previous run and this run.
+    """A run of refused events, from place `first` to place `last`. The last record that contains an event of the run
+    has the offset `position` in the tuples topic. `time_ms`: latest time of the refused events. `before_ms`: latest
+    time of the accepted events between the previous run and this run.
     """
 
     first: int

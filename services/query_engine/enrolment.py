@@ -48,7 +48,7 @@ class Enrolment:
         return (record for record in records if self._buckets.number_of(record) == number)
 
     def enrol_waiting(self) -> None:
-        """Enrol the queries of each open bucket whose enrolment had to wait for a step, if the replica has reached the
+        """Enrol the queries of open buckets that had to wait. A bucket waits until the replica has reached a certain
         step.
         """
         for bucket in self._buckets:

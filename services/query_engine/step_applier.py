@@ -116,7 +116,7 @@ class StepApplier:
         self._retained.apply_floor()
 
     def omit(self, registration: Registration, gap: Gap) -> None:
-        """Skip the instants of a query's new gap, if the query is a member here."""
+        """Skip the instants in `gap`, if this engine evaluates the registered query."""
         self._enrolment.omit(registration, gap)
 
     # ---- one step

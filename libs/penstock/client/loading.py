@@ -32,7 +32,7 @@ class Loading:
         self._coordinators = urls(url)
 
     def target(self) -> LoadTarget:
-        """Return the properties of the cluster for which a load must be prepared."""
+        """Return the properties of the target cluster. They determine how a load into this cluster is prepared."""
         found = json.loads(self._ask(ServiceRequest("GET", "/loads")))
         return LoadTarget(int(found["shards"]), tuple(found["dictionaries"]))
 

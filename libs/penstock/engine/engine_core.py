@@ -77,8 +77,8 @@ class EngineCore:
         return self.dictionary.find(IRI, iri)
 
     def require(self, columns: Sequence[Ids]) -> None:
-        """Fetch the missing terms for these ids, if the dictionary is partial. The caller must hold a lease, so that
-        the dictionary retains the fetched terms.
+        """Fetch the terms of the ids in `columns` that a partial dictionary lacks. No effect if the dictionary is
+        complete. The caller must hold a lease, so that the dictionary retains the fetched terms.
         """
         if self.dictionary.partial and columns:
             self.dictionary.require(np.concatenate(columns))

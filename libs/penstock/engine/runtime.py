@@ -176,7 +176,9 @@ class Runtime:
 
     # ---- steps of a cluster's total order
     def moved(self, iri: str) -> None:
-        """Close the batches that a stream's watermark permits, and evaluate the instants that become due."""
+        """Close the batches of a stream that end at or before the stream's watermark. Evaluate the instants that become
+        due.
+        """
         self.progress([self.streams.get(iri)])
 
     def begin(self, iri: str, point: int) -> None:

@@ -40,8 +40,8 @@ def discards(stream: StreamDeclaration, passed: StreamPredicates | None) -> bool
 
 
 def marker(stream: StreamDeclaration, partition: int, version: int) -> Tuples:
-    """Return a record without tuples. The record states that this filter version, or a newer version, was applied to
-    all later records of the partition.
+    """Return a record without tuples. It states that filter version `version`, or a newer version, was applied to all
+    later records of the partition.
     """
     numbers, ids = np.empty(0, np.int64), np.empty(0, np.uint64)
     return Tuples(stream.iri, partition, numbers, numbers, numbers, ids, ids, ids, None, version)

@@ -41,7 +41,7 @@ _NOT_UNRESERVED = re.compile(
 
 
 class MakerFactory:
-    """Makes the functions for the terms of one program."""
+    """Makes functions from the term instructions of a mapping program. Each function computes terms from a record."""
 
     def __init__(self, limits: MappingLimits) -> None:
         self._limits = limits

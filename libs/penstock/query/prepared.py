@@ -52,8 +52,8 @@ class PreparedQuery:
         self._numbers = tuple(numbers)
 
     def bind(self, terms: _Terms) -> BoundQuery:
-        """Return the query with the constants of a text. `terms`: the term of each constant, by its number in the
-        text.
+        """Return the query that has the given constants in place of the parameters. `terms`: the constants of a text,
+        in the order of the text.
         """
         pairs = zip(self._numbers, self.sample, strict=True)
         return BoundQuery(self, tuple([same if number is None else terms[number] for number, same in pairs]))

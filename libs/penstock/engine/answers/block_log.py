@@ -113,7 +113,9 @@ class BlockLog:
                 self._consumed(number, block, 1)
 
     def take_one(self, number: int, member: int) -> bool:
-        """Consume the evaluation of a member in a block. Returns False if the evaluation is consumed already."""
+        """Consume the evaluation that block `number` contains for a member. Returns False if the evaluation is consumed
+        already.
+        """
         with self._lock:
             block = self._blocks.get(number)
             if block is None or not block.pending(member):

@@ -85,7 +85,7 @@ class Product:
         return Pairs(tuple(parts), tuple(counts), self.places)
 
     def rows(self) -> Rows:
-        """Return all rows as whole columns, sorted by member."""
+        """Return the rows of the cross product, sorted by member."""
         members = self.present.tolist()
         pairs = [self.of(member) for member in members]
         parts = [part.expand(part.held) for part in pairs]

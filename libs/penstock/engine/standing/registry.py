@@ -54,8 +54,8 @@ class Registry(SetRegistry):
         return self._groups.values()
 
     def group_of(self, template: Template) -> Group | None:
-        """Return the group of a template, or None if there is none. The call considers only groups of the current
-        incarnation that have the engine's own `max_catch_up`.
+        """Return the group of a template, or None if there is none. Groups of an earlier incarnation of the
+        engine, and groups with a `max_catch_up` of their own, are not considered.
         """
         return self._groups.get((self.incarnation, None, template))
 

@@ -359,7 +359,9 @@ class TreeBuilder(UpdateBuilder):
         return Operation(str(c[1]), (c[0], c[2]), position(c[0]))
 
     def signed_addition(self, c: Children) -> Operation:
-        """Build the sum of `?a -1`. The sign belongs to the number (SPARQL 1.1 production [116])."""
+        """Build `?a -1` as the sum of `?a` and the number `-1`: the sign belongs to the number (SPARQL 1.1 production
+        [116]).
+        """
         return Operation("+", (c[0], c[1]), position(c[0]))
 
     def membership(self, c: Children) -> Operation:
