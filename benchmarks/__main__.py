@@ -40,6 +40,7 @@ ALL = (
     "macro.kafka_streams",
     "macro.kafka_recovery",
     "macro.kafka_handover",
+    "macro.kafka_history",
     "macro.kafka_durability",
     "macro.kafka_results",
     "macro.kafka_graph",

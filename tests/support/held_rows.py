@@ -21,8 +21,9 @@ def with_changes(text: str) -> bool:
 
 
 def result_format(text: str) -> str:
-    """The format of the records of a query: each format is that of a third of all texts."""
-    return RECORD_FORMATS[crc32(b"format " + text.encode()) % len(RECORD_FORMATS)]
+    """The format of the records of a query: each format is that of a third of all texts. Avro needs a registry."""
+    formats = [each for each in RECORD_FORMATS if each != "avro"]
+    return formats[crc32(b"format " + text.encode()) % len(formats)]
 
 
 class HeldRows:
