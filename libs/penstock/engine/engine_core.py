@@ -72,9 +72,14 @@ class EngineCore:
         """Return the id of an IRI, as `term_id` does."""
         return self.term_id(Iri(iri))
 
+    def known_ids(self, iris: Sequence[str]) -> list[int]:
+        """Return the id of each IRI, or 0 for an IRI that the dictionary does not contain. Assigns no ids."""
+        return [self.dictionary.find(IRI, iri) for iri in iris]
+
     def graph_id(self, iri: str) -> int:
         """Return the id of a graph name, or 0 if the dictionary does not contain the name."""
-        return self.dictionary.find(IRI, iri)
+        (number,) = self.known_ids((iri,))
+        return number
 
     def require(self, columns: Sequence[Ids]) -> None:
         """Fetch the terms of the ids in `columns` that a partial dictionary lacks. No effect if the dictionary is

@@ -59,8 +59,8 @@ class Catalogue(Protocol):
         number is the sum over all labels of the graph.
         """
 
-    def schema(self) -> Schema | None:
-        """Return the schema triples of the stored default graph, for entailment. None if it is unavailable."""
+    def schema(self) -> Schema:
+        """Return the schema triples of the stored default graph, for entailment."""
 
     def degree(self, source: int, vertex: int, graph: int, predicate: int, direction: int) -> int:
         """Return the exact number of neighbours of a vertex over an edge label. `direction`: OUT or IN."""

@@ -37,7 +37,6 @@ from penstock.query.planning.projection_pushdown import prune_columns
 from penstock.query.planning.relations import Relation, Scope, Spec
 from penstock.query.planning.substitution import with_own_graph_names
 from penstock.query.templates import Template
-from penstock.query.text_faults import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -145,11 +144,8 @@ def _planned(
     )
     algebra = query.algebra
     if query.entailed:
-        schema = catalogue.schema()
-        if schema is None:
-            raise Fault("ENTAILMENT is not available in a cluster", query.entailment_at, "WITH ENTAILMENT")
         budget.at = query.entailment_at
-        context.rewriter = Rewriter(schema, catalogue.term_id, budget)
+        context.rewriter = Rewriter(catalogue.schema(), catalogue.term_id, budget)
         algebra = with_entailed_patterns(algebra, context.rewriter, context.numbers)
     seed = [context.slot(name) for name in hidden]
     scope = Scope(context.dataset.default)

@@ -17,6 +17,7 @@ from penstock.core import _native as native
 from penstock.engine.engine_core import EngineCore
 from penstock.errors import DataError
 from penstock.query.algebra.tree import Iri, Literal, Parameter
+from penstock.query.algebra.vocabulary import SCHEMA
 from penstock.query.catalogue import STORED_GRAPH
 from penstock.query.ir import ContinuousQuery
 from penstock.query.resolve import resolve
@@ -129,10 +130,13 @@ class ClusterCore(EngineCore):
         """Return the global id of a constant of a declaration or registered query. A new constant gets an id."""
         return self.terms.constant(term_tuple(term))
 
-    def graph_id(self, iri: str) -> int:
-        """Return the global id of a graph name, or 0 if the cluster's dictionary does not contain the name."""
-        self.terms.look_up([(IRI, iri, "", "")])
-        return self.terms.known((IRI, iri, "", ""))
+    def known_ids(self, iris: Sequence[str]) -> list[int]:
+        """Return the global id of each IRI, or 0 for an IRI that the cluster's dictionary does not contain. Makes one
+        request for all ids that are not cached.
+        """
+        named = [(IRI, iri, "", "") for iri in iris]
+        self.terms.look_up(named)
+        return [self.terms.known(term) for term in named]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -159,7 +163,8 @@ def constants_of(statement: Statement, catalogue: Catalogue) -> Iterator[TermTup
     if not isinstance(statement, ContinuousQuery):
         return
     resolved = resolve(statement, catalogue, stands=True)
-    for name in (STORED_GRAPH, *(clause.name for clause in resolved.windows)):
+    schema = SCHEMA if resolved.entailed else ()  # evaluations look these up
+    for name in (STORED_GRAPH, *schema, *(clause.name for clause in resolved.windows)):
         yield (IRI, name, "", "")
     waiting: list[Any] = [resolved]
     while waiting:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.query.algebra.tree import Bgp, Iri, Literal, Triple, Variable
 from penstock.query.catalogue import ANY_PREDICATE
+from penstock.query.planning.entailment.schema import Schema
 
 EX = "http://ex.org/"
 
@@ -56,7 +57,7 @@ class MadeUpCatalogue:
         return next(term.value.removeprefix(EX) for term, known in self.ids.items() if known == number)
 
     def schema(self):
-        return None
+        return Schema.empty()
 
     def label_stats(self, source, graph, predicate):
         if predicate == ANY_PREDICATE:

@@ -63,6 +63,8 @@ def _obstacle(query: ContinuousQuery, catalogue: Catalogue) -> Fault | None:
         window = clause.range
         if not isinstance(window, TimeRange) or (window.range_ms is None and not catalogue.timing(clause.stream)):
             return Fault(_IN_A_CLUSTER + "have a window without a range in time", clause.at)
+    if query.entailed:
+        return Fault(_IN_A_CLUSTER + "read the stored schema, as ENTAILMENT does", query.entailment_at)
     at = stored_read(query, catalogue)
     if at is None:
         return None

@@ -14,6 +14,7 @@ from penstock.errors import DataPlaneError, LimitError, UnavailableError
 from penstock.query.budget import planning
 from penstock.query.catalogue import ALL_NAMED_GRAPHS, ANY_PREDICATE
 from penstock.query.planner import PhysicalPlan, plan
+from penstock.query.planning.entailment.schema import Schema
 from penstock.query.templates import Template
 from penstock.query.text_faults import LimitFault
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from penstock.query.budget import PlanningLimits
     from penstock.query.ir import ContinuousQuery
     from penstock.query.planning.cost.placement import Placement
-    from penstock.query.planning.entailment.schema import Schema
     from penstock.query.templates import Constant
 
 _COUNTED_LABELS = 64  # maximum number of labels whose counts are read for a pattern with a variable predicate
@@ -55,7 +55,7 @@ class EngineCatalogue:
         self._core = core
         self._streams = streams
         self._windows = windows
-        self._stored = stored
+        self._stored = self._view = stored  # statistics can be of another view, the schema cannot
         self.constants: dict[Iri | Literal, int] = {}
         self.blind = False
         self._schema: Schema | None = None
@@ -130,14 +130,19 @@ class EngineCatalogue:
             self._count(source, lambda found: native.source_degree(found, vertex, label, direction), 0) if label else 0
         )
 
-    def schema(self) -> Schema | None:
-        """Return the schema triples of the stored default graph, for entailment. The result is None in a cluster, where
-        the graph is in the stores and entailment is not available.
+    def schema(self) -> Schema:
+        """Return the schema triples in the view of the stored default graph, for entailment. DataPlaneError if the view
+        cannot be read.
+
+        In a cluster, the schema is empty before there is a view. A registration does not read the stores. Its plan is
+        replaced at the first evaluation.
         """
-        if self._core.dictionary.partial:
-            return None
         if self._schema is None:
-            self._schema = read_schema(self._core, self._stored_graph())
+            if self._view is None and self._core.dictionary.partial:
+                self._schema = Schema.empty()
+            else:
+                view = self._stored_graph() if self._view is None else self._view
+                self._schema = read_schema(self._core, view)
         return self._schema
 
     def _count(self, source: int, count: Callable[[native.Source], T], absent: T) -> T:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from penstock.core import _native as native
-from penstock.query.algebra.vocabulary import SCHEMA
+from penstock.query.algebra.vocabulary import DOMAIN, INVERSE, RANGE, SCHEMA, SUBPROPERTY
 from penstock.query.planning.entailment.schema import Schema
-from penstock.rdf.terms import IRI
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.core._native import Ids
     from penstock.engine.engine_core import EngineCore
+
+_ABOUT_PROPERTIES = (SUBPROPERTY, DOMAIN, RANGE, INVERSE)
 
 
 @cache
@@ -33,10 +37,10 @@ def _plan() -> native.Plan:
 
 def read_schema(core: EngineCore, view: native.Source) -> Schema:
     """Return the schema in a view of the stored graph. LimitError if the execution exceeds the engine's limits on an
-    evaluation.
+    evaluation. In a cluster, also DataPlaneError and UnavailableError.
     """
-    found = {iri: core.dictionary.find(IRI, iri) for iri in SCHEMA}
-    predicates = {iri: number for iri, number in found.items() if number}
+    # A predicate that gets its id after the view was created does not occur in the view.
+    predicates = {iri: number for iri, number in zip(SCHEMA, core.known_ids(SCHEMA), strict=True) if number}
     seed = (np.fromiter(predicates.values(), np.uint64, len(predicates)),)
     result = native.execute(
         _plan(),
@@ -48,10 +52,28 @@ def read_schema(core: EngineCore, view: native.Source) -> Schema:
         timeout_s=core.limits.query_timeout_s,
         memory_bytes=core.limits.evaluation_memory_mb << 20,
     )
-    return Schema(result.columns([0, 1, 2]), predicates, partial(_iri, result.local))
+    columns = result.columns([0, 1, 2])
+    return Schema(columns, predicates, _Names(core, result.local, columns, predicates))
 
 
-def _iri(terms: native.LocalTerms, number: int) -> str:
-    (term,) = terms.decode(np.array((number,), np.uint64))
-    assert term is not None
-    return term[1]
+class _Names:
+    """Returns the IRIs of the terms of a schema. At the first call, a partial dictionary fetches the terms of all
+    triples about properties, because a plan can name many of these properties.
+    """
+
+    def __init__(
+        self, core: EngineCore, terms: native.LocalTerms, columns: Sequence[Ids], predicates: Mapping[str, int]
+    ) -> None:
+        self._core, self._terms, self._columns = core, terms, columns
+        self._predicates = [number for iri, number in predicates.items() if iri in _ABOUT_PROPERTIES]
+        self._fetched = False
+
+    def __call__(self, number: int) -> str:
+        if not self._fetched:
+            named, *ends = self._columns
+            about = np.isin(named, self._predicates)
+            self._core.require([end[about] for end in ends])
+            self._fetched = True
+        (term,) = self._terms.decode(np.array((number,), np.uint64))
+        assert term is not None
+        return term[1]

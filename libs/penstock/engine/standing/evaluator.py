@@ -10,10 +10,10 @@ from penstock.engine.answers.answer_versions import AnswerChanges, AnswerVersion
 from penstock.engine.answers.factors import Product
 from penstock.engine.answers.result_blocks import Block, Reading
 from penstock.engine.answers.rows import Changes, Rows, joined
-from penstock.engine.standing.execution import Execution
+from penstock.engine.standing.execution import MAX_RETRIES, Execution
 from penstock.engine.standing.last_run import LastRun
 from penstock.engine.standing.stream_operator import as_stream, reported
-from penstock.errors import DataPlaneError, QueryError
+from penstock.errors import DataPlaneError, LimitError, QueryError
 from penstock.event_time.grid import batch_of
 from penstock.query.ir import Form
 
@@ -60,8 +60,7 @@ class Evaluator:
         group, query = cohort.group, cohort.group.query
         bounds = [window.move(time) for window in cohort.windows]
         reading = self._reading(cohort, time, dict(zip(group.window_names, bounds, strict=True)))
-        sources = self._sources(cohort, time)
-        plan, failure = self._plan(cohort, sources[0])
+        sources, plan, failure = self._planned(cohort, time)
         if plan.blind:
             self._core.store.give_up(
                 DataPlaneError("the stored graph became unavailable during a count", "disconnected")
@@ -103,16 +102,26 @@ class Evaluator:
         cohort.predecessor = predecessor  # last, so that an interrupted evaluation (Ctrl-C) can be repeated
         return block
 
-    def _plan(self, cohort: Cohort, stored: native.Source) -> tuple[Planned, QueryError | None]:
-        """Return the plan of an execution. If the schema has changed, and the new entailment exceeds a limit, return
-        the earlier plan and the error with which the execution fails.
+    def _planned(self, cohort: Cohort, time: int) -> tuple[list[native.Source], Planned, PenstockError | None]:
+        """Return the sources and the plan of an execution. If the plan needs the schema, it is the schema in the first
+        source. After the failure of a store, the call reads the schema in a new view.
+
+        If the schema cannot be read within the limits, or if the entailment of a changed schema exceeds a limit, the
+        result also has the error with which the execution fails. The plan is then the earlier one.
         """
-        plan = cohort.group.plan
-        assert plan is not None
-        try:
-            return cohort.group.current_plan(cohort, self._core, self._streams, stored), None
-        except QueryError as error:
-            return plan, error
+        retries = 0
+        while True:
+            sources, plan = self._sources(cohort, time), cohort.group.plan
+            assert plan is not None
+            try:
+                return sources, cohort.group.current_plan(cohort, self._core, self._streams, sources[0]), None
+            except (LimitError, QueryError) as error:
+                return sources, plan, error
+            except DataPlaneError as error:
+                if retries >= MAX_RETRIES:
+                    self._core.store.give_up(error)
+                    return sources, plan, error
+                retries += 1
 
     def _known_answer(self, cohort: Cohort) -> int:
         """Return the `answer_id` of the cohort's predecessor. With this id, the execution can return only the changes

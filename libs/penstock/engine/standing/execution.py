@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("penstock.engine")
 _MAX_SPLITS = 64  # maximum number of additional executions to find the members that exceed a limit
-_MAX_RETRIES = 3  # maximum number of retries after failures of stores
+MAX_RETRIES = 3
+"""Maximum number of retries of an evaluation after failures of stores."""
 _LEAST_S = 1e-9  # such a timeout expires at the first check of the clock; 0 would mean no limit
 
 
@@ -87,7 +88,7 @@ class Execution:
             limit.__cause__ = error
             return self._split(seed, limit)
         except DataPlaneError as error:
-            if self._retries >= _MAX_RETRIES:
+            if self._retries >= MAX_RETRIES:
                 self._core.store.give_up(error)
                 return self._failed(seed, error)
             self._retries += 1

@@ -137,9 +137,6 @@ class Registry(SetRegistry):
         if query.from_beginning and declares:
             message = "FROM BEGINNING is not available in a query set: its members begin when they are added"
             raise error_at(query, query.at, message, "FROM BEGINNING")
-        if query.entailed and self._history is None:
-            message = "ENTAILMENT is not available in a cluster"
-            raise error_at(query, query.entailment_at, message, "WITH ENTAILMENT")
         if query.parameters and not declares:
             message = "a text with parameters is a query set: use Engine.register_set"
             raise error_at(query, query.parameters[0].at, message)

@@ -86,6 +86,14 @@ def test_what_a_cluster_cannot_read_in_the_past_is_refused_with_its_position(reg
     assert not registered(registrar, text("", data, where)).past, "nothing of the query has remained"
 
 
+def test_entailment_is_refused_in_the_past(registrar):
+    entailed = text("FROM BEGINNING").replace("WHERE", "WITH ENTAILMENT RDFS WHERE", 1)
+    with pytest.raises(QueryError, match="cannot read the stored schema") as refused:
+        registrar.register("q", entailed)
+    assert refused.value.column == entailed.index("WITH") + 1
+    registrar.register("q", entailed.replace("FROM BEGINNING", ""))
+
+
 def test_all_of_a_stream_without_timing_predicates_is_refused():
     registrar = Registrar()
     registrar.declare(S, "s", retention_ms=10_000)

@@ -37,8 +37,6 @@ def test_an_invalid_query_is_refused_and_nothing_is_written(made):
         made.active.queries.register("q", "no query", None, None)
     with pytest.raises(DataError, match=f"max_catch_up must be between 1 and {MOST_CATCH_UP}, not 0"):
         made.active.queries.register("q", query(), None, None, 0)
-    with pytest.raises(QueryError, match="ENTAILMENT is not available in a cluster"):
-        made.active.queries.register("q", query().replace("WHERE", "WITH ENTAILMENT RDFS WHERE", 1), None, None)
     with pytest.raises(QueryError, match=f"cannot read <{IRI}>, which has no retention"):
         made.active.queries.register("q", query().replace("q AS", "q FROM BEGINNING AS", 1), None, None)
     with pytest.raises(LimitError, match="a query's text of"):

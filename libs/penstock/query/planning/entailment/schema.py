@@ -44,6 +44,11 @@ class Schema:
         self._key = b"".join(column.tobytes() for column in columns)
         self._columns = np.frombuffer(self._key, np.uint64).reshape(3, -1)
 
+    @classmethod
+    def empty(cls) -> Schema:
+        """Return a schema without triples."""
+        return cls([np.empty(0, np.uint64)] * 3, {}, str)
+
     def __len__(self) -> int:
         """Return the number of triples."""
         return len(self._columns[0])
