@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "exec/compiler.hpp"
+#include "exec/id_bitmap.hpp"
 #include "exec/kernels.hpp"
 #include "exec/key_table.hpp"
 #include "exec/maintained_input.hpp"
@@ -52,6 +53,8 @@ private:
     }
     void start_over() {
         seen_->reset(schema_.slots.size());
+        ids_seen_.reset();
+        is_first_ = true;
         rows_of_.clear();
         lasting_ = complete_ = true;
         empty_ = 0;
@@ -101,6 +104,8 @@ private:
             return;
         }
         if (tracks_) input_.drop(obstacle);
+        if (ids_seen_) ids_seen_->release(run_->budget());
+        ids_seen_.reset();
         if (updates_) {
             seen_.emplace();
             state_->release(run_->budget());
@@ -111,6 +116,9 @@ private:
 
     bool consume(Table& rows) override {
         run_->work(rows.rows);
+        const bool begins_large = std::exchange(is_first_, false) && rows.rows >= kMany;
+        if (begins_large && rows.columns.size() == 1 && !tracks_) ids_seen_.emplace();
+        if (ids_seen_) return consume_ids(rows);
         auto next = static_cast<std::uint32_t>(seen_->size());
         keys_.clear();
         for (const Column& column : rows.columns) keys_.push_back(column.data());
@@ -124,6 +132,23 @@ private:
             next += keep_[i];
         }
         compact(rows, keep_);
+        complete_ = rows.rows == 0 || out_->push(rows);
+        return complete_;
+    }
+
+    /// As consume(), for a column of ids that are seen in a bitmap.
+    bool consume_ids(Table& rows) {
+        keep_.resize(rows.rows);
+        ids_seen_->insert(std::span(rows.columns[0]).first(rows.rows), keep_.data(), run_->budget());
+        compact(rows, keep_);
+        if (ids_seen_->is_sparse()) {
+            const std::vector<TermId> ids = ids_seen_->ids();
+            ids_seen_->release(run_->budget());
+            ids_seen_.reset();
+            ids_.resize(ids.size());
+            const TermId* const column = ids.data();
+            seen_->assign({&column, 1}, ids.size(), ids_.data(), run_->budget());
+        }
         complete_ = rows.rows == 0 || out_->push(rows);
         return complete_;
     }
@@ -197,6 +222,9 @@ private:
     Run* run_ = nullptr;
     Sink* out_ = nullptr;
     std::optional<KeyTable> seen_{std::in_place};
+    static constexpr std::size_t kMany = 256;     // a first table of fewer rows is of a small input
+    std::optional<IdBitmap> ids_seen_;            // in place of seen_
+    bool is_first_ = true;                        // no table has been consumed
     std::optional<Charge> state_{std::in_place};  // of a state of an earlier run
     std::vector<const TermId*> keys_;
     std::vector<std::uint32_t> ids_;
