@@ -67,6 +67,8 @@ def _produce(log: KafkaLog, seconds: int) -> int:
         data = f"<urn:s{number % SUBJECTS}> <urn:p> <urn:o{number}> .".encode()
         headers = (("timestamp", b"%d" % (first + number * 1000 // RATE + 50)),)
         writer.submit(Record(NAMES.events("s"), data, headers=headers))
+        if number % 10_000 == 0:
+            writer.flush()
     writer.flush()
     writer.close()
     return first + seconds * 1000

@@ -153,3 +153,31 @@ def test_a_query_in_the_past_publishes_its_past():
     cluster.close()
     assert made["urn:d"] == list(range(100, 30_100, 100))
     assert made["r"] == list(range(100, 30_100, 100))
+
+
+def test_results_of_live_queries_do_not_wait_for_the_backlog():
+    with patch.multiple(catch_up, AT_ONCE=3, SLICE_INSTANTS=10, TURN_INSTANTS=2):
+        cluster = SmallCluster(engines=1, buckets=1)
+        cluster.coordinator.declare("urn:s", "s", **SETTINGS, retention_ms=100_000)
+        for time in range(25, 10_000, 50):
+            cluster.push("s", time, f"<urn:a> <urn:p> <urn:o{time}> .")
+        window = "FROM STREAM <urn:s> [RANGE 100ms STEP 100ms]"
+        for name, clause in (("live", ""), ("past", "FROM BEGINNING")):
+            cluster.run()
+            given = f"REGISTER QUERY {name} {clause} AS SELECT ?o {window} WHERE {{ ?s ?p ?o }}"
+            cluster.coordinator.register(name, given)
+        engine = cluster.engines["e0"]
+        slice_, pending = engine._catch_up.slice, []
+
+        def watched() -> bool:
+            if engine._catch_up:
+                pending.append(sum(bucket.pending_evaluations for bucket in engine.buckets.values()))
+            return slice_()
+
+        with patch.object(engine._catch_up, "slice", watched):
+            for time in range(10_025, 11_000, 50):
+                cluster.push("s", time, f"<urn:a> <urn:p> <urn:o{time}> .")
+                cluster.run(2)
+        cluster.close()
+    assert len(pending) > 5
+    assert set(pending) == {0}
