@@ -146,7 +146,9 @@ class Client:
         """Register a standing query. A repeated registration has no effect. QueryError, with line and column, if the
         query is invalid.
 
-        `name` overrides the name in the text.
+        `name` overrides the name in the text. With FROM BEGINNING, or with STARTING AT in the past, the query begins
+        with the oldest tuples that its streams retain. Such a query cannot read the stored graph (docs/semantics.md
+        §3).
 
         - `topic`: the query's own results topic. None: the results topic of the cluster.
         - `max_catch_up`: maximum number of instants that become due at one advance of a stream. If more instants become
