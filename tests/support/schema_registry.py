@@ -45,6 +45,14 @@ class Registry:
                 versions.append(number)
             return number
 
+    def schema(self, number: int) -> str:
+        """Return the text of a schema."""
+        return self._documents[number]["schema"]
+
+    def subjects(self) -> set[str]:
+        """Return the subjects that have schemas."""
+        return set(self._versions)
+
     def _register(self, document: dict[str, str], subject: str) -> int:
         return self.register(document["schema"], subject, document.get("schemaType", "AVRO"))
 
