@@ -1,11 +1,16 @@
 """Result records in Avro from a cluster of processes on a real broker: fastavro decodes what each row of each answer is,
-while query engines are killed and the schema registry is down. The registry is `tests/support/schema_registry.py`.
+while query engines are killed and the schema registry is down; and a sink of Kafka Connect writes these rows to a file.
+
+The registry is `tests/support/schema_registry.py`. With PENSTOCK_TEST_APICURIO, the URL of an Apicurio Registry 2, the
+test of Kafka Connect uses that one.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import time
+import urllib.request
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,12 +24,11 @@ from penstock.log.kafka import KafkaLog
 from penstock.log.topics import TopicNames
 from support.avro_rows import row_of
 from support.cluster_load import IRI, SETTINGS, Load, small
+from support.connect import FileSink
 from support.schema_registry import registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from support.schema_registry import Registry
 
 pytestmark = pytest.mark.xdist_group("broker")
 RANGE, STEP = 1_000, 500
@@ -37,16 +41,16 @@ BOUND_S = 300.0
 class Rows:
     """The rows in a topic, by evaluation, as fastavro decodes them."""
 
-    def __init__(self, log: KafkaLog, topic: str, schemas: Registry) -> None:
+    def __init__(self, log: KafkaLog, topic: str, schema_of: Callable[[int], str]) -> None:
         self._reader = log.reader({Partition(topic): START})
-        self._schemas = schemas
+        self._schema_of = schema_of
         self.found: dict[tuple[str, int], list[dict[str, Any]]] = {}
         self.keys: list[bytes] = []
 
     def read(self) -> None:
         while messages := self._reader.poll(1_000, 0.1):
             for message in messages:
-                row = row_of(message.value, lambda number: json.loads(self._schemas.schema(number)))
+                row = row_of(message.value, lambda number: json.loads(self._schema_of(number)))
                 assert ("result_format", b"avro") in message.headers
                 self.keys.append(message.key)
                 self.found.setdefault((row.get("_member", row["_query"]), row["_time"]), []).append(row)
@@ -79,7 +83,7 @@ def test_rows_of_queries_and_sets_while_engines_are_killed_and_the_registry_is_d
             query = client.register(QUERY, topic=counts, result_format="avro")
             members = [{"thing": "http://x/0"}, {"thing": "http://x/3"}]
             client.register_set(SET, members, report="every", key="thing", topic=things, result_format="avro")
-            given = {counts: Rows(log, counts, schemas), things: Rows(log, things, schemas)}
+            given = {counts: Rows(log, counts, schemas.schema), things: Rows(log, things, schemas.schema)}
             schemas.down = True
             log.writer().append([Record(names.queries, QUERY.replace("counts", "later").encode(), b"later", 0, (("result_format", b"avro"),))])  # fmt: skip
             engines = sorted(name for name in cluster.services if "engine" in name)
@@ -115,6 +119,51 @@ def test_rows_of_queries_and_sets_while_engines_are_killed_and_the_registry_is_d
     check_counts(given[counts].found, sent)
     check_things(given[things].found, sent)
     assert schemas.subjects() == {f"{counts}-value", f"{things}-value"}
+
+
+@pytest.mark.long  # it downloads 37 MB
+def test_a_sink_of_kafka_connect_writes_the_rows(broker, topic_prefix, tmp_path, monkeypatch):
+    servers = broker.bootstrap_servers
+    load = Load(servers, topic_prefix, queries={})
+    topics = [f"{topic_prefix}.results.counts", f"{topic_prefix}.results.things"]
+    with registry() as schemas:
+        apicurio = os.environ.get("PENSTOCK_TEST_APICURIO")
+        url = schemas.url if apicurio is None else f"{apicurio}/apis/ccompat/v7"
+        monkeypatch.setenv("PENSTOCK_SCHEMA_REGISTRY", url)
+        with (
+            small(servers, topic_prefix, tmp_path / "cluster", engines=1, stores=1) as cluster,
+            Client(servers, cluster.url, cluster.sparql_url, prefix=topic_prefix) as client,
+        ):
+            log = KafkaLog(servers)
+            client.declare_stream(IRI, "s", **SETTINGS)
+            client.register(QUERY, topic=topics[0], result_format="avro")
+            client.register_set(SET, [{"thing": "http://x/0"}], key="thing", topic=topics[1], result_format="avro")
+            load.push(300, 2.0)
+            last = load.end() // STEP * STEP - STEP
+            given = [Rows(log, topic, lambda number: fetched_schema(url, number)) for topic in topics]
+
+            def complete() -> bool:
+                for rows in given:
+                    rows.read()
+                return ("counts", last) in given[0].found and any(at > last - 2_000 for _, at in given[1].found)
+
+            wait(complete, "all evaluations arrive")
+        expected = [row for rows in given for parts in rows.found.values() for row in parts]
+        with FileSink(tmp_path, servers, topics, f"{apicurio or schemas.url}/apis/registry/v2") as sink:
+            wait(lambda: len(sink.lines()) >= len(expected), "the sink writes all rows")
+            lines = sink.lines()
+    assert len(expected) > 50
+    assert sorted(lines) == sorted(map(struct_of, expected))
+
+
+def fetched_schema(url: str, number: int) -> str:
+    with urllib.request.urlopen(f"{url}/schemas/ids/{number}") as response:
+        return str(json.load(response)["schema"])
+
+
+def struct_of(row: dict[str, Any]) -> str:
+    """Return the text of a row as a Struct of Kafka Connect, without null fields."""
+    return "Struct{" + ",".join(f"{name}={value}" for name, value in row.items() if value is not None) + "}"
 
 
 def statuses(log: KafkaLog, topic: str) -> str:

@@ -1,5 +1,5 @@
 """A minimal schema registry for tests. It speaks the part of Confluent's HTTP API that producers with a serializer and the
-client of Penstock use; it is not a product.
+client of Penstock use, and what Apicurio's converter for Kafka Connect uses of Apicurio's API. It is not a product.
 """
 
 from __future__ import annotations
@@ -66,6 +66,10 @@ class Registry:
                 found = self._documents.get(int(number))
                 missing = {"error_code": 40403, "message": "Schema not found"}
                 return (404, missing) if found is None else (200, found)
+            case "GET", ["apis", "registry", "v2", "ids", "contentIds", number] if int(number) in self._documents:
+                return 200, json.loads(self._documents[int(number)]["schema"])
+            case "GET", ["apis", "registry", "v2", "ids", "contentIds", _, "references"]:
+                return 200, []
             case "POST", ["subjects", subject, "versions"]:
                 return 200, {"id": self._register(json.loads(body), subject)}
             case "POST", ["subjects", subject]:
