@@ -149,8 +149,8 @@ def test_errors_have_the_schema_of_the_answers(given, query, member, error, of_s
 def test_a_term_without_the_type_of_its_field_is_an_error(kind, text):
     terms = native.TextTerms()
     column = np.array([terms.id_of(3, text, XSD + "string")], np.uint64)
-    reading, nobody = Reading(1, {}, 0, {}, 1), np.array([1], np.uint64)
+    reading, first = Reading(1, {}, 0, {}, 1), np.array([1], np.uint64)
     given: Any = None
-    block = Block(reading, Form.SELECT, ("v",), (column,), given, nobody, np.array([0, 1], np.int64), terms)
+    block = Block(reading, Form.SELECT, ("v",), (column,), given, first, np.array([0, 1], np.int64), terms)
     with pytest.raises(LimitError, match=f'the value "{text}" does not have the type of its field in Avro'):
-        encode_rows(block, RecordNames(["q"]).native, nobody, RowFormat(1, kind))
+        encode_rows(block, RecordNames(["q"]).native, first, RowFormat(1, kind))
