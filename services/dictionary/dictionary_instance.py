@@ -35,9 +35,12 @@ class DictionaryNode:
     returns the chosen port.
 
     `directory`: folder of snapshots. If it is None, every start reads the whole topic. `every_s`: seconds between
-    snapshots; without new terms, no snapshot is written. `limits`: limits of clients' requests. `certificates`: see
-    `DictionaryServer`. `in_memory`: the number of terms above which terms leave the memory; a folder with an archive of
-    terms, in `directory`, then takes the place of snapshots (ADR 104). 0 means that all terms remain in memory.
+    snapshots. Without new terms, no snapshot is written. `limits`: limits of clients' requests. `certificates`: see
+    `DictionaryServer`.
+
+    `in_memory`: if more than this number of terms are in memory, the least recently used terms leave the memory. All
+    terms are then in an archive, a folder in `directory`. The archive takes the place of the snapshots (ADR 104). 0:
+    all terms remain in memory.
     """
 
     def __init__(

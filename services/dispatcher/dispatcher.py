@@ -161,7 +161,7 @@ class Dispatcher:
             self._reader.pause(self._partitions(stream, stream.leading()))
 
     def _record_state(self, stream: StreamTime) -> None:
-        """Mark a stream that possibly has batches to close or a changed state."""
+        """Mark a stream for `_write`. The stream possibly has batches to close, or its state has possibly changed."""
         self._touched[stream.declaration.iri] = stream
         self._highest_ms = max(self._highest_ms, stream.watermark_ms)
 

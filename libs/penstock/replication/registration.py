@@ -170,11 +170,13 @@ def stable(streams: Iterable[str], closed: Mapping[str, int | None], ended: Mapp
 
 
 def gap_of(record: QueryRegistration, begins_after: int | None, before: int | None, now: int | None) -> Gap | None:
-    """Return the gap between two stable times of a query. None if at most `max_catch_up` instants became due, if the
-    windows count tuples, or while `begins_after` or `now` is None.
+    """Return the gap of a query after one advance of a stream. The gap consists of the instants that became due by the
+    advance. It exists only if these are more than `max_catch_up` instants. Returns None otherwise. Also returns None
+    for a query whose windows count tuples, and if `begins_after` or `now` is None.
 
-    `begins_after`: the registration point. If the query has replaced another query, the time after which it begins.
-    `before`, `now`: the stable times (see `stable`) before and after an advance. All times are in ms.
+    `begins_after`: the time after which the query begins. This time is the registration point, unless the query has
+    replaced another query. `before`, `now`: the stable times (see `stable`) before and after an advance. All times are
+    in ms.
     """
     grid = grid_of(record)
     if grid is None or begins_after is None or now is None:

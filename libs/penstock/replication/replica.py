@@ -244,9 +244,9 @@ class Replica(Generic[W]):
         return max((end for end in (*closed, record.not_before_ms) if end is not None), default=None)
 
     def _in_force(self, batch: ShardBatch | StreamEnd) -> bool:
-        """Return whether the record of a batch or of a stream's end has an effect. The stream must be declared and must
-        not have ended, and the record must belong to the stream's current declaration. The dispatcher can write batches
-        of a stream after the stream was dropped.
+        """Return whether a record has an effect. The record contains a batch of a stream, or ends a stream. It has an
+        effect if three conditions hold: the stream is declared, the stream has not ended, and the record belongs to the
+        stream's current declaration. (The dispatcher can write batches of a stream after the stream was dropped.)
         """
         return (
             batch.stream in self.declared

@@ -1,4 +1,8 @@
-"""The stage `parse` of data files, in Spark tasks: a mapping converts their records to statements in local ids."""
+"""Runs the stage `parse` of a bulk load for data files (NDJSON, JSON, CSV, Parquet), in Spark tasks.
+
+A mapping converts the records of a file to RDF statements. The statements contain term ids of the task's own
+dictionary.
+"""
 
 from __future__ import annotations
 

@@ -136,8 +136,11 @@ class _ClusterRun(UpdateRun):
 
 
 class SnapshotGraph:
-    """One snapshot of the stored graph, with separate numbers of edge labels. The cluster assigns a number to a label
-    that an update adds only when the update is committed.
+    """One snapshot of the stored graph, for the evaluation of one update.
+
+    The snapshot has its own table of edge labels, which begins as a copy of the engine's table. The update can add
+    labels to this table. The cluster does not know such a label yet: it assigns a number to the label when the update
+    is committed.
     """
 
     placement = None  # forks would read the stores without the changes of earlier operations

@@ -40,7 +40,9 @@ class TakenRecords:
 
     @classmethod
     def of(cls, saved: str | None) -> TakenRecords:
-        """Restore an object from the text that `as_json` has returned. None means that no record has taken effect."""
+        """Restore an object from a text that `as_json` has returned. If `saved` is None, the object records that no
+        record has taken effect.
+        """
         if saved is None:
             return cls()
         end, runs = json.loads(saved)

@@ -61,9 +61,9 @@ class BlockLog:
     """The blocks of a cohort. A block stays in the log until every member has consumed its evaluation in the block.
     Other threads can read and consume blocks while the engine appends blocks.
 
-    An evaluation is consumed either by the result queue of its query (`take_one`) or by the engine's queue (`take`).
-    `order` is the position of this log among the logs of the engine. `claimed`: whether the engine's queue has this
-    log.
+    An evaluation is consumed either by the result queue of its query (`take_one`) or by the engine queue (`take`).
+    `order` is the position of this log among the logs of the engine. `claimed` is true while the engine queue reads
+    this log: from the call of `Unpolled.claim` that returns the log, until `following` finds no later block.
     """
 
     def __init__(self, unpolled: Unpolled | None = None) -> None:

@@ -45,8 +45,9 @@ class Beginning:
 class StreamPast:
     """The past of a stream. Times are in ms.
 
-    - `begun`: the first progress of the stream, as a pair. The first element orders the first progress of all streams.
-    The second element is the registration point of the queries that waited for this progress. None before any progress.
+    - `begun`: a pair that describes the first progress of the stream, or None before any progress. The first element is
+    smaller for a stream that has made its first progress earlier. The second element is the registration point that
+    this progress gives to the queries that waited for it.
     - `closed_ms`: the end of the last closed batch, None before the first.
     - `retention_ms`: the declared retention.
     - `readable_from`: the stored graph is readable as of each later instant.
@@ -112,5 +113,7 @@ def beginning_of(reads: Reads, pasts: Mapping[str, StreamPast], text: str) -> Be
 
 
 def _origin(pasts: Collection[StreamPast]) -> int:
-    """Return, in ms, the registration point of a query that was registered before the first progress of its streams."""
+    """Return a registration point in ms. A query would have this point if it had been registered before its streams
+    made their first progress.
+    """
     return min(past.begun for past in pasts if past.begun is not None)[1]

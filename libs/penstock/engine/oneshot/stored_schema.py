@@ -22,7 +22,9 @@ _ABOUT_PROPERTIES = (SUBPROPERTY, DOMAIN, RANGE, INVERSE)
 
 @cache
 def _plan() -> native.Plan:
-    """Return the plan that reads the triples with the predicates of its seed."""
+    """Return a plan with one scan. The input table of the plan has one column of predicates. The scan reads the triples
+    of the default graph with these predicates.
+    """
     scan = {
         "op": "scan",
         "id": 0,

@@ -129,7 +129,8 @@ class Execution:
         """Execute the plan of each factor over the same sources. The rows of an answer are the cross product of the
         factors' rows.
 
-        The memory limit applies to the rows of the cross product, because readers can expand it.
+        A reader can expand the cross product into one table. LimitError if this table would exceed the memory limit of
+        an evaluation.
         """
         physical = self._plan.physical
         results: list[native.Result] = []

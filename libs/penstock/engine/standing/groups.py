@@ -360,8 +360,9 @@ class Group:
         cohort.start(point, pool)
 
     def settle(self, pool: WindowPool) -> None:
-        """Merge separate cohorts into the main cohort. A cohort is merged if its registration point no longer cuts a
-        window, and if it has the same next instant as the main cohort.
+        """Merge separate cohorts into the main cohort. A cohort is merged if two conditions hold: at the next instant,
+        all windows of the cohort begin at or after its registration point, and the main cohort has the same next
+        instant. If there is no main cohort, the cohort becomes the main cohort.
         """
         for point, cohort in list(self.apart.items()):
             if point is None or cohort.next is None or cohort.still_cut():

@@ -89,8 +89,8 @@ class PlainReader:
         return (self._began if self.in_data else fed) - self.data_tokens
 
     def read(self, at: int, most: int) -> tuple[int, int]:
-        """Read triples from the offset `at` on. The triples have at most `most` tokens. Returns the offset after the
-        triples, and the number of their tokens.
+        """Read triples from the offset `at` on, until at most `most` tokens are read. Returns the offset after the
+        triples, and the number of tokens in all of them.
         """
         triples: list[PlainTriple] = []
         tokens = 0
@@ -105,7 +105,8 @@ class PlainReader:
 
 def _statement(text: str, at: int, most: int) -> tuple[int, int, list[PlainTriple]] | None:
     """Read the triples of one subject, up to the full stop. Returns the offset after the full stop, the number of
-    tokens, and the triples. None if one of the triples is not plain, or if the triples have more than `most` tokens.
+    tokens, and the triples. None if one of the triples is not plain, or if the triples have more than `most` tokens in
+    total.
     """
     start = _SUBJECT.match(text, at)
     if start is None:

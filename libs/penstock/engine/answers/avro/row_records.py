@@ -44,8 +44,10 @@ class RowFormat:
 
 
 class EncodedRows(NamedTuple):
-    """Records, as their keys and values, and the number of records of each member. The key of a record is
-    `QUERY@TIME`, and `QUERY@TIME/ROW` for each row after the first one.
+    """The records of an execution. `keys` and `values` have one element for each record. `counts` has one element for
+    each member: the number of the member's records.
+
+    The key of a member's first record is `QUERY@TIME`. The key of each further record is `QUERY@TIME/ROW`.
     """
 
     keys: Sequence[bytes]

@@ -33,8 +33,9 @@ class Estimator:
     """Estimates the matches of triple patterns for one plan. `counts`: the statistics that it has used."""
 
     def __init__(self, catalogue: Catalogue, sample: Mapping[str, Iri | Literal]) -> None:
-        """`sample`: the constants of one member, by parameter name. The degrees of these constants serve as estimates
-        for all members.
+        """`sample`: the constants of one member of a query group, by parameter name. A constant's degree is the number
+        of its edges with one label. The degrees of the sample's constants are used as estimates for all members of the
+        group.
         """
         self._catalogue = catalogue
         self._sample = sample

@@ -82,11 +82,12 @@ def _is_literal(term: int) -> bool:
 
 
 class ClosedSchema:
-    """The closure of a schema. `same`: for each term, the other terms that are owl:sameAs this term, directly or
-    indirectly.
+    """The closure of a schema: all triples about classes and properties that follow from the schema. `same`: for each
+    term, the other terms that are owl:sameAs this term, directly or indirectly.
 
-    A pair of schema terms also holds for terms that are owl:sameAs the terms of the pair. LimitFault if the closure has
-    more than `max_entailment_pairs` pairs.
+    The closure applies owl:sameAs to both ends of a triple. For example, `:Cat rdfs:subClassOf :Animal` and `:Cat
+    owl:sameAs :Felis` give `:Felis rdfs:subClassOf :Animal`. LimitFault if the closure has more than
+    `max_entailment_pairs` pairs (subject, object).
     """
 
     def __init__(self, schema: Schema, budget: Budget) -> None:
