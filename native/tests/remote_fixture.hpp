@@ -17,7 +17,8 @@
 namespace penstock::test {
 
 /// The local plane as if no region were mapped: everything is copied, as from another machine. With `meanwhile`, the
-/// words of some reads are of two moments, in any order: between them it calls that function.
+/// words of some reads are of two moments, in any order: between them it calls that function. `earlier` selects words
+/// of the first moment.
 class CopyingPlane final : public dataplane::Plane {
 public:
     void attach(const dataplane::RegionEntry& entry) { local_.attach(entry); }
@@ -25,23 +26,31 @@ public:
     Ticket post(std::span<const dataplane::Read> reads) override {
         this->reads += reads.size();
         const Ticket ticket = local_.post(reads);
-        if (meanwhile && random_() % 3 == 0) tear(reads);
+        if (meanwhile && tears()) tear(reads);
         return ticket;
     }
     void wait(Ticket ticket) override { local_.wait(ticket); }
     std::string_view transport(dataplane::Node node) const override { return local_.transport(node); }
     std::uint64_t reads = 0;
     std::function<void()> meanwhile;
+    std::function<bool(std::uint64_t before, std::uint64_t after)> earlier = [this](auto, auto) {
+        return random_() % 2 == 0;
+    };
+    std::function<bool()> tears = [this] { return random_() % 3 == 0; };
 
 private:
     void tear(std::span<const dataplane::Read> reads) {
-        std::vector<std::vector<std::byte>> earlier;
-        for (const dataplane::Read& read : reads) earlier.emplace_back(read.into, read.into + read.length);
+        std::vector<std::vector<std::byte>> first;
+        for (const dataplane::Read& read : reads) first.emplace_back(read.into, read.into + read.length);
         meanwhile();
         local_.post(reads);
         for (std::size_t i = 0; i < reads.size(); ++i)
-            for (std::uint32_t at = 0; at < reads[i].length; at += 8)
-                if (random_() % 2 == 0) std::memcpy(reads[i].into + at, earlier[i].data() + at, 8);
+            for (std::uint32_t at = 0; at < reads[i].length; at += 8) {
+                std::uint64_t before = 0, after = 0;
+                std::memcpy(&before, first[i].data() + at, 8);
+                std::memcpy(&after, reads[i].into + at, 8);
+                if (before != after && earlier(before, after)) std::memcpy(reads[i].into + at, &before, 8);
+            }
     }
 
     dataplane::LocalPlane local_;

@@ -55,12 +55,11 @@ void Shard::queue(const Garbage& list) {
 }
 
 /// Between commits: whether all readers, now and later, see the whole list as it is. Then it makes no difference to
-/// them whether it has its removed values. In a commit: whether they all see the removals of which the list was queued,
-/// and its last rewriting.
+/// them whether it has its removed values. In a commit: whether they all see the commit that queued the list, which is
+/// not before the one that has last rewritten it.
 bool Shard::may_rewrite(const Garbage& list) const {
-    const Entry& entry = region_.at<Entry>(list.entry);
-    if (!rewrites_) return layout::last_of(entry.state) < history_.floor();
-    return list.since < floor_ && ListVersion::of(region_, entry.head).commit < floor_;
+    if (rewrites_) return list.since < floor_;
+    return layout::last_of(region_.at<Entry>(list.entry).state) < history_.floor();
 }
 
 std::vector<Garbage> Shard::garbage() const {
