@@ -29,7 +29,7 @@ COMMAND = "python -m benchmarks citybench"
 NOTED_MS = {"Q1": ("CQELS", 29), "Q2": ("C-SPARQL", 350), "Q3": ("CQELS", 29), "Q5": ("CQELS", 18), "Q10": ("CQELS", 4)}
 SECONDS = 60
 CHECKED_SECONDS = 12
-TARGET_MS, TARGET_RATE = 1.0, 100_000.0
+TARGET_MS, TARGET_RATE, TARGET_RATE_OF_CHANGES = 1.0, 100_000.0, 1_000_000.0
 _SECOND = 1000
 _STEADY = 3  # seconds until windows are full
 _MOST_RATE = 3_900  # events a second and stream: there are 15,625 readings
@@ -46,8 +46,8 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
     for name in NOTED_MS:
         yield from _latency(citybench, texts[name], 5 if tiny else SECONDS, 4 if tiny else CHECKED_SECONDS)
     yield from _replay(citybench, texts["Q1"], 10 if tiny else 600)
-    for columns in (False, True):
-        yield _rate(citybench, texts["Q1"], most=8 if tiny else _MOST_RATE, columns=columns)
+    for read in ("answers", "columns", "changes"):
+        yield _rate(citybench, texts["Q1"], most=8 if tiny else _MOST_RATE, read=read)
 
 
 # ---- latency
@@ -157,17 +157,18 @@ def _replay(citybench: Any, text: Any, seconds: int) -> Iterator[Row]:
     )
 
 
-def _rate(citybench: Any, text: Any, most: int, *, columns: bool) -> Row:
+def _rate(citybench: Any, text: Any, most: int, *, read: str) -> Row:
     """Measure the highest rate at which the work for one second of the stream takes at most a second.
 
     Windows grow with the rate, as they did for the peers. The answer of Q1 pairs every reading of one street with every
-    reading of the other, so its rows grow with the square of the rate. It is stored as the readings of the two streets;
-    with `columns`, every answer is expanded to columns of ids.
+    reading of the other, so its rows grow with the square of the rate. It is stored as the readings of the two streets.
+    `read`: "answers", "columns" (each answer is expanded to columns of ids) or "changes" (the query has the option
+    `changes`, and the added and removed rows of each evaluation are columns of ids).
     """
     sustained, failed, results = 1, most, {}
     while failed > sustained * 1.1:
         rate = min(sustained * 2, failed - 1) if failed == most else round((sustained * failed) ** 0.5)
-        results[rate] = _busy(citybench, text, rate, columns=columns)
+        results[rate] = _busy(citybench, text, rate, read=read)
         if results[rate].cpu <= 1e6:
             sustained = rate
         else:
@@ -176,22 +177,25 @@ def _rate(citybench: Any, text: Any, most: int, *, columns: bool) -> Row:
             break
     per_event = citybench.replayed(text.streams[0], 1)[0][1].count("\n") + 1
     rows = f"{(3 * sustained) ** 2:,} rows a second"
+    names = {
+        "answers": f"CityBench {text.name}: highest sustained rate, push_events ({rows})",
+        "columns": f"- with whole columns made of every answer ({rows})",
+        "changes": f"- with `changes`: added and removed rows as columns ({rows})",
+    }
     return Row(
-        f"- with whole columns made of every answer ({rows})"
-        if columns
-        else f"CityBench {text.name}: highest sustained rate, push_events ({rows})",
+        names[read],
         float(sustained * per_event * len(text.streams)),
         "triples/s",
         COMMAND,
         "C-SPARQL (noted)",
         1140.0,
-        None if columns else TARGET_RATE,
+        {"answers": TARGET_RATE, "columns": None, "changes": TARGET_RATE_OF_CHANGES}[read],
         lower_is_better=False,
         clock="cpu",
     )
 
 
-def _busy(citybench: Any, text: Any, rate: int, *, columns: bool) -> Spent:
+def _busy(citybench: Any, text: Any, rate: int, *, read: str) -> Spent:
     """Measure pushing, closing and polling one second of streams, `rate` events in each, when windows are full."""
     seconds = _STEADY + 1
     events = {
@@ -200,7 +204,7 @@ def _busy(citybench: Any, text: Any, rate: int, *, columns: bool) -> Spent:
     }
     took: list[Spent] = []
     with _open(citybench, text) as engine:
-        query = engine.register(text.text)
+        query = engine.register(text.text, changes=read == "changes")
         _begin(engine, text)
         for low in range(0, seconds * _SECOND, _SECOND):
 
@@ -208,12 +212,23 @@ def _busy(citybench: Any, text: Any, rate: int, *, columns: bool) -> Spent:
                 _push(engine, events, low)
                 for stream in text.streams:
                     engine.advance(stream, low + _SECOND)
-                answers: list[Any] = [evaluation.answer for evaluation in query.poll()]
-                rows = [len(answer.columns[0]) if columns else len(answer) for answer in answers]
-                check(rows, [_held(events, low + _SECOND)], f"{text.name} at {rate} events a second")
+                rows = [_rows_read(evaluation, read) for evaluation in query.poll()]
+                before = _held(events, low) if read == "changes" else 0
+                check(rows, [_held(events, low + _SECOND) - before], f"{text.name} at {rate} events a second")
 
             took.append(spent(second))
     return took[-1]
+
+
+def _rows_read(evaluation: Any, read: str) -> int:
+    """Return the number of rows of an evaluation; with "changes", the number by which the answer has grown."""
+    match read:
+        case "answers":
+            return len(evaluation.answer)
+        case "columns":
+            return len(evaluation.answer.columns[0])
+        case _:
+            return len(evaluation.added.columns[0]) - len(evaluation.removed.columns[0])
 
 
 def _endless(citybench: Any, stream: str, count: int) -> list[Any]:
