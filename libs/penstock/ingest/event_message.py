@@ -8,8 +8,10 @@ from penstock.engine.limits import MAX_TIME_MS
 from penstock.errors import DataError
 from penstock.mapping.message_records import SourceMessage
 from penstock.mapping.stream_mapping import mapped_format
+from penstock.rdf import entity_mutations
+from penstock.rdf.entity_mutations import decode_difference
 from penstock.rdf.formats import Format
-from penstock.rdf.patches import event_format
+from penstock.rdf.patches import PATCH, event_format
 
 if TYPE_CHECKING:
     from penstock.log import Message
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 CONTENT_TYPE = "content-type"
 TIMESTAMP = "timestamp"
+_MUTATION = entity_mutations.MEDIA_TYPE.encode()
 _N_TRIPLES = Format.N_TRIPLES.value
 _LONG = len(str(MAX_TIME_MS))
 HEARTBEAT = "heartbeat"
@@ -29,7 +32,8 @@ Later events of the partition are late if their time is at or before the time of
 
 class Event(NamedTuple):  # a NamedTuple, because there is one per event: creation takes half the time of a dataclass
     """An event of a message, or a heartbeat. `advance_ms`: the time of a heartbeat; None for an event. `triples`: the
-    triples that the stream's mapping makes from the message, as N-Triples; None if the message is RDF.
+    triples that the stream's mapping makes from the message, as N-Triples, or the RDF Patch of a mutation
+    (`penstock.rdf.entity_mutations`); None if the message is RDF.
     """
 
     offset: int
@@ -42,9 +46,7 @@ class Event(NamedTuple):  # a NamedTuple, because there is one per event: creati
 
     @property
     def text(self) -> bytes:
-        """The RDF text of the event in the format `syntax`. If the message was mapped, the text is `triples`, otherwise
-        `data`.
-        """
+        """The RDF text of the event in the format `syntax`: `triples` if they are given, otherwise `data`."""
         return self.data if self.triples is None else self.triples
 
     @property
@@ -63,7 +65,7 @@ def read_events(
     registry: SchemaRegistry | None = None,
 ) -> list[Event]:
     """Return the events of a message, or its heartbeat. `mapping`: the stream's mapping. `max_bytes`: maximum size of a
-    mapped message. `registry`: the registry with the schemas of messages in a binary format.
+    mapped message or a mutation. `registry`: the registry with the schemas of messages in a binary format.
 
     DataError if the message could not be read, is too large or cannot be mapped. DataError also if a header is invalid,
     if an event has no value, or if a heartbeat has a value. UnavailableError if the registry is unavailable.
@@ -85,15 +87,23 @@ def read_events(
     if mapping is not None:
         named = None if content_type is None else content_type.decode("utf-8", "replace")
         if mapped_format(mapping, named) is not None:
-            if len(message.value) > max_bytes:
-                raise DataError(f"an event of {len(message.value)} bytes (max_event_bytes is {max_bytes})")
+            _check_size(message.value, max_bytes)
             source = SourceMessage(message.value, time_ms, message.key, headers)
             return [
                 Event(message.offset, made.time_ms, "nt", message.value, None, message.headers, made.triples)
                 for made in mapping.events(mapping.decoded(source, registry))
             ]
+    if content_type == _MUTATION:
+        _check_size(message.value, max_bytes)
+        mutation = decode_difference(message.value)
+        return [Event(message.offset, mutation.time_ms, PATCH, message.value, None, message.headers, mutation.patch)]
     syntax = _N_TRIPLES if content_type is None else event_format(content_type.decode("utf-8", "replace"))
     return [Event(message.offset, time_ms, syntax, message.value, None, message.headers)]
+
+
+def _check_size(data: bytes, max_bytes: int) -> None:
+    if len(data) > max_bytes:
+        raise DataError(f"an event of {len(data)} bytes (max_event_bytes is {max_bytes})")
 
 
 def _time(header: str, value: bytes) -> int:

@@ -4,15 +4,16 @@ An event is a JSON object about one entity: `entity_id`, `event_time`, `operatio
 `rdf_added_data`, `rdf_deleted_data`, `rdf_linked_shared_data` and `rdf_unlinked_shared_data`.
 
 An event with operation `import` or `diff` contains the added and the removed triples. `delete` contains no triples, and
-`reconcile` contains all present triples of the entity. To compute the triples that `delete` and `reconcile` remove, the
-decoder stores the triples of each entity. Shared data (values and references) can belong to several entities. The
-decoder adds shared data when an entity links them. It does not remove them when the entity unlinks them.
+`reconcile` contains all present triples of the entity. To compute the triples that `delete` and `reconcile` remove, a
+`MutationDecoder` stores the triples of each entity. `decode_difference` stores nothing, and decodes only `import` and
+`diff`. Shared data (values and references) can belong to several entities. They
+are added when an entity links them. They are not removed when an entity unlinks them.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from penstock.errors import DataError
 from penstock.json_text import parse_json
@@ -22,6 +23,8 @@ from penstock.rdf.parsing import Converted
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+MEDIA_TYPE: Final = "application/x-entity-mutation+json"
+"""The media type of an event of the mutation stream in Penstock's topics."""
 _MAX_BYTES = 16 << 20  # of the N-Triples of one part
 
 
@@ -33,6 +36,40 @@ class Mutation(NamedTuple):
     patch: bytes
 
 
+class _Parts(NamedTuple):
+    """The parts of an event: time in ms, entity, operation, and lines of N-Triples."""
+
+    time_ms: int
+    entity: str
+    operation: str
+    removed: list[bytes]
+    added: list[bytes]
+    linked: list[bytes]
+
+    @classmethod
+    def of(cls, data: bytes) -> _Parts:
+        event = parse_json(data, "a mutation")
+        if not isinstance(event, dict):
+            raise DataError("a mutation is a JSON object")
+        entity, operation = _text(event, "entity_id"), _text(event, "operation")
+        if operation not in ("import", "diff", "delete", "reconcile"):
+            raise DataError(f"a mutation is import, diff, delete or reconcile, not {operation[:40]!r}")
+        names = ("rdf_deleted_data", "rdf_added_data", "rdf_linked_shared_data")
+        removed, added, linked = (_lines(event, name) for name in names)
+        time_ms = _milliseconds(_text(event, "event_time"))
+        return cls(time_ms, entity, operation, removed, added, linked)
+
+
+def decode_difference(data: bytes) -> Mutation:
+    """Return the mutation of an event with operation `import` or `diff`. DataError if the event is invalid, or if it
+    has another operation: then the event does not contain the triples that it removes.
+    """
+    event = _Parts.of(data)
+    if event.operation not in ("import", "diff"):
+        raise DataError(f"{event.entity}: {event.operation} does not contain the triples that it removes")
+    return Mutation(event.time_ms, event.entity, _patch(event.removed, [*event.added, *event.linked]))
+
+
 class MutationDecoder:
     """Decodes mutations. The decoder must get the events of an entity in their order."""
 
@@ -41,13 +78,7 @@ class MutationDecoder:
 
     def decode(self, data: bytes) -> Mutation:
         """Return the mutation of an event. DataError if the event is invalid, or deletes an unknown entity."""
-        event = parse_json(data, "a mutation")
-        if not isinstance(event, dict):
-            raise DataError("a mutation is a JSON object")
-        entity, operation = _text(event, "entity_id"), _text(event, "operation")
-        time_ms = _milliseconds(_text(event, "event_time"))
-        added, linked = _lines(event, "rdf_added_data"), _lines(event, "rdf_linked_shared_data")
-        removed = _lines(event, "rdf_deleted_data")
+        time_ms, entity, operation, removed, added, linked = _Parts.of(data)
         known = self._entities.get(entity, set())
         if operation == "delete":
             if entity not in self._entities:
@@ -58,8 +89,6 @@ class MutationDecoder:
         if operation == "reconcile":
             removed = sorted(known - set(added))
             known = set()
-        elif operation not in ("import", "diff"):
-            raise DataError(f"a mutation is import, diff, delete or reconcile, not {operation[:40]!r}")
         self._entities[entity] = (known - set(removed)) | set(added)
         return Mutation(time_ms, entity, _patch(removed, [*added, *linked]))
 

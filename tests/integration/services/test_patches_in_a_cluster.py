@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import penstock
 from penstock.engine.answers.json_lines import json_line
+from penstock.rdf.entity_mutations import decode_difference
 from support.small_cluster import SmallCluster
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+ROOT = Path(__file__).parents[3]
 S, T = "urn:s", "urn:t"
 WINDOW = "[RANGE 300ms STEP 100ms]"
 QUERIES = {
@@ -100,6 +100,47 @@ def test_results_are_those_of_the_embedded_engine(tmp_path: Path, reads: Any, se
         cluster.run(80)
         assert essence(cluster.results()) == essence(lines)
         assert all(any(rows for (name, _), rows in essence(lines).items() if name == query) for query in QUERIES)
+        assert len(cluster.messages(cluster.topics.names.dead_letter)) == dead > 0
+    finally:
+        cluster.close()
+
+
+def test_an_adaptor_decodes_mutations() -> None:
+    """Imports and differences in the format of Wikidata's mutation stream; the other operations are dead letters."""
+    events = (ROOT / "examples/wikidata/mutations.jsonl").read_bytes().splitlines()[:150]
+    texts = {
+        "arrived": f"SELECT ?s ?p ?o FROM STREAM <{S}> [RANGE 1h STEP 1h] {{ ?s ?p ?o }}",
+        "gone": f"SELECT ?s ?p ?o REMOVED FROM STREAM <{S}> [RANGE 1h STEP 1h] {{ ?s ?p ?o }}",
+    }
+    end, dead = 0, 0
+    with penstock.Engine() as engine:
+        engine.declare_stream(S, timing=[], batch_ms=60_000)
+        queries = [engine.register(text, name=name) for name, text in texts.items()]
+        for event in events:
+            try:
+                mutation = decode_difference(event)
+            except penstock.DataError:
+                dead += 1
+                continue
+            engine.push_events(S, [(mutation.time_ms, mutation.patch)], "rdf-patch")
+            end = mutation.time_ms // 3_600_000 * 3_600_000 + 3_600_000
+        engine.advance(None, end)
+        lines = [json.loads(json_line(evaluation)) for query in queries for evaluation in query.poll()]
+    cluster = SmallCluster(engines=1)
+    try:
+        cluster.coordinator.declare(S, "s", timing=[], batch_ms=60_000, max_ahead_ms=10**13)
+        for name, text in texts.items():
+            cluster.coordinator.register(name, f"REGISTER QUERY {name} AS {text}")
+        cluster.run()
+        for event in events:
+            headers = {"content-type": "application/x-entity-mutation+json"}
+            cluster.send(cluster.topics.names.events("s"), None, event.decode(), **headers)
+        cluster.run()
+        cluster.advance("s", end)
+        cluster.run(80)
+        found = essence(cluster.results())
+        assert found == essence(lines)
+        assert {name for (name, _), rows in found.items() if rows} == set(texts)
         assert len(cluster.messages(cluster.topics.names.dead_letter)) == dead > 0
     finally:
         cluster.close()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock import DataError
-from penstock.rdf.entity_mutations import MutationDecoder
+from penstock.rdf.entity_mutations import MutationDecoder, decode_difference
 
 TIME = 1_772_438_400_500
 
@@ -84,3 +84,11 @@ def test_an_invalid_event_is_refused(data: bytes, reason: str) -> None:
     with pytest.raises(DataError) as error:
         MutationDecoder().decode(data)
     assert reason in str(error.value)
+
+
+def test_a_difference_is_decoded_without_the_other_events() -> None:
+    given = event("diff", added="<urn:a> <urn:p> <urn:b> .", deleted="<urn:a> <urn:p> <urn:c> .")
+    assert decode_difference(given) == MutationDecoder().decode(given)
+    for operation in ("delete", "reconcile"):
+        with pytest.raises(DataError, match=f"Q1: {operation} does not contain the triples that it removes"):
+            decode_difference(event(operation))
