@@ -172,7 +172,9 @@ class _Frames:
 
     @property
     def begin(self) -> float | None:
-        """When the oldest incomplete request began, on the monotonic clock, or None."""
+        """The time on the monotonic clock at which the oldest incomplete request began. None if there is no such
+        request.
+        """
         return next(iter(self._begins.values()), None)
 
     @property

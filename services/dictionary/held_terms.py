@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids, TermTuple
     from penstock.services.dictionary.term_archive import TermArchive
 
-_AGES = 8  # of terms in memory
+_AGES = 8  # number of ticks by which the last uses of terms in memory are distinguished
 
 
 class HeldTerms:
@@ -54,7 +54,7 @@ class HeldTerms:
         return self._archive is not None and self.memory.size() > self._most
 
     def find(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return the ids of terms, 0 for unknown terms. Terms that were in the archive only are then in memory, too."""
+        """Return the ids of terms, 0 for unknown terms. Terms that are only in the archive are read into memory."""
         ids = self.memory.find_many(terms)
         if self._archive is None or self._archive.state.next_slot == 1:
             return ids
@@ -101,27 +101,29 @@ class HeldTerms:
         return [term for term in local.decode(np.array([local.intern(*term) for term in terms], np.uint64)) if term]
 
     def archive_new(self, position: int, reserved: int) -> None:
-        """Write the terms that the archive lacks to the archive. StorageError if that fails.
+        """Write to the archive the terms that the archive does not contain yet. StorageError if that fails.
 
         All terms must be durable in the topic before `position`.
         """
         if self._archive is None or position == self._archive.state.position:
             return
         now = self.memory.tick()
-        self.memory.set_tick(0)  # so that this is no use of the terms
+        self.memory.set_tick(0)  # so that the next call does not count as a use of the terms
         terms = [term for term in native.LocalTerms(self.memory).decode(np.array(self._new, np.uint64)) if term]
         self.memory.set_tick(now)
         self._archive.append(self._new, terms, position, reserved)
         self._new = []
 
     def age(self) -> None:
-        """Begin a new tick if the memory has grown by an eighth of its limit since the last one."""
+        """Begin a new tick if the memory has grown by an eighth of its limit since the last tick began. A tick is the
+        unit in which the time of a term's last use is measured.
+        """
         if self.memory.size() - self._aged >= self._most // 8:
             self.memory.set_tick(self.memory.tick() + 1)
             self._aged = self.memory.size()
 
     def release(self) -> None:
-        """Remove terms from memory until a quarter is free, those whose last use is the longest ago first. The archive
+        """Remove the least recently used terms from memory, until a quarter of the memory's limit is free. The archive
         must contain all terms.
         """
         now = self.memory.tick()

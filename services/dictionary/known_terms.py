@@ -98,7 +98,9 @@ class KnownTerms:
         self.reserved, self.position = state["reserved"], state["position"]
 
     def _open(self, log: Log, archive: TermArchive, snapshot: Path | None) -> None:
-        """Continue with an archive. `snapshot`: a snapshot from the time before the archive."""
+        """Begin with the terms of an archive. `snapshot`: a snapshot that was written before the instance had an
+        archive, or None. Its offset is a lower bound for the end of the topic.
+        """
         before = START if snapshot is None else self._state(snapshot)["position"]
         self.promised = max(archive.state.promised, before)
         if not self._shown(log):

@@ -38,8 +38,8 @@ _LITERAL_BIT = 1 << 61  # the tag of an id distinguishes literals from IRIs (nat
 
 @dataclass(frozen=True, slots=True)
 class ArchiveState:
-    """What the archive contains: the terms of the records before offset `position`, which have the slots below
-    `next_slot`. Blank nodes with numbers below `reserved` are possibly in use. `promised`: the highest offset that
+    """The content of the archive: the terms of the topic's records before offset `position`. These terms have the slots
+    below `next_slot`. Blank nodes with numbers below `reserved` are possibly in use. `promised`: the highest value that
     `position` has ever had.
     """
 
@@ -120,7 +120,7 @@ class TermArchive:
             (_hash(term), id_, lexical, datatype, lang)
             for id_, term in zip(ids, terms, strict=True)
             for _, lexical, datatype, lang in (term,)
-        )  # in the order of the index, whose pages are then read once
+        )  # in the order of the index, so that each page of the index is read once
         state = ArchiveState(position, max(position, self.state.promised), reserved, self.state.next_slot + len(rows))
         with self._errors(), self._transaction():
             self._file.executemany("INSERT INTO terms (hash, id, lexical, datatype, lang) VALUES (?, ?, ?, ?, ?)", rows)

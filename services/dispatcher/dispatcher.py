@@ -41,8 +41,8 @@ TRANSACTION_BYTES = 64 << 20
 record's refused events are never divided.
 """
 OPEN_BYTES = 256 << 20
-"""Limit in bytes for the size of a stream's open batches. Above this limit, the dispatcher pauses the stream's leading
-partitions. The setting `slice_mb` of a declaration overrides the limit.
+"""Limit in bytes for the size of a stream's open batches. Above this limit, the dispatcher pauses the partitions whose
+watermark is ahead of the slowest partition's. The setting `slice_mb` of a declaration overrides the limit.
 """
 GROWTH_MS = 5_000
 """Interval of checks for new partitions, in ms."""

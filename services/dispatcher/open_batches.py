@@ -114,8 +114,6 @@ class OpenBatches:
         return rows
 
     def oldest(self, partition: int) -> Origin | None:
-        """Return the first of a partition's records that have tuples in open batches. None if there is no such
-        record.
-        """
+        """Return the oldest record of a partition that still has tuples in open batches, or None."""
         origins = (origin for chunks in self._batches.values() for origin, _ in chunks if origin.partition == partition)
         return min(origins, default=None)

@@ -170,7 +170,7 @@ class StreamTime:
         return list(refused.values())
 
     def _limit(self, *, full: bool) -> str:
-        """Return a text about the limit that causes the refusal of an event which is neither late nor too far ahead."""
+        """Describe the limit for which an event is refused. The event is neither late nor too far ahead in time."""
         if full:
             most = self._max_batch_tuples
             return f"its batch is full: {most} tuples (PENSTOCK_MAX_BATCH_TUPLES); a smaller batch_ms closes earlier"

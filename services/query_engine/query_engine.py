@@ -61,9 +61,8 @@ class QueryEngine:
 
     The engine calls `progress` for each evaluation; an exception that `progress` raises ends the engine. `interrupted`
     returns whether the process is stopping; steps are then short. `timer`: see `LoadMeter`. `load_directory`: see
-    `UpdateEvaluator`. `last_error`: the error, if
-    the last step ended early because it could not reach another process; otherwise None. `graph`: the stored graph if
-    stores hold it, otherwise None.
+    `UpdateEvaluator`. `last_error`: if the last step ended early because it could not reach another process, the error.
+    Otherwise None. `graph`: the stored graph if stores hold it, otherwise None.
     """
 
     def __init__(

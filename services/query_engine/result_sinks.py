@@ -85,9 +85,10 @@ class ResultSinks:
         """Return the records of the evaluations in a block: their answers, or errors if the topics are known to reject
         the answers. `queries`: the bucket's queries, by member name.
 
-        `complete`: numbers of queries with `changes`. The results topic of each has every change since the query's last
-        complete answer. Another query with `changes` gets the complete answer in place of added and removed rows, and
-        is added to `complete`. The method removes a query from `complete` if an error replaces the query's answer.
+        `complete`: numbers of queries with `changes`. The results topic of such a query contains every change since the
+        query's last complete answer. A query with `changes` that is not in `complete` gets the complete answer in place
+        of added and removed rows, and is added to `complete`. A query is removed from `complete` if an error replaces
+        its answer.
         """
         routes = self._routes.get(block.members)
         if routes is None:
@@ -135,8 +136,8 @@ class ResultSinks:
     def _too_long(
         self, target: Target, member: int, record: Record, refusal: _Refusal | None, begins: Collection[int]
     ) -> Record:
-        """Return a record in place of an answer that is too long. In place of changes, this is the complete answer if
-        the complete answer is short enough. In all other cases, it is an error.
+        """Return a record that replaces an answer which is too long. If the answer consists of changes, and the
+        complete answer is short enough, the record has the complete answer. Otherwise, the record has an error.
         """
         if target.block.changes is not None and member not in begins:
             (whole,), _, _ = target.encoded(np.array([member], np.uint64), 1, (member,))
@@ -184,7 +185,7 @@ class ResultSinks:
         return found
 
     def failed(self, answers: Answers, member: int, error: str | None = None) -> Record:
-        """Return the record of an evaluation that has failed. If `error` is None, the evaluation has the reason."""
+        """Return the record of a failed evaluation. `error`: the reason, or None if the block contains the reason."""
         record = answers.place.failure(answers.line(member, error), answers.key(member))
         return self.accepted(record, answers.name(member), partial(answers.line, member))
 
@@ -265,8 +266,8 @@ class ResultSinks:
         """Return the records `pending`, with errors in place of the records that the topics reject.
 
         `members`: the numbers of the bucket's queries with `changes`, by name. If a record of such a query is replaced,
-        errors also replace the query's later records, until one has the complete answer. If none has it, the method
-        removes the query from `complete`.
+        errors also replace the query's later records, until a record has the complete answer. If no later record has
+        the complete answer, the query is removed from `complete`.
         """
         found, broken, left = [], set[str](), deque(self._without_divided(pending))
         while left:
@@ -291,8 +292,9 @@ class ResultSinks:
         return found
 
     def _without_divided(self, pending: Sequence[Record]) -> Sequence[Record]:
-        """Return the records `pending`. If a topic rejects a row of an answer in Avro, this row replaces all rows of
-        the answer, with the key of the first one, so that an error can replace the answer as a whole.
+        """Return the records `pending`, with one change to answers in Avro, which have one record for each row. If a
+        topic rejects a row, only the record of this row remains of the whole answer. This record gets the key of the
+        answer's first row, so an error that replaces the record replaces the whole answer.
         """
         divided = {
             (record.topic, _first_key(record)): record._replace(key=_first_key(record))

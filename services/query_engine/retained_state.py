@@ -52,8 +52,8 @@ class RetainedState:
         self.apply_floor()
 
     def release(self, number: int) -> None:
-        """Apply the last progress that `learn` has read but skipped for a bucket that this engine has released. This is
-        needed because the bucket's new engine possibly commits nothing.
+        """Apply the last progress of a bucket that this engine has released. `learn` has read this progress, but has
+        skipped it. The call is needed because the bucket's new engine possibly commits nothing.
         """
         self._commitments.release(number)
         self.apply_floor()

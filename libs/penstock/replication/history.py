@@ -105,9 +105,10 @@ class History:
         return max((self.step if step is None else step for step in steps), default=self.step)
 
     def bounds(self, streams: Iterable[str], time: int, since_step: int = 0) -> list[tuple[int, int]]:
-        """Return the progress of all other streams at the step when instant `time` of a query over `streams` became
-        due. The result has (stream number, last closed batch) for each stream that is not in `streams`. Insertions
-        count as a stream. `since_step`: a lower bound of the step when the instant became due.
+        """Return the progress of the streams that a query does not name. The progress is that of an earlier step: the
+        step at which instant `time` of the query became due. `streams`: the streams that the query names. The result
+        contains (stream number, last closed batch) for each other stream. Insertions count as a stream. `since_step`: a
+        lower bound of that step.
 
         The result is empty if the instant became due at the current step, or is not due yet. The view then excludes
         nothing.

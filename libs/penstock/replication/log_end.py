@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from penstock.log.clock import Clock
 
 NEAR_MS = 500
-"""A reader is near the end of the log if its last record is at most this old, even if it has not read all records."""
+"""A reader is near the end of the log if the last record that it has read is at most this number of ms old. Newer
+records can be unread.
+"""
 
 
 class LogEnd:

@@ -79,8 +79,8 @@ class PlacementView:
         return placement is not None and 0 < len(placement.shards) == len(set(placement.shards.values()))
 
     def replaced(self, instance: str) -> bool:
-        """Return whether the placement names another store to prepare each shard that store `instance` serves. Also
-        True if the store serves no shard. False before the first placement.
+        """Return whether, according to the placement, other stores prepare all shards that store `instance` serves.
+        Also True if the store serves no shard. False before the first placement.
         """
         placement = self.refresh()
         return placement is not None and _held(placement.shards, instance) <= {int(n) for n in placement.preparing}

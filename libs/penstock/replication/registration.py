@@ -38,7 +38,8 @@ _SINCE_POINT = -1  # the recorded range of a window that begins with the registr
 
 @dataclass(slots=True)
 class Registration:
-    """A standing query in a replica. `point`: the registration point P, None until one of its streams has progress.
+    """A standing query in a replica. `point`: the registration point P, or None until one of the query's streams has
+    progress.
 
     A stopped query remains until its bucket has committed the evaluations that were due before the stop. These are the
     instants up to and including `until`.
@@ -74,9 +75,9 @@ def group_of(
 
     `known`: the number of the existing group with the query's template, or None. `streams`: the query's streams.
     `earlier`: the query that this query replaces, or None. A query and its replacement are in the same bucket, so that
-    their answers are committed in order. If they read different streams, the new query can have due instants that the
-    existing group has already answered. The new query is then alone in its group. A query that begins in the past
-    (`past`) is alone, too.
+    their answers are committed in order. If the two queries read different streams, the new query can have due instants
+    that the existing group has already answered. The new query is then alone in its group. A query that begins in the
+    past (`past`) is alone, too.
     """
     if past:
         return number, True
@@ -171,8 +172,8 @@ def stable(streams: Iterable[str], closed: Mapping[str, int | None], ended: Mapp
 
 def gap_of(record: QueryRegistration, begins_after: int | None, before: int | None, now: int | None) -> Gap | None:
     """Return the gap of a query after one advance of a stream. The gap consists of the instants that became due by the
-    advance. It exists only if these are more than `max_catch_up` instants. Returns None otherwise. Also returns None
-    for a query whose windows count tuples, and if `begins_after` or `now` is None.
+    advance. If at most `max_catch_up` instants became due, there is no gap, and the result is None. The result is also
+    None for a query whose windows count tuples, and if `begins_after` or `now` is None.
 
     `begins_after`: the time after which the query begins. This time is the registration point, unless the query has
     replaced another query. `before`, `now`: the stable times (see `stable`) before and after an advance. All times are

@@ -329,7 +329,9 @@ class Replica(Generic[W]):
             stream.append(*in_order(parts))
 
     def _begin(self, stream: FollowedStream, point: int, observer: StepObserver | None) -> None:
-        """Record the first progress of a stream, and set the registration point of queries that waited for it."""
+        """Record the first progress of a stream. Sets the registration point of the queries that waited for this
+        progress.
+        """
         self.begun[stream.iri] = self.history.step, point
         for registration in self.registrations.values():
             if registration.point is None and stream.iri in registration.record.streams:

@@ -143,9 +143,9 @@ class Commitments:
 
 
 def _due_until(replica: Replica[W], registration: Registration, last: int) -> int:
-    """Return the time in ms up to which the instants of a query that begins in the past are due, or `last` if none are
-    due. The query does not read the stored graph, so its due instants need no append logs. A text that replaces the
-    query begins after these instants.
+    """Return a time in ms, for a query that begins in the past. The query's instants up to and including this time are
+    due. If no instant is due, the time is `last`. The query does not read the stored graph, so its due instants need no
+    append logs. A text that replaces the query begins after the due instants.
     """
     streams = registration.record.streams
     closed = {iri: replica.runtime.streams.get(iri).closed_ms for iri in streams}

@@ -41,8 +41,8 @@ MAX_REPORTED_GAPS = 100
 
 
 class Standing(NamedTuple):
-    """The status of a registered query. `point_ms`: the registration point P, None until one of its streams has
-    progress.
+    """The status of a registered query. `point_ms`: the registration point P in ms, or None until one of the query's
+    streams has progress.
 
     `gaps`: the latest `MAX_REPORTED_GAPS` gaps. `error`: the reason why the results topic rejects answers, or None.
     """

@@ -91,8 +91,8 @@ class UpdateEvaluator:
 
     def _evaluate(self, update: Update | BoundUpdate) -> Effect:
         lease = self.core.dictionary.lease()
-        # Before the view: the snapshot may then contain insertions that the number leaves out. The coordinator takes
-        # them for conflicts, which costs an evaluation.
+        # Read the number before the view is created. The view can then contain later insertions. The coordinator treats
+        # these as conflicts and repeats the evaluation. In the other order, it could overlook a conflict.
         insertions = self.insertions()
         graph = SnapshotGraph(self.core.store)
         core = replace(self.core, store=cast("StoredGraph", graph))

@@ -87,5 +87,5 @@ class TakenRecords:
 
 
 def _is_after(point: int | str | None, last_ms: int | None) -> bool:
-    """Return whether a point is after an instant. The mark of refused records is after all instants."""
+    """Return whether a point is after an instant. The point `REFUSED` counts as after all instants."""
     return isinstance(point, str) or (point is not None and (last_ms is None or point > last_ms))

@@ -88,8 +88,8 @@ class AnswerVersion:
         return (*rows.columns, *changed)
 
     def renew(self, dictionary: native.Dictionary) -> None:
-        """Replace the leases by a new lease. Call this before a collection of terms. The collection must mark the terms
-        of `ids` as used.
+        """Replace the leases by a new lease. Call this before a sweep of the dictionary. The caller must then mark the
+        terms of `ids` as used.
 
         If many rows have changed, the call applies the changes, so that `ids` loses the terms of removed rows.
         """

@@ -44,8 +44,8 @@ class Unpolled:
         self._filled.pop(log, None)
 
     def claim(self) -> list[BlockLog]:
-        """Return the logs of single queries that have blocks and that no earlier call has returned. If
-        `BlockLog.following` returns nothing for a log, a later call can return this log again.
+        """Return each log that has blocks and that no earlier call has returned. The logs of query sets are not
+        returned. If `BlockLog.following` returns nothing for a log, a later call can return this log again.
         """
         if not self._filled:
             return []

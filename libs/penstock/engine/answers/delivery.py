@@ -41,9 +41,9 @@ class Listeners:
     `taking` protects all queues. It is held only briefly, and never while user code runs.
 
     `heard`: the queries with a subscriber of their own. `all_heard`: whether there is a subscriber for all single
-    queries. `together`: whether the engine's queue was polled, with the evaluations of all single queries. If so, the
-    evaluations of queries that are stopped later remain in their logs. `stopped`: the queues of queries that were
-    stopped earlier.
+    queries (queries that are not query sets). `together`: whether the engine queue was polled at least once. If a query
+    is stopped after the first such poll, its pending evaluations remain in its log. `stopped`: the queues of the
+    queries that were stopped before the first such poll.
     """
 
     def __init__(self) -> None:

@@ -85,8 +85,8 @@ class EngineQueue(Delivery):
             following = iter(known)
 
     def _begin(self) -> None:
-        """Add the evaluations of queries that were stopped before the first call. A query's evaluations are added only
-        if the program still refers to the query's `Query` object.
+        """Add the evaluations of the queries that were stopped before the first use of this queue. Only the first call
+        has an effect. A query's evaluations are added only if the program still refers to the query's `Query` object.
         """
         if self._listeners.together:
             return

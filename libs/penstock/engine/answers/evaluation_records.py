@@ -54,8 +54,9 @@ def record_format(text: str | None) -> RecordFormat:
 
 
 class Encoded(NamedTuple):
-    """Records, as their keys and values, and the number of evaluations in each record. The evaluations are in the order
-    of their members. The key of a record is `QUERY@TIME` of the record's first evaluation.
+    """Records of evaluations. The three fields have one element for each record: the key, the value, and the number of
+    evaluations in the record. The evaluations are in the order of their members. The key is `QUERY@TIME` of the
+    record's first evaluation.
     """
 
     keys: Sequence[bytes]
@@ -190,7 +191,7 @@ class _TooMuchTextError(LimitError):
 
 
 def _batch(block: Block, names: RecordNames, numbers: Ids, complete: Collection[int]) -> pa.RecordBatch:
-    """Return one row for each member, with its answer."""
+    """Return one row for each member. The row contains the member's answer."""
     columns: dict[str, pa.Array] = {
         "query": pa.array(names.of(numbers), pa.string()),
         "time": pa.array(np.full(len(numbers), block.reading.time, np.int64)),

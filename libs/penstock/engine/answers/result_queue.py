@@ -152,7 +152,9 @@ class ResultQueue(Delivery):
         self._listeners.heard.discard(self._member)
 
     def left(self) -> list[Evaluation]:
-        """Return the pending evaluations, if the query stopped before the first use of the engine's queue."""
+        """Return the pending evaluations of a query that was stopped before the first use of the engine queue. For any
+        other query, the result is empty.
+        """
         with self._taking:
             return list(self._left)
 

@@ -103,7 +103,7 @@ class Evaluator:
         return block
 
     def _planned(self, cohort: Cohort, time: int) -> tuple[list[native.Source], Planned, PenstockError | None]:
-        """Return the sources and the plan of an execution. If the plan needs the schema, it is the schema in the first
+        """Return the sources and the plan of an execution. A plan with entailment depends on the schema in the first
         source. After the failure of a store, the call reads the schema in a new view.
 
         If the schema cannot be read within the limits, or if the entailment of a changed schema exceeds a limit, the

@@ -158,8 +158,8 @@ class Execution:
         return self._rows(result, [slot for _, slot in self._plan.physical.outputs])
 
     def _profiles(self) -> list[native.Profile]:
-        """Return the profiles that the next execution fills: the profiles of the cohort, or new ones if the evaluation
-        was split.
+        """Return the profiles that the next execution fills: the profiles of the cohort, or new profiles if the
+        evaluation was split.
         """
         return self._last_run.profiles if self._last_run.parts is None else profiles_of(self._plan)
 

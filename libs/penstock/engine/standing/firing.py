@@ -134,8 +134,8 @@ class Firing:
             self.tidy()
 
     def tidy(self) -> None:
-        """Release unused slices of the streams that have advanced since the last call, and unused terms if a collection
-        is due.
+        """Release unused slices of the streams that have advanced since the last call. Also releases unused terms if a
+        sweep of the dictionary is due.
         """
         self._forgetting.tick(self._since_release)
         for stream in self._touched:

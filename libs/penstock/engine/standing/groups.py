@@ -90,7 +90,9 @@ class Member:
         return f"<Member {self.name}>"
 
     def become(self, base: str | None, ir: ContinuousQuery, group: Group, parameters: tuple[int, ...]) -> None:
-        """Take another text. The member must have left its cohort. The member gets a new registration point."""
+        """Give another text to the member, which must have left its cohort. The member gets a new registration
+        point.
+        """
         self.base, self.text, self.warnings = base, ir.text, ir.warnings
         self.group, self.parameters, self.cohort, self.point = group, parameters, None, None
 
@@ -251,7 +253,7 @@ class Cohort:
 
 class Group:
     """The queries with one template and one `max_catch_up` (None: the engine's limit). Their cohorts are `main` and the
-    separate cohorts in `apart`: one per registration point that still cuts a window.
+    separate cohorts in `apart`: one for each registration point that still cuts a window (see `Cohort.cut`).
 
     `query` is the resolved query without its constants. `publishes` is the derived stream of the group's only member,
     or None. Groups of the same `incarnation` have reached the same instants and can therefore share windows.
@@ -390,8 +392,8 @@ class Group:
             del self.apart[cohort.key]
 
     def end(self) -> LiveStream | None:
-        """Release the group's streams and plan, because a user can hold a reference to a stopped `Query`. Returns the
-        stream that the group has published, or None.
+        """Release the group's streams and plan. Otherwise, a user's reference to a stopped `Query` would retain them.
+        Returns the stream that the group has published, or None.
         """
         published, self.publishes, self.plan = self.publishes, None, None
         self.streams, self.by_iri = (), {}

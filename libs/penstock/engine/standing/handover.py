@@ -110,7 +110,7 @@ def hand_over(
         held[stream] = min(begin, held.get(stream, begin))
     for stream, start in later.starts(after):
         if stream not in closed:
-            continue  # nothing of it is released
+            continue  # the stream has no progress, so none of its tuples are released
         available = min(closed[stream], retained[stream], held.get(stream, closed[stream]))
         if start is None or start < available:
             moved = max(moved, available)
@@ -159,7 +159,8 @@ def check_due(limits: Limits, member: Member, later: Group, handover: Handover, 
     Instants become due if the earlier text of `member` has waited for a stream, and the later text does not wait for
     this stream.
 
-    `replaying`: whether recovery limits the pending evaluations.
+    `replaying`: whether recovery replays the replacement. `max_unpolled` is then not checked, because recovery itself
+    limits the pending evaluations.
     """
     reached = reach(later)
     if reached is None or later.grid is None:

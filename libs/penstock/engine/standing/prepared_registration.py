@@ -22,7 +22,7 @@ class PreparedRegistration:
     def __init__(self, core: EngineCore, registry: Registry) -> None:
         self._core = core
         self._registry = registry
-        # without and with `changes`
+        # the first dictionary: queries without `changes`; the second: queries with `changes`
         self._groups: tuple[WeakKeyDictionary[PreparedQuery, Group], ...] = WeakKeyDictionary(), WeakKeyDictionary()
 
     def register(self, bound: BoundStanding, name: str | None, base: str | None, *, changes: bool) -> Member | None:

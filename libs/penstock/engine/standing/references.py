@@ -1,4 +1,4 @@
-"""The terms to which standing queries refer. A collection of terms must not remove these terms."""
+"""The terms to which standing queries refer. A sweep of the dictionary must not remove these terms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class References:
 
     def renew_leases(self) -> None:
         """Renew the leases of the answers that will be compared with later answers (`AnswerVersion.renew`). Call this
-        before a collection of terms. The collection must then mark `roots` as used.
+        before a sweep of the dictionary. The caller must then mark `roots` as used.
         """
         for cohort in self._registry.cohorts:
             if cohort.predecessor is not None:

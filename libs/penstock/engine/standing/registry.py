@@ -107,7 +107,9 @@ class Registry(SetRegistry):
         history.begin(group)
 
     def begin_after(self, member: Member, point: int, after: int) -> None:
-        """Let a member begin with the registration point `point`. Its first instant is the first one after `after`."""
+        """Let a member begin with the registration point `point`. The first instant of the member is the first instant
+        after `after`.
+        """
         group, member.point = member.group, point
         cohort = group.apart.get(point)
         if cohort is None:

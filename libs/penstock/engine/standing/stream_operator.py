@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def as_stream(operator: RelationToStream, now: Rows, before: Rows | None) -> Rows:
     """Return the rows that the operator reports. `now` and `before` are the rows of this instant and of the previous
-    instant, after `Rows.published()`. Without this call, ids of computed terms cannot be compared.
+    instant. Both must be results of `Rows.published()`, because other ids of computed terms cannot be compared.
 
     For each member, ISTREAM and DSTREAM report multiset differences. The triples of a CONSTRUCT are distinct, so their
     differences are set differences.

@@ -33,7 +33,7 @@ def join(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Rela
 
 
 def independent(context: PlanContext, node: Node, scope: Scope) -> Relation:
-    """Plan a pattern independently of the rows on its left, from its `start`."""
+    """Plan a pattern independently of the rows on its left. The plan begins with the relation that `start` returns."""
     return context.compile(context, node, start(context, node, scope), scope)
 
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from penstock.query.planning.plan_context import PlanContext
 
 
-_PROBES = 2.0  # a hash table of MINUS costs half as much per row to probe as a look-up in the graph
+_PROBES = 2.0  # MINUS probes its hash table; a look-up in the graph costs twice as much as such a probe
 
 
 def compile_pattern(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:

@@ -62,7 +62,7 @@ class Pending:
         names that are bound in every row.
 
         `touched`: names that were bound since the last call. Only conditions that read one of these names are examined.
-        The first call examines all conditions. So does a call with None.
+        The first call, and a call with None, examine all conditions.
         """
         if not self._waiting:
             return

@@ -78,8 +78,8 @@ def encode_members(
 
 
 class _Rows(NamedTuple):
-    """The columns of answers, the members with rows, and where the rows of each begin. The last number in `starts` is
-    the number of all rows.
+    """Rows of answers, sorted by member. `columns`: the columns of the rows. `present`: the numbers of the members with
+    rows. `starts`: the position of each such member's first row, followed by the number of all rows.
     """
 
     columns: tuple[Ids, ...]

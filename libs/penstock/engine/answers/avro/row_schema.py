@@ -42,11 +42,13 @@ ANSWERS: Final[Mapping[Form, tuple[str, str]]] = {
     Form.CONSTRUCT: ("graph", "string"),
     Form.DESCRIBE: ("graph", "string"),
 }
-"""By form other than SELECT, the name and the type of the field that has the answer."""
+"""The name and the type of the field that contains the answer, by query form. SELECT has no such field."""
 RECORD: Final = "penstock.Answer"
-"""The full name of the schema of a results topic that a registration names."""
+"""The full name of the schema of a query whose registration names a results topic."""
 SHARED_NAMESPACE: Final = "penstock.results"
-"""The namespace of the schemas of the cluster's results topic. Their names are those of the queries."""
+"""The namespace of the schemas of queries without a results topic of their own. Such a schema has the name of its
+query.
+"""
 _NAME: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _NOT_IN_NAMES: Final = re.compile("[^A-Za-z0-9_]")
 _INTEGERS = """
@@ -62,7 +64,9 @@ _TYPES: Final[Mapping[str, str]] = {
     **dict.fromkeys(_INTEGERS.split(), "long"),
     **dict.fromkeys(_TRUTHS.split(), "boolean"),
 }
-"""By function, the type of a field that has the value of a call. Integers of any size are strings."""
+"""The type of a field that contains the result of a function call, by function. A function that returns integers of any
+size gives a string.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,7 @@ class RowSchema:
         return "".join(kind[0] for _, kind in self.fields) if self.form is Form.SELECT else None
 
     def text(self, name: str = RECORD) -> str:
-        """Return the schema as JSON text. `name`: its full name."""
+        """Return the schema as JSON text. `name`: the full name of the schema."""
         fields: list[dict[str, Any]] = [{"name": QUERY, "type": "string"}]
         if self.of_set:
             fields.append({"name": MEMBER, "type": "string"})
@@ -117,7 +121,9 @@ def record_name(query: str) -> str:
 
 
 def _type_of(node: Node, variable: str) -> str:
-    """Return the type of a variable's field: the type of the expression that binds the variable above all patterns."""
+    """Return the type of a variable's field. If an expression outside of all patterns binds the variable, this is the
+    type of the expression. Otherwise, it is string.
+    """
     while True:
         match node:
             case Extend(inner, Variable(name), expr):

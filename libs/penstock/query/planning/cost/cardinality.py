@@ -1,5 +1,5 @@
-"""The expected number of rows of a triple pattern per row on its left, from exact statistics (docs/architecture.md,
-"Queries").
+"""Estimates, for each row on the left of a join, how many rows match a triple pattern. The estimates use exact
+statistics (docs/architecture.md, "Queries").
 
 The statistics come from the header of the stored graph and from windows. For a window that does not exist yet, the
 estimates assume fixed values. A new plan replaces the first plan as soon as statistics are available. Strider also
@@ -30,7 +30,7 @@ CountKey = tuple[int, int, int]  # source, graph, predicate
 
 
 class Estimator:
-    """Estimates the matches of triple patterns for one plan. `counts`: the statistics that it has used."""
+    """Estimates the matches of triple patterns for one plan. `counts`: the statistics that the estimator has used."""
 
     def __init__(self, catalogue: Catalogue, sample: Mapping[str, Iri | Literal]) -> None:
         """`sample`: the constants of one member of a query group, by parameter name. A constant's degree is the number

@@ -45,7 +45,7 @@ class ForkCosts:
 READS = {
     "shm": ReadCosts(round_us=0.0, key_us=0.05, cold_key_us=0.1, warm_keys=8_192),
     "tcp": ReadCosts(round_us=10.0, key_us=0.29, cold_key_us=0.8, warm_keys=4_096),
-    # A projection (ADR 15): three dependent READs of 2 µs, 32 by a doorbell; copying as over TCP.
+    # Projected, not measured (ADR 15): three dependent READs of 2 µs, 32 READs per doorbell, copies as over TCP.
     "rdma": ReadCosts(round_us=4.0, key_us=0.29, cold_key_us=0.8, warm_keys=4_096),
 }
 FORK = ForkCosts(part_us=1000.0, cell_us=0.006, step_us=0.045)

@@ -30,7 +30,7 @@ def matches(context: PlanContext, pattern: Triple | PathTriple, parts: Parts, bo
 
 
 def rewritten_pattern(context: PlanContext, pattern: Triple | PathTriple) -> tuple[Rewritten, ...]:
-    """Return the rewriting of a pattern, () for a path or without entailment."""
+    """Return the rewriting of a pattern. The result is () for a path, and for a query without entailment."""
     if context.rewriter is None or isinstance(pattern, PathTriple):
         return ()
     return context.rewriter.rewritten(pattern)

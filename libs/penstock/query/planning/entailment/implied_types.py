@@ -40,8 +40,9 @@ def _is_type(pattern: Triple) -> bool:
 
 
 def _ways(pattern: Triple, term: Term, class_: Iri, rewriter: Rewriter) -> list[bool]:
-    """Return the positions at which a pattern entails the class of a term: False for the subject, True for the
-    object.
+    """Return whether a pattern entails that `term` has the class `class_`, and by which of its ends. The result is
+    [False] if the term is the pattern's subject, [True] if the term is the object, and [] if the pattern does not
+    entail the class.
     """
     if not isinstance(pattern.predicate, Iri):
         return []

@@ -153,8 +153,8 @@ class Rewriter:
             yield _joined(self._with_edge(pattern, predicate, end), table)
 
     def _with_edge(self, pattern: Triple, predicate: Term, end: int) -> Rewritten:
-        """Return the pattern for an edge with `predicate` at the subject. The edge starts there if `end` is 0, and ends
-        there if it is 1.
+        """Return a pattern that matches the edges with `predicate` at the subject of `pattern`. If `end` is 0, the
+        edges begin at this subject. If `end` is 1, the edges end there.
         """
         subject, other = pattern.subject, self._fresh()
         if end:
@@ -179,7 +179,9 @@ class Rewriter:
                     yield _joined(part, is_it)
 
     def _replaced(self, part: Rewritten, pattern: Triple) -> Iterator[Rewritten]:
-        """Yield a pattern with its ends replaced by owl:sameAs terms: one end, the other end, and both."""
+        """Yield up to three variants of a pattern. In these variants, the subject, the object, or both are replaced by
+        terms that are owl:sameAs them.
+        """
         if not self._closed.same:
             return
         variants = [part]

@@ -158,7 +158,9 @@ class ClosedSchema:
         self._budget.spend(work=1 + pairs // 64)
 
     def _classes(self, pairs: Iterable[Pair]) -> dict[int, frozenset[int]]:
-        """Return the other members of each equivalence class."""
+        """Return, for each term in a pair, the other terms of its equivalence class. Two terms of a pair are
+        equivalent.
+        """
         members: dict[int, set[int]] = {}
         for one, other in pairs:
             first, second = members.setdefault(one, {one}), members.setdefault(other, {other})
