@@ -305,7 +305,9 @@ class _Incoming(asyncio.Protocol):
             self.transport.resume_reading()
 
     async def _secured(self, loop: asyncio.AbstractEventLoop, context: ssl.SSLContext) -> bool:
-        """Perform the TLS handshake, and pause reading again. Returns False if the handshake failed."""
+        """Perform the TLS handshake, and then pause reading from the connection. Returns False if the handshake
+        failed.
+        """
         raw, limit_s = self.transport, self._gate.limits.preface_s
         try:
             secured = await loop.start_tls(raw, self, context, server_side=True, ssl_handshake_timeout=limit_s)

@@ -106,15 +106,15 @@ class Bucket:
         return {record.name: record.number for record in records if record.changes}
 
     def draining(self, incarnation: int) -> Bucket:
-        """Return a bucket in which a stopped query of this bucket can be evaluated to its end. The returned bucket has
-        the same saved progress, but groups of its own.
+        """Return a temporary bucket with the same saved progress, but with groups of its own. In this bucket, a stopped
+        query can be evaluated at the instants that were due before the stop.
         """
         return Bucket(self.number, self.writer, self.progress_writer, self.saved, incarnation)
 
     # ---- members
     def enrol(self, registrations: Iterable[Registration], runtime: Runtime, texts: Texts) -> None:
-        """Make queries members of this bucket. A query continues after the last committed instant of its group, or
-        begins after its registration point.
+        """Make queries members of this bucket. A query continues after the last committed instant of its group. If its
+        group has no committed instant, the query begins after its registration point.
         """
         fresh: dict[int, list[Cohort]] = {}
         for registration in registrations:
@@ -160,7 +160,7 @@ class Bucket:
         return member, None if point is None else cohort
 
     def _join_set(self, registration: Registration, ir: ContinuousQuery, runtime: Runtime) -> Member:
-        """Add a query set. The set gets its members from its feed."""
+        """Add a query set without members. The set's `MemberFeed` adds the members later."""
         record, report, most = registration.record, registration.record.report, registration.record.max_catch_up
         assert report is not None
         restore = runtime.registry.restore_set
@@ -182,8 +182,8 @@ class Bucket:
         self.groups[number].settle(runtime.registry.pool)
 
     def _open_derived_sink(self, registration: Registration, stream: LiveStream) -> None:
-        """Create the sink of a derived stream, in its committed state. The stream's declaration is the command that
-        precedes the query's registration.
+        """Create the sink of a derived stream, and restore the committed state of the sink. The command directly before
+        the query's registration declares the stream.
         """
         record = registration.record
         derived_sink = DerivedStreamSink(
@@ -195,7 +195,9 @@ class Bucket:
         self.derived_sinks[record.group] = derived_sink
 
     def omit(self, name: str, gap: Gap, runtime: Runtime) -> None:
-        """Do not evaluate the instants of a gap. If the query publishes a stream, the stream advances past them."""
+        """Skip the instants of a gap. If the query publishes a stream, the watermark of the stream advances past these
+        instants.
+        """
         member, registration = self.members[name]
         member.skip([gap])
         number = registration.record.group
@@ -248,7 +250,7 @@ class Bucket:
         self.pending_bytes += sum(len(record.value or b"") for record in evaluated.records)
 
     def committed_pending(self) -> None:
-        """Record that everything pending is committed."""
+        """Record that all pending records and the progress are committed."""
         self.pending, self.fired, self.dirty = [], set(), False
         self.pending_evaluations = self.pending_bytes = 0
 

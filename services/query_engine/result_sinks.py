@@ -325,7 +325,9 @@ class ResultSinks:
         return self._error(record, refusal, line["query"], partial(error_line, line))
 
     def _line(self, record: Record) -> Mapping[str, Any]:
-        """Return the first evaluation in a results record. An evaluation in Avro has no answer."""
+        """Return the first evaluation in a results record as a JSON object. For a record in Avro, the object has no
+        answer.
+        """
         if _is_row(record) and record.value is not None:
             return line_of(record.value, of_set=self._row_formats[schema_id_of(record.value)].of_set)
         return next(iter(lines_of(record.value or b"{}", record.headers)))

@@ -61,7 +61,7 @@ class Place(NamedTuple):
 
 
 def row_format_of(query: QueryRegistration) -> RowFormat:
-    """Return how the records of a query in Avro are written."""
+    """Return the row format of a query whose results are in Avro."""
     return RowFormat(query.schema_id, query.row_types, query.report is not None)
 
 
@@ -99,7 +99,7 @@ class Answers(Protocol):
         """Return the key of a member's record."""
 
     def line(self, member: int, error: str | None) -> bytes:
-        """Return the line of an evaluation with an error. If `error` is None, the evaluation contains the error."""
+        """Return a failed evaluation as a line of JSON. `error`: the error, or None if the block contains the error."""
 
     def encoded_rows(self, members: Ids) -> tuple[list[Record], Sequence[int]]:
         """Return the records of members' answers in Avro, and each member's number of records. LimitError if a term
@@ -130,7 +130,9 @@ class Target(NamedTuple):
         return found
 
     def encoded(self, members: Ids, most: int, begins: Collection[int]) -> tuple[list[Record], Sequence[int], int]:
-        """Return the records of members' answers, each record's number of evaluations, and the bytes of all values."""
+        """Return the records of members' answers, the number of evaluations in each record, and the total size of the
+        records' values in bytes.
+        """
         found = encode(self.block, self.routes.names, members, self.place.record_format, most, begins)
         return self.place.records(found.keys, found.values), found.counts, sum(map(len, found.values))
 
@@ -150,7 +152,7 @@ class Target(NamedTuple):
         return evaluation_key(self.name(member), self.block.reading.time)
 
     def line(self, member: int, error: str | None) -> bytes:
-        """Return the line of an evaluation with an error. If `error` is None, the evaluation contains the error."""
+        """Return a failed evaluation as a line of JSON. `error`: the error, or None if the block contains the error."""
         name = self.name(member)
         return json_line(Evaluation(name, self.block, member), name, error)
 

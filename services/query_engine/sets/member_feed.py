@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 RECORDS = 10_000
 """Maximum number of records that take effect at once."""
 MAX_POINTS = 16
-"""Maximum number of registration points of a set that still cut a window. While a set has this number of such points,
-the set takes no further records, because each point costs an execution at each instant.
+"""Maximum number of registration points of a set that lie inside a current window. While a set has this number of such
+points, the set takes no further records, because each point costs an execution at each instant.
 """
 IDLE_MS = 5_000
 """Interval in ms of event time. Once per interval, a set without members commits that it needs no older tuples."""
@@ -172,8 +172,8 @@ class MemberFeed:
             set_changes.remove(runtime, self.member, as_table([(key,) for key in keys], [RECORD_KEY]))
 
     def _refuse_excess(self, records: ReadRecords, read: MemberRows, most: int) -> set[int]:
-        """Refuse the last of the new keys if the set would have more than `most` members. Returns the refused rows'
-        numbers.
+        """If the set would have more than `most` members, refuse the excess of new keys. The keys that arrived last are
+        refused. Returns the row numbers of the refused keys.
         """
         new = np.flatnonzero(read.fresh & (read.known == 0))
         excess = new[max(most - len(self.member), 0) :].tolist()
@@ -183,7 +183,9 @@ class MemberFeed:
         return set(excess)
 
     def _points(self, numbers: np.ndarray) -> dict[int, int | None]:
-        """Return the registration points that still cut a window, by row. `numbers`: the member number of each row."""
+        """Return the registration points that lie inside a current window, by row. `numbers`: the member number of each
+        row.
+        """
         found: dict[int, int | None] = {}
         for cohort in self.member.set_group.apart.values():
             rows = np.flatnonzero(cohort.have(numbers)) if numbers.any() else ()  # type: ignore[attr-defined]
@@ -228,8 +230,9 @@ class MemberFeed:
         """Return a time in ms, or None if it is unknown. No member needs an instant up to and including this time. Call
         between two steps of the total order.
 
-        The progress must contain this time, because a run is removed once its point cuts no window. Without the time,
-        the next engine would evaluate these members at earlier instants, back to the registration of the set.
+        The progress must contain this time. The registration point of a member is saved only while it lies inside a
+        current window. Without the time, the next engine would evaluate the other members at earlier instants, back to
+        the registration of the set.
         """
         triggers = [cohort.trigger for cohort in self.member.set_group.set_cohorts() if len(cohort.columns.numbers)]
         known = [trigger.last for trigger in triggers if trigger is not None]

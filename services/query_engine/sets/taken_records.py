@@ -30,9 +30,11 @@ class Run(NamedTuple):
 
 @dataclass(slots=True)
 class TakenRecords:
-    """The records with offsets below `end` have taken effect. `runs`, in ascending order of offsets: the records whose
-    members have a registration point that still cuts a window, and the records that were refused. The other records
-    need no point.
+    """The records that have taken effect: all records with offsets below `end`.
+
+    `runs` contains two kinds of these records, in ascending order of offsets: records that were refused, and records
+    whose members have a registration point inside a current window. The registration points of the other records have
+    no effect any more.
     """
 
     end: int = 0
@@ -67,8 +69,9 @@ class TakenRecords:
 
     def settle(self, begun: int | None, points: Collection[int | None], last_ms: int | None) -> None:
         """Remove the runs whose point no longer matters. `begun`: the point of the runs whose `point` is None, if this
-        point is known by now. `points`: the points that still cut a window. `last_ms`: the last instant that the
-        progress contains. A later point still matters, because the set's other members have instants before it.
+        point is known by now. `points`: the points that lie inside a current window. `last_ms`: the last instant that
+        the progress contains. A point after `last_ms` still matters, because the set's other members have instants
+        between `last_ms` and this point.
         """
         named = (run._replace(point=begun) if run.point is None else run for run in self.runs)
         self.runs = [run for run in named if run.point in points or _is_after(run.point, last_ms)]

@@ -1,4 +1,4 @@
-"""The queue of an engine: the pending evaluations of all its single queries."""
+"""The engine queue: the pending evaluations of all standing queries of an engine, without query sets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _ALL = 1 << 60
 
 
 class EngineQueue(Delivery):
-    """The pending evaluations of all single queries of an engine, except the queries with a subscriber of their own.
+    """The pending evaluations of all single queries of an engine. (A single query is a query that is not a query set.)
+    Queries with a subscriber of their own are excluded.
 
     The block logs own the evaluations. An evaluation is returned only once, either by this queue or by the result queue
     of its query. This queue looks only at logs that have blocks, so queries without results cost nothing.

@@ -47,8 +47,8 @@ class ResultQueue(Delivery):
     a sequence of segments of logs. The engine's queue can consume evaluations of the same blocks (`EngineQueue`). The
     engine's queue does not move the segments, so blocks of a segment can be consumed already.
 
-    `single`: whether this is the queue of a single query. The engine's queue can consume the evaluations of a single
-    query.
+    `single`: whether this is the queue of a single query, which means not of a query set. The engine queue can consume
+    the evaluations of single queries.
     """
 
     __slots__ = ("__weakref__", "_left", "_member", "_segments")

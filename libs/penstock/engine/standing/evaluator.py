@@ -186,8 +186,8 @@ class Evaluator:
         return now, before, AnswerVersion(members, retained, leases=previous.leases if previous is not None else ())
 
     def _answer_changes(self, cohort: Cohort, now: AnswerVersion, changes: Changes) -> AnswerChanges:
-        """Return the changes that lead to a version of the answer. From now on, the terms of the version are
-        retained.
+        """Return the content of a block with `changes`: the version `now` of the answer, and the changes since the
+        previous version. The method also marks the terms of the version as used, and takes a lease that retains them.
         """
         dictionary, (rows, _) = self._core.dictionary, now.parts
         if not now.leases:

@@ -123,9 +123,10 @@ class Cohort:
     """Members that are evaluated together. `point` is their registration point P, or None until a stream of the group
     has progress. `start` sets the point, the trigger and the windows.
 
-    `cut`: whether P cuts a window. P cuts a window if the window would otherwise begin before P. A cohort is separate
-    while P cuts one of its windows. Afterwards, the cohort joins the group's main cohort. P always cuts count windows,
-    and `[ALL]` without retention, so cohorts with such windows stay separate.
+    `cut`: whether P lies inside a window. This means that the window would begin before P if the members had been
+    registered earlier. A cohort is separate while P lies inside one of its windows. Afterwards, the cohort joins the
+    group's main cohort. P always counts as inside count windows, and inside `[ALL]` without retention, so cohorts with
+    such windows stay separate.
 
     `after`: the time in ms after which the members begin, if they have replaced other queries in a cluster. If `after`
     is None, the members begin after the registration point.
@@ -215,12 +216,12 @@ class Cohort:
         self.trigger = GridTrigger(group.grid, point if last is None else last, gaps)
 
     def still_cut(self) -> bool:
-        """Return whether P still cuts a window at the next instant."""
+        """Return whether P lies inside one of the windows of the next instant."""
         assert self.point is not None
         return self.cut and self.next is not None and cuts(self.windows, self.next, self.point)
 
     def uncut(self, pool: WindowPool) -> None:
-        """Switch to windows that the group shares with others. Call when P no longer cuts a window."""
+        """Switch to windows that the group shares with others. Call when all windows begin at or after P."""
         self.cut = False
         self.windows = tuple(pool.uncut(w) if isinstance(w, SlidingWindow) else w for w in self.windows)
 
@@ -253,7 +254,7 @@ class Cohort:
 
 class Group:
     """The queries with one template and one `max_catch_up` (None: the engine's limit). Their cohorts are `main` and the
-    separate cohorts in `apart`: one for each registration point that still cuts a window (see `Cohort.cut`).
+    separate cohorts in `apart`: one for each registration point that lies inside a window (see `Cohort.cut`).
 
     `query` is the resolved query without its constants. `publishes` is the derived stream of the group's only member,
     or None. Groups of the same `incarnation` have reached the same instants and can therefore share windows.
@@ -362,9 +363,8 @@ class Group:
         cohort.start(point, pool)
 
     def settle(self, pool: WindowPool) -> None:
-        """Merge separate cohorts into the main cohort. A cohort is merged if two conditions hold: at the next instant,
-        all windows of the cohort begin at or after its registration point, and the main cohort has the same next
-        instant. If there is no main cohort, the cohort becomes the main cohort.
+        """Merge each separate cohort whose registration point lies inside no window any more. The cohort joins the main
+        cohort once both have the same next instant. Without a main cohort, it becomes the main cohort.
         """
         for point, cohort in list(self.apart.items()):
             if point is None or cohort.next is None or cohort.still_cut():

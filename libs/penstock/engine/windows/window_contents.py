@@ -2,8 +2,8 @@
 
 Cohorts have the same progress if they belong to the same incarnation and their queries read the same streams. These
 cohorts share windows with the same range, step, grid start and kind (added or removed tuples). At each instant, the
-first cohort moves the shared window. If a registration point cuts a window, only cohorts with the same registration
-point share this window.
+first cohort moves the shared window. If a window would begin before the registration point of a cohort, only cohorts
+with the same registration point share this window.
 
 Some windows differ only in the set of streams that their queries read. Such windows share a content until one of them
 falls behind.
@@ -263,8 +263,8 @@ def counted_windows(
 
 
 def cuts(windows: Sequence[Window], time: int, point: int) -> bool:
-    """Return whether the registration point `point` cuts one of the windows at instant `time`. It cuts a window that
-    would otherwise begin before `point`. The result is always True for count windows.
+    """Return whether the registration point `point` lies inside one of the windows of instant `time`: the nominal start
+    of the window is before `point`. The result is always True for count windows.
     """
     for window in windows:
         if isinstance(window, CountedWindow):
