@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 COMMAND = "python -m benchmarks kafka_results"
 QUERIES, BATCHES, PER_BATCH, WARM = 500, 200, 300, 20
-TARGETS = {"json": 200_000, "json-batch": 200_000, "arrow": 200_000}
+TARGETS = {"json": 200_000, "json-batch": 200_000, "arrow": 200_000, "avro": 50_000}
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:

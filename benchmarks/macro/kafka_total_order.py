@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.harness import LeftOutError, check
 from benchmarks.macro.kafka_cluster import TRIPLES, event
-from penstock.engine.answers.record_lines import lines_of
+from penstock.engine.answers.record_lines import format_of, lines_of
 from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.engine.limits import Limits
 from penstock.errors import StorageError
 from penstock.log import START, MemoryLog, Partition, Record
 from penstock.log.clock import SystemClock
 from penstock.log.topics import TopicNames
+from penstock.mapping.encodings.schema_registration import SchemaRegistration
 from penstock.replication.cluster_topics import ClusterTopics
 from penstock.services.adaptor.adaptor import Adaptor
 from penstock.services.coordinator.coordinator import Coordinator
@@ -70,9 +71,22 @@ def kafka() -> Iterator[Log]:
             broker.stop()
 
 
+class _Schemas(SchemaRegistration):
+    """Ids of schemas, without a schema registry."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self._ids: dict[str, int] = {}
+
+    def id_of(self, _: str, schema: str) -> int:
+        return self._ids.setdefault(schema, len(self._ids) + 1)
+
+
 @dataclass(slots=True)
 class Sequencer:
-    """The log of a cluster: `queries` queries, each for one thing over the last second, and closed batches."""
+    """The log of a cluster: `queries` queries, each for one thing over the last second, and closed batches. Queries
+    with records in Avro have a results topic of their own.
+    """
 
     log: Log
     queries: int
@@ -88,15 +102,20 @@ class Sequencer:
         self.topics = ClusterTopics(TopicNames("alone"), shards=2, buckets=2)
         self.log.create(self.topics.all())
         self.terms = DictionaryService(self.log, self.topics)
-        self._coordinator = Coordinator(self.log, self.topics, "c", self.terms, self.clock)
+        self._coordinator = Coordinator(self.log, self.topics, "c", self.terms, self.clock, schemas=_Schemas())
         _until(lambda: self._coordinator.step(0.01) or self._coordinator.active, "a coordinator is active")
         _until(lambda: self._coordinator.active, "a coordinator is active")
         self._coordinator.declare(IRI, "s", **_SETTINGS)
         window = f"FROM STREAM <{IRI}> [RANGE 1s STEP {BATCH_MS}ms]"
+        topic = self._rows_topic if self.result_format == "avro" else None
         for i in range(self.queries):
             text = f"REGISTER QUERY q{i} AS SELECT ?o {window} WHERE {{ <http://x/thing/{i}> <http://x/p0> ?o }}"
-            self._coordinator.register(f"q{i}", text, result_format=self.result_format)
+            self._coordinator.register(f"q{i}", text, topic=topic, result_format=self.result_format)
         self._close(_BEGIN_MS, [])
+
+    @property
+    def _rows_topic(self) -> str:
+        return f"{self.topics.names.results}.rows"
 
     def extend(self, batches: int) -> None:
         """Close `batches` more batches."""
@@ -164,6 +183,8 @@ class Sequencer:
         evaluations.
         """
         names = {Partition(self.topics.names.results, i): START for i in range(self.topics.result_partitions)}
+        if self.result_format == "avro":
+            names = {Partition(self._rows_topic): START}
         reader = self.log.reader(names)
         read: list[Message] = []
         found: list[tuple[str, int]] = []
@@ -171,7 +192,7 @@ class Sequencer:
         while (messages := reader.poll(100_000, 1.0)) or (len(found) < expected and time.monotonic() < deadline):
             read += messages
             for message in messages:
-                found += [(line["query"], line["time"]) for line in lines_of(message.value or b"", message.headers)]
+                found += _evaluations(message)
         reader.close()
         return read, found
 
@@ -179,6 +200,14 @@ class Sequencer:
     def tuples_a_batch(self) -> int:
         """Return the number of tuples in a batch."""
         return self.per_batch * TRIPLES
+
+
+def _evaluations(message: Message) -> list[tuple[str, int]]:
+    """Return the (query, time) of each evaluation in a results record. In Avro, only the first row counts."""
+    if format_of(message.headers) != "avro":
+        return [(line["query"], line["time"]) for line in lines_of(message.value or b"", message.headers)]
+    query, _, rest = (message.key or b"").decode().rpartition("@")
+    return [] if "/" in rest else [(query, int(rest))]
 
 
 class Engine:

@@ -173,13 +173,14 @@ class ResultSinks:
         left = deque(records)
         for member, count in zip(members.tolist(), counts, strict=True):
             rows = [left.popleft() for _ in range(count)]
-            longest = max(rows, key=wire_bytes)._replace(key=rows[0].key)
+            longest = max(rows, key=wire_bytes)
             if (size := len(longest.value or b"")) > MAX_LINE_BYTES:
                 found.append(
                     self.failed(answers, member, f"a row has {size} bytes (MAX_LINE_BYTES is {MAX_LINE_BYTES})")
                 )
             elif refusal is not None and self._refuses(longest):
-                found.append(self._error(longest, refusal, answers.name(member), partial(answers.line, member)))
+                failed = self._error(longest, refusal, answers.name(member), partial(answers.line, member))
+                found.append(failed._replace(key=rows[0].key))
             else:
                 found += rows
         return found
@@ -293,14 +294,13 @@ class ResultSinks:
 
     def _without_divided(self, pending: Sequence[Record]) -> Sequence[Record]:
         """Return the records `pending`, with one change to answers in Avro, which have one record for each row. If a
-        topic rejects a row, only the record of this row remains of the whole answer. This record gets the key of the
-        answer's first row, so an error that replaces the record replaces the whole answer.
+        topic rejects a row, an error replaces the records of the whole answer.
         """
-        divided = {
-            (record.topic, _first_key(record)): record._replace(key=_first_key(record))
-            for record in pending
-            if _is_row(record) and self._refuses(record)
-        }
+        divided: dict[tuple[str, bytes], Record] = {}
+        for record in pending:
+            place = record.topic, _first_key(record)
+            if _is_row(record) and place not in divided and self._refuses(record):
+                divided[place] = self._replaced(record)._replace(key=place[1])
         if not divided:
             return pending
         found = []

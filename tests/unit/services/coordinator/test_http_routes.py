@@ -11,11 +11,13 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from penstock.engine.limits import Limits
+from penstock.errors import DataError, UnavailableError
 from penstock.http import sparql as sparql_routes
 from penstock.http.graph_store import GraphStore
 from penstock.log import MemoryLog, Partition, Record
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
+from penstock.mapping.encodings.schema_registration import SchemaRegistration
 from penstock.replication.cluster_topics import ClusterTopics
 from penstock.services.coordinator import http_routes as coordinator_routes
 from penstock.services.coordinator.coordinator import Coordinator
@@ -23,6 +25,7 @@ from penstock.services.dictionary.dictionary import DictionaryService
 from penstock.services.query_engine.query_engine import QueryEngine
 from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
 from penstock.wire import ShardBatch, encode
+from support.avro_rows import RegistryInMemory
 
 QUERY = "REGISTER QUERY q AS SELECT ?o FROM STREAM <http://x/s> [RANGE 1s STEP 1s] WHERE { ?s <http://x/p> ?o }"
 
@@ -35,7 +38,9 @@ class Everything:
         self.topics = ClusterTopics(TopicNames(), shards=2, buckets=2)
         self.log.create(self.topics.all())
         self.terms = DictionaryService(self.log, self.topics)
-        self.coordinator = Coordinator(self.log, self.topics, "c", self.terms, self.clock)
+        self.registry = RegistryInMemory()
+        schemas = SchemaRegistration(self.registry)
+        self.coordinator = Coordinator(self.log, self.topics, "c", self.terms, self.clock, schemas=schemas)
         factory = ReplicaFactory(None, self.terms, 2, Limits(), self.clock.now_ms, random.Random(0))
         self.engine = QueryEngine(self.log, self.topics, "e", factory, self.clock)
         routes = [
@@ -101,6 +106,23 @@ def test_declarations_and_queries_come_and_go(cluster):
     missing = http.delete("/streams/s")
     assert (missing.status_code, missing.json()["error"]) == (404, "UnknownStreamError")
     assert http.get("/streams").json() == {}
+
+
+def test_a_registration_waits_for_the_schema_registry_and_says_what_it_answers(cluster):
+    cluster.run()
+    http, url = cluster.http, "/queries/q?wait=0&topic=own&result_format=avro"
+    http.put("/streams/s", json={"iri": "http://x/s"})
+    cluster.registry.error = UnavailableError("the registry is down")
+    refused = http.put(url, content=QUERY)
+    expected = {"error": "RegistryUnavailableError", "message": "the registry is down"}
+    assert (refused.status_code, refused.json()) == (503, expected)
+    cluster.registry.error = DataError("the registry refuses the schema")
+    assert http.put(url, content=QUERY).status_code == 400
+    assert http.get("/queries").json() == {}
+    cluster.registry.error = None
+    made = http.put(url, content=QUERY).json()
+    assert (made["result_format"], made["schema_id"], made["row_types"]) == ("avro", 7, "s")
+    assert http.put(url, content=QUERY).json() == made
 
 
 def test_many_streams_are_declared_at_once_or_none(cluster):
