@@ -132,8 +132,8 @@ def test_an_error_replaces_a_graph_that_the_derived_stream_refuses(sinks):
     refusing = DerivedStreamSink("urn:g", 1, 100, "g")
     refusing.refused = [(1, "stream urn:g cannot contain the answer")]
     pending = [row(GRAPH, 1, 0), row(GRAPH, 2, 0)]
-    replaced, kept = sinks.without_refused(pending, refusing)
-    assert kept == pending[1]
+    replaced, other = sinks.without_refused(pending, refusing)
+    assert other == pending[1]
     assert (replaced.key, replaced.headers) == (b"g@1", pending[0].headers)
     line = line_of(replaced.value, of_set=False)
     assert line == {"query": "g", "time": 1, "snapshot": 5, "error": "stream urn:g cannot contain the answer"}
