@@ -103,7 +103,7 @@ class HeldTerms:
     def archive_new(self, position: int, reserved: int) -> None:
         """Write to the archive the terms that the archive does not contain yet. StorageError if that fails.
 
-        All terms must be durable in the topic before `position`.
+        All terms must be durable, and in records of the topic before offset `position`.
         """
         if self._archive is None or position == self._archive.state.position:
             return

@@ -99,7 +99,7 @@ class KnownTerms:
 
     def _open(self, log: Log, archive: TermArchive, snapshot: Path | None) -> None:
         """Begin with the terms of an archive. `snapshot`: a snapshot that was written before the instance had an
-        archive, or None. Its offset is a lower bound for the end of the topic.
+        archive, or None. The offset of the snapshot is a lower bound for the end of the topic.
         """
         before = START if snapshot is None else self._state(snapshot)["position"]
         self.promised = max(archive.state.promised, before)

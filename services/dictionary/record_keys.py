@@ -12,8 +12,8 @@ _KEY_BYTES = 32
 
 
 def record_key(term: TermTuple) -> bytes:
-    """Return the key of a term's record, which is a hash of the term. Different terms must have different keys, because
-    compaction retains only one record per key.
+    """Return the key of a term's record. The key is a hash of the term. Different terms must have different keys,
+    because compaction retains only one record per key.
     """
     digest = blake2b(digest_size=_KEY_BYTES)
     for part in term:

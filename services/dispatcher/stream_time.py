@@ -325,8 +325,8 @@ class StreamTime:
     def begin_after(self, state: DispatcherState) -> None:
         """Begin as a new stream with the topics of a dropped stream. `state`: the dropped stream's state.
 
-        Some records that were read for the dropped stream follow the new stream's declaration. These records belong to
-        the new stream, and are read again.
+        The declaration of the new stream contains the offsets at which this stream begins. Some records after these
+        offsets were possibly read for the dropped stream. They belong to the new stream, and are read again.
         """
         declared = self.declaration
         for i, part in enumerate(self.partitions[: len(state.positions)]):

@@ -227,7 +227,8 @@ class ResultSinks:
 
     def _error(self, record: Record, refusal: _Refusal, name: str, line: Callable[[str], bytes]) -> Record:
         """Return an error record that replaces `record`. The error record is for the same topic, or for the cluster's
-        results topic if the same topic also rejects errors. `line` returns the error line for a reason.
+        results topic if the same topic also rejects errors. `line(reason)` returns the evaluation with the error
+        `reason`, as a line of JSON.
         """
         self.refused += 1
         self.changes += not refusal.met
@@ -333,8 +334,8 @@ class ResultSinks:
         return next(iter(lines_of(record.value or b"{}", record.headers)))
 
     def _with_error(self, record: Record, line: bytes) -> Record:
-        """Return a record for the same topic with an error in place of the answer, in Avro if the given record is in
-        Avro. `line`: the evaluation with the error, as JSON.
+        """Return a record for the same topic with an error in place of the answer. If the given record is in Avro, the
+        result is in Avro, too. `line`: the evaluation with the error, as JSON.
         """
         if not _is_row(record):
             return record._replace(value=line, headers=())

@@ -66,8 +66,9 @@ def row_format_of(query: QueryRegistration) -> RowFormat:
 
 
 class Routes:
-    """The places of the evaluations of a block's members. `places`: each place and its members' ascending numbers.
-    `queries`: the registrations by member number. `key_bytes`: an upper bound of the size of a key.
+    """The places of the evaluations of a block's members. `places`: pairs of a place and the member numbers, ascending,
+    of the evaluations for this place. `queries`: the registrations by member number. `key_bytes`: an upper bound of the
+    size of a key.
     """
 
     def __init__(self, members: Membership, queries: Queries, place: Callable[[QueryRegistration], Place]) -> None:

@@ -102,8 +102,8 @@ class QueryEngineSettings(ClientSettings):
         )
 
     def files(self) -> Path | None:
-        """Return the directory of the files that LOAD may read; None if there is none. SettingsError if it cannot be
-        used.
+        """Return the directory of the files that LOAD is allowed to read; None if there is none. SettingsError if the
+        directory cannot be used.
         """
         try:
             return checked_directory(self.load_directory)

@@ -112,8 +112,8 @@ class HeartbeatSender:
         self._writer.append([Record(self._topic, encode(beat), beat.instance.encode())])
 
     def leave(self) -> None:
-        """Announce in the next heartbeats that the process shuts down. The coordinator then reassigns its shards or
-        buckets.
+        """Announce in the next heartbeats that the process shuts down. The coordinator then reassigns the shards or
+        buckets of the process.
         """
         self._leaves, self._next_ms = True, None
         self._due.set()

@@ -38,9 +38,9 @@ _MAX_RETRIES = 3  # maximum number of retries after failures of stores
 class UpdateEvaluator:
     """Evaluates updates. The object can be used from any thread.
 
-    `insertions`: returns the number of the last insertion that the engine has applied. `texts`: shared with the
-    engine's one-shot queries. `load_directory`: the directory of the files that LOAD is allowed to read. None: LOAD is
-    an error.
+    `insertions`: returns the number of the last insertion that the engine has applied. `texts`: the cache of texts,
+    which the engine's one-shot queries use, too. `load_directory`: the directory of the files that LOAD is allowed to
+    read. None: LOAD is an error.
     """
 
     def __init__(
@@ -125,8 +125,8 @@ class _ClusterRun(UpdateRun):
         return GraphChange(removed, (s, p, o, g))
 
     def _document(self, operation: LoadDocument, directory: Path) -> GraphChange:
-        """Parse a document with a separate dictionary, so that the engine's dictionary gets only the terms that are
-        read.
+        """Parse a document with a separate dictionary. The engine's dictionary then gets a term of the document only
+        when a query reads this term.
         """
         assert isinstance(self.core, OneShotCore)
         own = replace(self.core, dictionary=native.Dictionary())

@@ -61,8 +61,8 @@ class CommitMetrics:
         self._oldest_ms = None
 
     def take(self) -> list[tuple[float, int]]:
-        """Return (latency in s, number of evaluations) for each commit since the last call that contained evaluations.
-        If there were more than 10,000 such commits, only the latest 10,000 are returned.
+        """Return (latency in s, number of evaluations) for each commit since the last call. Commits without evaluations
+        are left out. If there were more than 10,000 commits, only the latest 10,000 are returned.
         """
         taken = []
         while self._latencies:

@@ -227,12 +227,12 @@ class MemberFeed:
         return now if last_ms is None or now >= last_ms + IDLE_MS else None
 
     def complete_until(self) -> int | None:
-        """Return a time in ms, or None if it is unknown. No member needs an instant up to and including this time. Call
-        between two steps of the total order.
+        """Return an instant in ms, or None if it is unknown. All members were evaluated up to and including this
+        instant. Call between two steps of the total order.
 
-        The progress must contain this time. The registration point of a member is saved only while it lies inside a
-        current window. Without the time, the next engine would evaluate the other members at earlier instants, back to
-        the registration of the set.
+        The progress must contain this instant, because it does not contain the registration points of all members (see
+        `TakenRecords`). Without the instant, the next engine would evaluate the other members from the registration of
+        the set on.
         """
         triggers = [cohort.trigger for cohort in self.member.set_group.set_cohorts() if len(cohort.columns.numbers)]
         known = [trigger.last for trigger in triggers if trigger is not None]

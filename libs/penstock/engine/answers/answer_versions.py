@@ -72,8 +72,8 @@ class AnswerVersion:
         return self._parts
 
     def followed_by(self, changes: Changes, answer_id: int) -> AnswerVersion:
-        """Return the version that follows this version after an execution with these changes. The changes must be
-        `published`.
+        """Return the version that follows this version after an execution. `changes`: the changes that the execution
+        has returned. They must be `published`.
         """
         rows, before = self._parts
         now = _compacted(before, changes)

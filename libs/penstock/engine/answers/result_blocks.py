@@ -149,8 +149,8 @@ class Block:
         return Triples(self.columns, len(self.columns[0]), self.decoder, self.lease)
 
     def readers(self) -> int:
-        """Return the number of readers of this block. Each member with an evaluation is a reader. All members of a
-        query set are one reader.
+        """Return the number of readers of this block. Each member with an evaluation in the block is a reader. If the
+        members belong to a query set, the set is the only reader.
         """
         if self.members.one_reader:
             return int(not self.sparse or len(self.present) > 0 or len(self.errors) > 0)

@@ -44,8 +44,8 @@ class ResultQueue(Delivery):
     """The pending results of a member.
 
     A member can move to another cohort. From then on, the member consumes the log of that cohort. A queue is therefore
-    a sequence of segments of logs. The engine's queue can consume evaluations of the same blocks (`EngineQueue`). The
-    engine's queue does not move the segments, so blocks of a segment can be consumed already.
+    a sequence of segments of logs. The engine queue (`EngineQueue`) can consume evaluations of the same blocks. It does
+    not move the segments, so blocks of a segment can be consumed already.
 
     `single`: whether this is the queue of a single query, which means not of a query set. The engine queue can consume
     the evaluations of single queries.

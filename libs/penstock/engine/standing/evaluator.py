@@ -107,7 +107,7 @@ class Evaluator:
         source. After the failure of a store, the call reads the schema in a new view.
 
         If the schema cannot be read within the limits, or if the entailment of a changed schema exceeds a limit, the
-        result also has the error with which the execution fails. The plan is then the earlier one.
+        result also has the error with which the execution fails. The plan in the result is then the earlier plan.
         """
         retries = 0
         while True:

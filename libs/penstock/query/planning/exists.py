@@ -52,8 +52,8 @@ def plan_exists(context: PlanContext, call: Exists, rows: Relation, scope: Scope
 def _rows_with(
     context: PlanContext, pattern: Node, rows: Relation, scope: Scope, row: int, bound: Names, unbound: Names
 ) -> Relation:
-    """Plan the pattern for the outer rows that bind the names `bound` and leave the names `unbound` unbound. All these
-    names are variables of the pattern.
+    """Plan the pattern for some outer rows: the rows that bind the names `bound` and do not bind the names `unbound`.
+    All these names are variables of the pattern.
     """
     tests = [Call("bound", (Variable(name),)) for name in sorted(bound)]
     tests += [Call("not", (Call("bound", (Variable(name),)),)) for name in sorted(unbound)]

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def join(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """Join `left` with any pattern. The join is correlated if the result stays the same, otherwise it is a hash
-    join.
+    """Join `left` with any pattern. The join is correlated if this gives the same result as a hash join. Otherwise, it
+    is a hash join.
     """
     left = _in_its_graph(context, node, left, scope)
     if left.pure_seed or may_correlate(context, node, left, scope):

@@ -110,8 +110,8 @@ def _project(context: PlanContext, inner: Relation, names: list[str]) -> Relatio
 
 
 def _retained(context: PlanContext, inner: Relation, names: list[str]) -> tuple[Relation, ...]:
-    """Return the factors, each with only the columns that a projection retains. () if no factor has a projected name,
-    or if a factor lacks a hidden column.
+    """Return the factors, each with only the columns that a projection retains. The result is () if no factor has a
+    projected name, or if a factor lacks a hidden column.
     """
     shown, hidden = frozenset(names) - frozenset(context.hidden), frozenset(context.hidden)
     if not shown <= inner.names or any(not hidden <= factor.certain for factor in inner.factors):

@@ -169,8 +169,8 @@ def _apart_from_inside(node: Graph, name: Variable, numbers: Iterator[int]) -> N
 
 
 def compatible(one: Variable, other: Variable) -> Call:
-    """Return the condition that the values of two variables are compatible. They are compatible if a variable is
-    unbound, or if both values are equal.
+    """Return the condition that the values of two variables are compatible. They are compatible if at least one of the
+    variables is unbound, or if both values are equal.
     """
     unbound = [Call("not", (Call("bound", (variable,)),)) for variable in (one, other)]
     return Call("or", (*unbound, Call("sameterm", (one, other))))

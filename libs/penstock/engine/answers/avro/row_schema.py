@@ -121,8 +121,8 @@ def record_name(query: str) -> str:
 
 
 def _type_of(node: Node, variable: str) -> str:
-    """Return the type of a variable's field. If an expression outside of all patterns binds the variable, this is the
-    type of the expression. Otherwise, it is string.
+    """Return the type of a variable's field. If an expression outside of all patterns binds the variable, the type is
+    the type of the expression. Otherwise, the type is string.
     """
     while True:
         match node:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def without_implied(patterns: Iterable[Triple], rewriter: Rewriter) -> tuple[tuple[Triple, ...], tuple[Expr, ...]]:
-    """Return the patterns of a basic graph pattern without implied types, and conditions. A type `x a C` is implied if
-    other patterns of the basic graph pattern entail it. The conditions replace types that follow from a range. They
-    test that `x` is not a literal, because a literal has no type.
+    """Return the patterns of a basic graph pattern that remain without implied types, and conditions to test in
+    addition. A type `x a C` is implied if other patterns of the basic graph pattern entail it. If it follows only from
+    the range of a property, a condition tests that `x` is not a literal, because a literal has no type.
     """
     retained = list(patterns)
     conditions: list[Expr] = []

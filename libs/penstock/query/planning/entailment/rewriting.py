@@ -35,9 +35,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A pattern over asserted triples, joined with tables. Each of its solutions, restricted to the variables of the
-    original pattern, is entailed. `subject`: a term that must not be a literal. It is the object of an asserted triple,
-    and becomes the subject of the entailed triple.
+    """A pattern over asserted triples, joined with tables. Its solutions, without the variables that the rewriting has
+    added, are solutions of the original pattern over the entailed graph. `subject`: a term that must not be a literal,
+    because it is the object of the asserted triple and the subject of the entailed triple.
     """
 
     pattern: Triple
@@ -70,8 +70,8 @@ class Rewriter:
         return found
 
     def predicates(self, property_: Iri) -> list[tuple[Iri, bool]]:
-        """Return the predicates whose triples entail triples of a property. The second value of each pair is true if
-        the predicate is an inverse.
+        """Return pairs (predicate, inverse). The triples of each of these predicates entail triples of a property. If
+        `inverse` is true, subject and object change places in the entailed triple.
         """
         below = self._closed.properties_below(self._term_id(property_))
         return [(property_, False), *((Iri(self.schema.iri(name)), inverse) for name, inverse in below)]
@@ -103,9 +103,9 @@ class Rewriter:
             yield from self._typed(pattern)
 
     def _below(self, pattern: Triple, property_: Iri, name: Iri, *, inverse: bool) -> Iterator[Rewritten]:
-        """Yield the patterns in which the predicate `name` replaces the predicate `property_`. The objects of some
-        properties have superclasses or superproperties. For such a property, the patterns also match triples about
-        subclasses or subproperties of the object.
+        """Yield the patterns in which the predicate `name` replaces the predicate `property_`. Some properties, such as
+        rdf:type, have classes or properties as objects. For such a property, the patterns also match triples whose
+        object is a subclass or subproperty of the pattern's object.
         """
         closed, object_ = self._closed, pattern.object
         part = _read(pattern, name, inverse=inverse)
