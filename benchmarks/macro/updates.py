@@ -2,7 +2,8 @@
 
 - DELETE DATA and INSERT DATA of 1,000 triples, compared with the INSERT DATA alone, in LUBM-10.
 - 1,000 small DELETE/INSERT WHERE requests, as pyoxigraph executes them on the same data.
-- LUBM q1-q7 after a tenth of all triples was removed, compared with a fresh load of the rest.
+- LUBM q1-q7 after a tenth of all triples was removed, compared with a fresh load of the rest: in the embedded engine,
+  and over two stores, in shared memory and over TCP.
 - A graph of a million triples that DELETE/INSERT WHERE replaces 100 times, 1 % a request: bytes in use, resident memory
   and checkpoint, compared with a fresh load of the final content.
 """
@@ -14,7 +15,9 @@ import random
 import statistics
 import subprocess
 import sys
+import time
 from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyoxigraph
@@ -28,9 +31,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from penstock.remote import Transport
+
 COMMAND = "python -m benchmarks updates"
 TRIPLES, REPEATS, SMALL, IN_TURN, ROUNDS = 1_000, 21, 1_000, 50, 5
 GROUPS, OF_GROUP, TIMES = 100, 10_000, 100
+LATER, LATER_S = 40, 0.25
 _UNIVERSITY = "http://swat.cse.lehigh.edu/onto/univ-bench.owl#"
 
 
@@ -40,6 +46,8 @@ def run(*, tiny: bool = False) -> Iterator[Row]:
     yield from _data_updates(data, 3 if tiny else REPEATS)
     yield from _small_updates(data, 20 if tiny else SMALL)
     yield from _look_ups(data, 2 if tiny else 31)
+    for transport in ("shm", "tcp"):
+        yield from _look_ups(lubm_data.whole(1), 2 if tiny else 31, transport)
     yield from _space(*((4, 100, 3) if tiny else (GROUPS, OF_GROUP, TIMES)))
 
 
@@ -124,18 +132,24 @@ def _same(engine: penstock.Engine, peer: pyoxigraph.Store, query: str) -> None:
 
 
 # ---- look-ups after removals
-def _look_ups(data: Path, repeats: int) -> Iterator[Row]:
+def _look_ups(data: Path, repeats: int, transport: Transport | None = None) -> Iterator[Row]:
+    """Compare two engines. `transport`: of reads from two stores; None: the graph is in the engine."""
     lines = data.read_text().splitlines(keepends=True)
     lines = sorted(set(lines))
     gone = set(random.Random(2).sample(lines, len(lines) // 10))
     texts = [(need("data/queries") / f"lubm_q{i}.rq").read_text() for i in range(1, 8)]
-    with penstock.Engine() as fresh, penstock.Engine() as engine:
+    where = "in the core" if transport is None else f"in the core, over two stores ({transport})"
+    with _engine(transport) as fresh, _engine(transport) as engine:
         fresh.load("".join(line for line in lines if line not in gone).encode(), format="nt")
         engine.load(data)
         removed = sorted(gone)
         random.Random(3).shuffle(removed)  # so that each commit changes lists everywhere
         for begin in range(0, len(removed), TRIPLES):
             engine.update("DELETE DATA { " + " ".join(removed[begin : begin + TRIPLES]) + " }")
+        for number in range(0 if transport is None else LATER):  # leases are renewed, and commits rewrite lists
+            for each in (engine, fresh):
+                each.update(f"INSERT DATA {{ <urn:later/{number}> <urn:p> {number} }}")
+            time.sleep(LATER_S)
         check(engine.stats()["triples"], fresh.stats()["triples"], "triples that are left")
         for i, text in enumerate(texts, 1):
             found = [Counter(tuple(map(str, row.values())) for row in each.query(text)) for each in (engine, fresh)]  # type: ignore[union-attr]
@@ -144,13 +158,28 @@ def _look_ups(data: Path, repeats: int) -> Iterator[Row]:
             times = [[_in_core(each, text, repeats) for each in (engine, fresh)] for _ in range(ROUNDS)]
             after, before = (min(column) for column in zip(*times, strict=True))
             yield Row(
-                f"LUBM q{i} in the core, a tenth of all triples removed, times the time on a fresh load",
+                f"LUBM q{i} {where}, a tenth of all triples removed, times the time on a fresh load",
                 after / before,
                 "times",
                 COMMAND,
                 target=1.3,
                 clock="cpu",
             )
+
+
+@contextmanager
+def _engine(transport: Transport | None) -> Iterator[penstock.Engine]:
+    if transport is None:
+        with penstock.Engine() as engine:
+            yield engine
+        return
+    if str(ROOT / "tests") not in sys.path:
+        sys.path.append(str(ROOT / "tests"))
+    from support.engine_over_stores import EngineOverStores  # noqa: PLC0415 - its path was added now
+    from support.store_processes import Place, StoreProcesses  # noqa: PLC0415 - likewise
+
+    with StoreProcesses([Place()] * 2, 2) as stores, EngineOverStores(stores, transport=transport) as engine:
+        yield engine
 
 
 def _in_core(engine: penstock.Engine, text: str, repeats: int) -> float:
