@@ -47,7 +47,7 @@ def run(*, tiny: bool = False) -> Iterator[Row]:
     yield from _small_updates(data, 20 if tiny else SMALL)
     yield from _look_ups(data, 2 if tiny else 31)
     for transport in ("shm", "tcp"):
-        yield from _look_ups(lubm_data.whole(1), 2 if tiny else 31, transport)
+        yield from _look_ups(lubm_data.whole(1), 2 if tiny else 31, transport, 2 if tiny else LATER)
     yield from _space(*((4, 100, 3) if tiny else (GROUPS, OF_GROUP, TIMES)))
 
 
@@ -132,8 +132,10 @@ def _same(engine: penstock.Engine, peer: pyoxigraph.Store, query: str) -> None:
 
 
 # ---- look-ups after removals
-def _look_ups(data: Path, repeats: int, transport: Transport | None = None) -> Iterator[Row]:
-    """Compare two engines. `transport`: of reads from two stores; None: the graph is in the engine."""
+def _look_ups(data: Path, repeats: int, transport: Transport | None = None, later: int = 0) -> Iterator[Row]:
+    """Compare two engines. `transport`: of reads from two stores; None: the graph is in the engine. `later`: small commits
+    after the removals, during which leases are renewed and lists are rewritten.
+    """
     lines = data.read_text().splitlines(keepends=True)
     lines = sorted(set(lines))
     gone = set(random.Random(2).sample(lines, len(lines) // 10))
@@ -146,7 +148,7 @@ def _look_ups(data: Path, repeats: int, transport: Transport | None = None) -> I
         random.Random(3).shuffle(removed)  # so that each commit changes lists everywhere
         for begin in range(0, len(removed), TRIPLES):
             engine.update("DELETE DATA { " + " ".join(removed[begin : begin + TRIPLES]) + " }")
-        for number in range(0 if transport is None else LATER):  # leases are renewed, and commits rewrite lists
+        for number in range(later):
             for each in (engine, fresh):
                 each.update(f"INSERT DATA {{ <urn:later/{number}> <urn:p> {number} }}")
             time.sleep(LATER_S)

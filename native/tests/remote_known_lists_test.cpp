@@ -25,8 +25,14 @@ const KnownList* find(KnownLists& lists, const ListKey& key, KnownLists::Hold& h
 
 void put(KnownLists& lists, const ListKey& key, std::span<const TermId> values, Snapshot as_of) {
     const KnownExtent extent{4096, 0, static_cast<std::uint32_t>(values.size()), 0};
-    const KnownLists::Reading reading{
-        key, 8, layout::make_state(as_of, static_cast<std::uint32_t>(values.size())), 0, as_of, values, {&extent, 1}};
+    const KnownLists::Reading reading{key,
+                                      8,
+                                      layout::make_state(as_of, static_cast<std::uint32_t>(values.size())),
+                                      0,
+                                      layout::make_state(as_of, static_cast<std::uint32_t>(values.size())),
+                                      as_of,
+                                      values,
+                                      {&extent, 1}};
     lists.put({&reading, 1});
 }
 
@@ -92,7 +98,8 @@ TEST(KnownLists, FindsAValueInSortedAndUnsortedParts) {
     for (TermId v = 500; v > 450; --v) values.push_back(v);  // and one that is not
     const std::vector<KnownExtent> extents{{4096, 0, 100, 100}, {8192, 100, 64, 1}};
     const ListKey key{1, iri(1), 1, Dir::Out};
-    const KnownLists::Reading reading{key, 8, layout::make_state(1, 150), 0, 1, values, extents};
+    const KnownLists::Reading reading{key,    8,      layout::make_state(1, 150), 0, layout::make_state(1, 150), 1,
+                                      values, extents};
     lists.put({&reading, 1});
     const KnownList* const list = find(lists, key, hold);
     for (std::uint32_t i = 0; i < values.size(); ++i) EXPECT_EQ(list->find(values[i]), i);

@@ -16,11 +16,13 @@ std::uint64_t bytes_of(const std::string& directory) {
     return bytes;
 }
 
+enum class Replaced { Values, Entities, Lists };  // Lists: by values that have been there before
+
 /// Replaces 1 % of the edges by each commit: the oldest ones by new ones.
 class Replacement {
 public:
-    Replacement(Fixture& fixture, std::size_t edges, bool whole_entities)
-        : fixture_(fixture), whole_entities_(whole_entities), size_(edges) {
+    Replacement(Fixture& fixture, std::size_t edges, Replaced what)
+        : fixture_(fixture), what_(what), whole_entities_(what == Replaced::Entities), size_(edges) {
         for (std::uint64_t l = 0; l < kLabels; ++l) labels_.push_back(fixture.label(1'000'000 + l));
         std::vector<Edge> all;
         while (edges_.size() < size_) all.push_back(next());
@@ -47,7 +49,7 @@ private:
         const std::uint64_t n = made_++, entity = n / kOfEntity;
         const std::uint64_t all = size_ / kOfEntity;
         const TermId subject = iri(whole_entities_ ? entity : entity % all);
-        TermId object = make_id(Tag::Integer, n);
+        TermId object = make_id(Tag::Integer, what_ == Replaced::Lists ? n % (size_ + size_ / 4) : n);
         if (n % kOfEntity == 0) object = iri(2'000'000 + (whole_entities_ ? entity % 5 : n % 977));
         if (n % kOfEntity == 1) object = iri(whole_entities_ ? entity - entity % 7 : entity % (all - 1));
         edges_.push_back({subject, labels_[std::min(n % kOfEntity, kLabels - 1)], object});
@@ -55,6 +57,7 @@ private:
     }
 
     Fixture& fixture_;
+    Replaced what_;
     bool whole_entities_;
     std::size_t size_;
     std::uint64_t made_ = 0;
@@ -65,7 +68,7 @@ private:
 // Without the writer's hints, which take up to 4 MiB however large the graph is.
 std::uint64_t memory(const Store& store) { return store.used_bytes() + store.log_bytes(); }
 
-class StoreReplace : public testing::TestWithParam<bool> {};
+class StoreReplace : public testing::TestWithParam<Replaced> {};
 
 TEST_P(StoreReplace, AGraphThatIsReplacedManyTimesStaysWithinTwiceItsSize) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -74,13 +77,18 @@ TEST_P(StoreReplace, AGraphThatIsReplacedManyTimesStaysWithinTwiceItsSize) {
     const bool is_long = std::getenv("PENSTOCK_LONG") != nullptr;
     const std::size_t edges = is_long ? 1'000'000 : 40'000, steps = is_long ? 10'000 : 1'000;
 #endif
-    Fixture fixture;
+    // The store of a cluster, whose readers are a few commits behind, does not free records (ADR 105).
+    const bool publish_logs = GetParam() == Replaced::Lists;
+    Fixture fixture(1, kReserve, publish_logs);
+    std::unique_ptr<StoreLease> lease;
     Replacement replacement(fixture, edges, GetParam());
     std::string saved;
-    std::uint64_t most = 0, most_saved = 0;
+    std::uint64_t most = 0, most_early = 0, most_saved = 0;
     for (std::size_t i = 1; i <= steps && !HasFatalFailure(); ++i) {
         replacement.step();
+        if (publish_logs && i % 4 == 0) lease = fixture.store->lease(fixture.store->latest());
         most = std::max(most, memory(*fixture.store));
+        if (i <= steps / 2) most_early = most;
         if (i % (steps / 40) != 0 && i != steps) continue;
         const std::string here = fixture.scratch / ("saved-" + std::to_string(i));
         fixture.store->capture(here, saved)->write();
@@ -97,8 +105,10 @@ TEST_P(StoreReplace, AGraphThatIsReplacedManyTimesStaysWithinTwiceItsSize) {
                 ratio(bytes_of(fixture.scratch / "regions"), bytes_of(fresh.scratch / "regions")),
                 ratio(most_saved, saved_size));
     EXPECT_LE(most, 2 * size);
-    EXPECT_LE(most_saved, 2 * saved_size);
+    EXPECT_LE(most, most_early + most_early / 8);
+    EXPECT_LE(most_saved, (publish_logs ? 3 : 2) * saved_size);  // more words change in each commit
 
+    lease.reset();
     fixture.store.reset();
     const auto store = Store::open(saved, "", kReserve);
     const auto view = store->view(), same = fresh.store->view();
@@ -111,7 +121,7 @@ TEST_P(StoreReplace, AGraphThatIsReplacedManyTimesStaysWithinTwiceItsSize) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Entities, StoreReplace, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Of, StoreReplace, testing::Values(Replaced::Values, Replaced::Entities, Replaced::Lists));
 
 }  // namespace
 }  // namespace penstock::test

@@ -115,6 +115,7 @@ private:
         list->entry = reading.entry;
         list->state = reading.state;
         list->head = reading.head;
+        list->read_state = reading.read_state;
         list->values = copy(reading.values);
         list->extents = copy(reading.extents);
         list->as_of.store(reading.as_of, std::memory_order_relaxed);
@@ -144,7 +145,7 @@ void KnownLists::find(std::span<const ListKey> keys, std::span<const KnownList*>
             if (list == nullptr && old_) {
                 list = old_->find(keys[begin + i], hashes[i]);
                 if (list != nullptr)  // now recently used
-                    list = put({list->key, list->entry, list->state, list->head,
+                    list = put({list->key, list->entry, list->state, list->head, list->read_state,
                                 list->as_of.load(std::memory_order_relaxed), list->values, list->extents},
                                hashes[i]);
             }

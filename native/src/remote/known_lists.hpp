@@ -35,8 +35,9 @@ struct KnownList {
     ListKey key;
     std::uint64_t hash = 0;
     layout::Offset entry = 0;  // 0: the list did not exist
-    std::uint64_t state = 0;   // layout::Entry, as the head
+    std::uint64_t state = 0;   // layout::Entry, as the head; of visible values: without removals
     TermId head = 0;
+    std::uint64_t read_state = 0;  // as in the region; differs from `state` if these are visible values
     std::span<const TermId> values;
     std::span<const KnownExtent> extents;  // ascending; empty if the value was in the entry itself
     // The list had this state at all snapshots from the one in `state` up to `as_of`, which only grows. Relaxed: a
@@ -44,6 +45,8 @@ struct KnownList {
     mutable std::atomic<Snapshot> as_of{0};
 
     std::uint32_t length() const { return static_cast<std::uint32_t>(values.size()); }
+    /// Of a list with removals, the cache has the values that a view of all its commits sees. They have no positions.
+    bool is_visible_part() const { return state != read_state; }
     void confirm(Snapshot snapshot) const;
     /// Position of a value in the list; lookup::kAbsent if it is not there.
     std::uint32_t find(TermId value) const;
@@ -68,6 +71,7 @@ public:
         layout::Offset entry = 0;
         std::uint64_t state = 0;
         TermId head = 0;
+        std::uint64_t read_state = 0;
         Snapshot as_of = 0;
         std::span<const TermId> values;
         std::span<const KnownExtent> extents;

@@ -52,6 +52,7 @@ RemoteView::List RemoteView::load(Operation& operation, std::uint32_t shard, Off
     const std::uint64_t state = layout::load_acquire(entry.state);
     const TermId head = layout::load_acquire(entry.head);
     List list{shard, offset, head, state};
+    list.read_state = state;
     settle(operation, list);
     return list;
 }
@@ -79,8 +80,8 @@ void RemoteView::settle(Operation& operation, List& list) const {
 /// was rewritten up to this view's snapshot and its old extents are already used again by the list itself, the shard
 /// retains no commits from before the rewriting.
 bool RemoteView::continues(const KnownList& known, std::uint32_t shard, const Entry& now) const {
-    if (known.state == now.state) return true;
-    if (known.head != now.head || layout::has_removals(now.state)) return false;
+    if (known.read_state == now.state) return !known.is_visible_part() || sees_all(known.state);
+    if (known.is_visible_part() || known.head != now.head || layout::has_removals(now.state)) return false;
     const Header& header = images_[shard].header;
     const Snapshot as_of = known.as_of.load(std::memory_order_relaxed);
     return as_of >= header.rewritten ||
@@ -90,8 +91,9 @@ bool RemoteView::continues(const KnownList& known, std::uint32_t shard, const En
 /// Whether the view needs no read to use a cached list. It reads the entry of a rewritten list if it needs append logs,
 /// because the cache has no ListVersion.
 bool RemoteView::is_current(const KnownList& known) const {
-    return known.as_of.load(std::memory_order_relaxed) >= snapshot_ &&
-           (!layout::is_rewritten(known.head) || layout::whole_before(known.state, visibility_.first_excluded));
+    if (known.as_of.load(std::memory_order_relaxed) < snapshot_) return false;
+    if (known.is_visible_part()) return sees_all(known.state);
+    return !layout::is_rewritten(known.head) || layout::whole_before(known.state, visibility_.first_excluded);
 }
 
 Offset RemoteView::label_row(std::uint32_t shard, Label label) const {
@@ -170,9 +172,12 @@ std::vector<RemoteView::List> RemoteView::find_lists(Operation& operation, std::
             asked[n] = 1;
             if (operation.walk.missing) return;
             const std::uint32_t shard = sought[remote[k]].shard;
-            list = {shard, before->entry, now[k].head, now[k].state,
-                    continues(*before, shard, now[k]) ? before : nullptr};
-            if (list.state == before->state) before->confirm(as_of(list.shard));
+            const bool is_same = before->read_state == now[k].state;
+            if (is_same) before->confirm(as_of(shard));
+            const KnownList* const known_part = continues(*before, shard, now[k]) ? before : nullptr;
+            list = {shard, before->entry, now[k].head, now[k].state, known_part};
+            list.read_state = now[k].state;
+            if (is_same && known_part != nullptr) list.state = known_part->state;
             settle(operation, list);
         } else {
             list = walk_to(operation, sought[remote[k]], label, dir);
@@ -272,11 +277,16 @@ void RemoteView::cache_lists(Operation& operation, std::span<const Sought> sough
     for (std::size_t i = 0; i < lists.size(); ++i) {
         const ShardImage& image = images_[sought[i].shard];
         const List& list = lists[i];
-        if (image.base != nullptr || sought[i].is_nothing() || !whole(list)) continue;
+        if (image.base != nullptr || sought[i].is_nothing()) continue;
+        const bool is_part = !whole(list);
+        if (is_part && (!sees_all(list.state) || list.state != list.read_state)) continue;
         if (list.known != nullptr && list.known->state == list.state) continue;
         const std::size_t first_value = values.size(), first_extent = extents.size();
         operation.walk = {};
-        if (list.entry != 0) append_all(operation, list, values, extents);
+        if (is_part)
+            append_visible(operation, list, values, extents);
+        else if (list.entry != 0)
+            append_all(operation, list, values, extents);
         if (operation.walk.missing) {  // its values were not requested
             values.resize(first_value);
             extents.resize(first_extent);
@@ -285,8 +295,11 @@ void RemoteView::cache_lists(Operation& operation, std::span<const Sought> sough
         // Its absence is certain: the header that shows it is no newer than the snapshot.
         readings.push_back({{image.header.epoch, sought[i].vertex, label, dir},
                             list.entry,
-                            list.state,
+                            is_part ? layout::make_state(layout::last_of(list.state),
+                                                         static_cast<std::uint32_t>(values.size() - first_value))
+                                    : list.state,
                             list.head,
+                            list.state,
                             list.entry == 0 ? snapshot_ : as_of(sought[i].shard),
                             {},
                             {}});
@@ -300,6 +313,17 @@ void RemoteView::cache_lists(Operation& operation, std::span<const Sought> sough
         extent += sizes[k].second;
     }
     if (!readings.empty()) store_.known_.put(readings);
+}
+
+/// Appends the values of a list with removals, and one extent for the search among them.
+void RemoteView::append_visible(Operation& operation, const List& list, std::vector<TermId>& values,
+                                std::vector<KnownExtent>& extents) const {
+    const auto first = static_cast<std::ptrdiff_t>(values.size());
+    for_each_visible(operation, list,
+                     [&](const TermId* more, std::size_t n) { values.insert(values.end(), more, more + n); });
+    const auto begin = values.begin() + first;
+    const auto sorted = static_cast<std::uint32_t>(std::is_sorted_until(begin, values.end()) - begin);
+    extents.push_back({0, 0, static_cast<std::uint32_t>(values.end() - begin), sorted});
 }
 
 /// Appends all values of a list and its extents, including cached ones.

@@ -65,11 +65,16 @@ private:
         TermId head = 0;
         std::uint64_t state = 0;
         const KnownList* known = nullptr;
-        ListVersion version = {};  // unless whole
+        ListVersion version = {};      // unless whole
+        std::uint64_t read_state = 0;  // before settle()
         std::uint32_t length() const { return layout::length_of(state); }
     };
     using Ranges = std::vector<PositionRange>;
 
+    /// Whether no commit of a list with such a state is invisible, and no vertex is to be checked (see checked()).
+    bool sees_all(std::uint64_t state) const {
+        return visibility_.excluded.empty() && layout::last_of(state) <= snapshot_;
+    }
     bool whole(const List& list) const { return layout::whole_before(list.state, visibility_.first_excluded); }
     /// Whether the list of each vertex of this index list must be looked at: the view may exclude the commit that added
     /// an edge, and include one that removed all others.
@@ -97,6 +102,8 @@ private:
                      Dir dir) const;
     void append_all(Operation& operation, const List& list, std::vector<TermId>& values,
                     std::vector<KnownExtent>& extents) const;
+    void append_visible(Operation& operation, const List& list, std::vector<TermId>& values,
+                        std::vector<KnownExtent>& extents) const;
 
     template <class Visit>
     void for_each_unknown(const ShardMemory& memory, const List& list, std::uint32_t begin, std::uint32_t end,
