@@ -133,8 +133,8 @@ def _same(engine: penstock.Engine, peer: pyoxigraph.Store, query: str) -> None:
 
 # ---- look-ups after removals
 def _look_ups(data: Path, repeats: int, transport: Transport | None = None, later: int = 0) -> Iterator[Row]:
-    """Compare two engines. `transport`: of reads from two stores; None: the graph is in the engine. `later`: small commits
-    after the removals, during which leases are renewed and lists are rewritten.
+    """Compare two engines. `transport`: of reads from two stores; None: the graph is in the engine. `later`: small
+    commits after the removals, during which leases are renewed and lists are rewritten.
     """
     lines = data.read_text().splitlines(keepends=True)
     lines = sorted(set(lines))
