@@ -14,6 +14,7 @@ from penstock.errors import StorageError
 from penstock.log import FencedError, Partition, TransientError
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
+from penstock.mapping.encodings.schema_registration import SchemaRegistration
 from penstock.replication.cluster_topics import ClusterTopics
 from penstock.replication.election import Election
 from penstock.services.adaptor.adaptor import Adaptor
@@ -28,6 +29,7 @@ from simulation.faults import RATES, Crash, SeededFaults
 from simulation.parsed import parsing_once
 from simulation.stores import SimulatedLinks, SimulatedStore, store_starter
 from simulation.tape import TapedLog
+from support.avro_rows import RegistryInMemory, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -167,6 +169,7 @@ class Cluster:
         self.log.taped = frozenset([names.shards, names.dispatcher])
         in_memory = random.Random(f"archives {seed}").choice([1, 4, 16]) if archives else 0
         self.terms = Terms(self, in_memory, archive)
+        self.registry = RegistryInMemory()
         self.folder = Path(tempfile.mkdtemp(prefix="penstock-simulation-", dir=_MEMORY if _MEMORY.is_dir() else None))
         self._engine, self._adaptor, self._dispatcher = engine, adaptor, dispatcher
         self._parsing = parsing_once()
@@ -204,6 +207,7 @@ class Cluster:
             self.discard_after_ms,
             self.max_catch_up,
             settle_ms=self._work.choice([0, 2_000, 30_000]),
+            schemas=SchemaRegistration(self.registry, at_once),
         )
 
     def _engine_starter(self, i: int) -> Callable[[], QueryEngine]:

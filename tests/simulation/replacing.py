@@ -44,7 +44,7 @@ class Replacing:
         operation = replace(given, name=before.name, text=text)
         if text == before.text:
             return
-        options = {"changes": with_changes(text), "result_format": result_format(text)}
+        options = {"changes": with_changes(text), "result_format": result_format(text, avro=True)}
         replaced = driver.cluster.command(operation, lambda c: c.register(record.name, text, replace=True, **options))
         driver.standing[name] = operation, replaced
         self.count += 1

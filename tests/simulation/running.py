@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from penstock.engine.answers.record_lines import lines_of
+from penstock.engine.answers.record_lines import format_of, lines_of
 from penstock.errors import UnknownStreamError
 from penstock.event_time.gaps import Gap
 from penstock.ingest.refused_records import DeadLetter, LateEvent, read_refused
@@ -22,6 +22,7 @@ from property import cases
 from property.bodies import LINKS, VALUE
 from property.changing import make_changing
 from property.script import Advance, Declare, Load, Push, PushMany, Register, Stop, TooFarAhead, Update
+from simulation.avro import AvroRows, as_rows
 from simulation.cluster import Cluster
 from simulation.leaps import LIMITS, Clocks, Gaps
 from simulation.past import Past, without_start
@@ -245,7 +246,7 @@ class Driver:
     def register(self, operation: Register, name: str) -> None:
         """Register a query; `name`: its own, which may not be the script's."""
         self.catch_up()
-        options = {"changes": with_changes(operation.text), "result_format": result_format(operation.text)}
+        options = {"changes": with_changes(operation.text), "result_format": result_format(operation.text, avro=True)}
         record = self.cluster.command(operation, lambda c: c.register(name, operation.text, **options))
         self.standing[operation.name] = operation, record
         self.derived |= record.publishes is not None and self.clocks is None
@@ -291,8 +292,10 @@ class Driver:
         finally:
             reference.close()
         results = self.messages(names.results, topics.result_partitions)
-        got, counts, disordered = _sorted_out(results)
+        rows = AvroRows(cluster.registry)
+        got, counts, disordered = _sorted_out(results, rows)
         expected = reference.expected
+        expected |= {key: as_rows(expected[key], kinds) for key, kinds in rows.kinds.items() if key in expected}
         return Outcome(
             evaluations=len(expected),
             late=len(late),
@@ -463,20 +466,28 @@ def _times(operations: Any) -> Iterator[int]:
                 yield from (time for time, _ in events)
 
 
-def _sorted_out(messages: list[Message]) -> tuple[dict[Any, Any], Counter[Any], list[Any]]:
-    """Results by (query, t), how often each came, and which came after a later one."""
+def _sorted_out(messages: list[Message], rows: AvroRows) -> tuple[dict[Any, Any], Counter[Any], list[Any]]:
+    """Results by (query, t), how often each came, and which came after a later one. `rows` gets the records in Avro."""
     got: dict[tuple[str, int], dict[str, Any]] = {}
     counts: Counter[tuple[str, int]] = Counter()
     last: dict[str, int] = {}
     disordered = []
     tables: dict[str, HeldRows] = {}
+
+    def come(key: tuple[str, int]) -> None:
+        counts[key] += 1
+        if last.get(key[0], key[1]) > key[1]:
+            disordered.append(key)
+        last[key[0]] = key[1]
+
     for message in messages:
+        if format_of(message.headers) == "avro":
+            if (evaluation := rows.read(message)) is not None:
+                come(evaluation)
+            continue
         for written in lines_of(message.value or b"", message.headers):
             line = tables.setdefault(written["query"], HeldRows()).apply(dict(written))
             key = member_name(line), line["time"]
-            counts[key] += 1
-            if last.get(key[0], key[1]) > key[1]:
-                disordered.append(key)
-            last[key[0]] = key[1]
+            come(key)
             got[key] = content(line)
-    return got, counts, disordered
+    return got | rows.contents(), counts, disordered

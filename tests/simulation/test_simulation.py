@@ -262,7 +262,7 @@ def test_a_large_effect_is_one_snapshot_also_if_processes_end_between_its_parts(
 def test_results_that_are_too_long_say_so_exactly_once(monkeypatch):
     monkeypatch.setattr("penstock.services.query_engine.result_sinks.MAX_LINE_BYTES", 300)
     # The size of a record depends on its format. Only with `json`, it is the same in the reference.
-    monkeypatch.setattr("simulation.running.result_format", lambda _: "json")
+    monkeypatch.setattr("simulation.running.result_format", lambda *_, **__: "json")
     hold(range(1, 9), filtering)
 
 

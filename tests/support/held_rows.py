@@ -7,9 +7,12 @@ from collections import Counter
 from typing import Any
 from zlib import crc32
 
+from penstock.engine.answers.avro.row_schema import row_schema
 from penstock.engine.answers.evaluation_records import RECORD_FORMATS
+from penstock.errors import DataError
 from penstock.query.ir import ContinuousQuery, RelationToStream
 from penstock.query.parser import parse
+from penstock.query.resolve import as_query
 
 
 def with_changes(text: str) -> bool:
@@ -20,10 +23,23 @@ def with_changes(text: str) -> bool:
     return possible and crc32(text.encode()) % 2 == 0
 
 
-def result_format(text: str) -> str:
-    """The format of the records of a query: each format is that of a third of all texts. Avro needs a registry."""
-    formats = [each for each in RECORD_FORMATS if each != "avro"]
+def result_format(text: str, *, avro: bool = False) -> str:
+    """The format of the records of a query: each format is that of as many texts. `avro`: whether there is a registry;
+    then also records in Avro, if that is possible.
+    """
+    formats = [each for each in RECORD_FORMATS if each != "avro" or (avro and _has_rows(text))]
     return formats[crc32(b"format " + text.encode()) % len(formats)]
+
+
+def _has_rows(text: str) -> bool:
+    """Whether the records of a query can be in Avro."""
+    if with_changes(text):
+        return False
+    try:
+        row_schema(as_query(parse(text, None, accepted=True)))
+    except DataError:
+        return False
+    return True
 
 
 class HeldRows:
