@@ -141,3 +141,18 @@ def test_an_engine_whose_log_has_lost_its_beginning_applies_no_registration():
     parts.write(QueryRegistration(2, "q", "", 2, (IRI,), **PAST))
     with pytest.raises(StorageError, match="the log goes from command 0 to command 2"):
         parts.apply()
+
+
+def test_a_leap_after_the_registration_skips_no_instant_of_the_past():
+    with patch.object(catch_up, "AT_ONCE", 3):
+        parts = made(retention_ms=10_000)
+    parts.open()
+    begins(parts, max_catch_up=5)  # ten instants of the past are due, which is no leap
+    parts.batch(12, 40)
+    parts.batch(41, objects=["o41"])
+    parts.apply()
+    [registration] = parts.replica.registrations.values()
+    assert [(gap.after, gap.until, gap.count) for gap in registration.gaps] == [(1_200, 4_000, 28)]
+    while parts.steps.catch_up():
+        pass
+    assert list(answers(parts)) == [*range(300, 1_300, 100), 4_100, 4_200]
