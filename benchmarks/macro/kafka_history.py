@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 COMMAND = "python -m benchmarks kafka_history"
 SECONDS, RATE, SUBJECTS = 10_000, 10, 10  # of history; events a second
 TARGET = 100  # times real time
-CALM_S, PATIENCE_S = 15.0, 300.0
+CALM_S, PATIENCE_S = 8.0, 300.0
 IRI = "http://x/s"
 _WINDOW = f"FROM STREAM <{IRI}> [RANGE 10s STEP 1s]"
 QUERIES = {
