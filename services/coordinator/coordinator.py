@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.replication.load_files import Manifest
     from penstock.replication.status_topic import Standing
+    from penstock.services.coordinator.query_commands import QueryRequest
     from penstock.services.coordinator.registrar import Registrar, ResultOptions, StreamRequest
     from penstock.term_ids.cluster_terms import TermService
     from penstock.wire import QueryRegistration, StreamDeclaration
@@ -212,6 +213,12 @@ class Coordinator:
         """
         given = name, text, base, topic, max_catch_up
         return self._do(lambda active: active.queries.register(*given, replace=replace, **options))
+
+    def register_all(self, requested: Sequence[QueryRequest]) -> list[QueryRegistration]:
+        """Register several queries in one transaction, all or none. Errors: see `register` and
+        `QueryCommands.register_all`.
+        """
+        return self._do(lambda active: active.queries.register_all(requested))
 
     def stop(self, name: str) -> bool:
         """Stop a query. Returns False if there is no query of that name."""

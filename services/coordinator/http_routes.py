@@ -4,7 +4,7 @@ with status 503 if it does not know the active instance.
 - PUT, GET, DELETE /streams/NAME: JSON with `iri` and settings. POST /streams: JSON with several declarations, by name
 - PUT, GET, DELETE /queries/NAME: the query's text; ?base=, ?topic=, ?max_catch_up=, ?changes=, ?result_format=,
   ?replace=; ?wait= is the maximum time in seconds to wait for an engine to enrol the query
-- GET /streams, /queries
+- GET /streams, /queries. POST /queries: JSON with several queries, by name, all or none; ?wait= as for one query
 - GET /engines: addresses for one-shot queries; also on standby
 - GET /placement: engine and load of each bucket, store of each shard, and the reason of the last move of buckets
 - POST /update: an update; ?base=, ?using-graph-uri=, ?using-named-graph-uri=. POST /data: an RDF document;
@@ -45,6 +45,7 @@ from penstock.services.coordinator.topic_requests import (
     declarations_of_json,
     option_of,
     options_of,
+    queries_of_json,
 )
 from penstock.updates.effect_requests import EffectRequests
 
@@ -99,6 +100,7 @@ def routes(
         route("/streams", handler.declare, "POST"),
         route("/streams/{name:path}", handler.stream, "PUT", "GET", "DELETE"),
         route("/queries", handler.queries, "GET"),
+        route("/queries", handler.register_all, "POST"),
         route("/queries/{name:path}", handler.query, "PUT", "GET", "DELETE"),
         Route("/engines", errors_as_json(handler.engines)),
         route("/placement", handler.placement, "GET"),
@@ -170,6 +172,13 @@ class _Handler:
         found = await self._do(lambda c: [(record, c.standing(name)) for name, record in c.queries.items()])
         return JSONResponse({record.name: _query_document(record, standing) for record, standing in found})
 
+    async def register_all(self, request: Request) -> Response:
+        requested, wait_s = queries_of_json(await body_of(request)), _seconds(request.query_params.get("wait"))
+        made = await self._registered(lambda c: c.register_all(requested), max(wait_s, ADAPTORS_WAIT_S))
+        await self._standing(made[-1].name, wait_s)
+        found = await self._do(lambda c: [c.standing(record.name) for record in made])
+        return JSONResponse({r.name: _query_document(r, standing) for r, standing in zip(made, found, strict=True)})
+
     async def query(self, request: Request) -> Response:
         name, asked = request.path_params["name"], request.query_params
         if request.method == "PUT":
@@ -189,20 +198,20 @@ class _Handler:
         record = (await self._do(lambda c: c.queries)).get(name)
         return no_query(name) if record is None else JSONResponse(_query_document(record, await self._standing(name)))
 
-    async def _registered(self, verb: Callable[[Coordinator], QueryRegistration], wait_s: float) -> QueryRegistration:
-        """Register a query. Waits at most `wait_s` seconds for adaptors. After this time, raises NotYetError (status
-        503), and the query is not registered.
+    async def _registered(self, verb: Callable[[Coordinator], T], wait_s: float) -> T:
+        """Register queries. Waits at most `wait_s` seconds for adaptors. After this time, raises NotYetError (status
+        503), and no query is registered.
         """
         deadline = time.monotonic() + wait_s
         while True:
             try:
-                record: QueryRegistration = await self._do(verb)
+                made: T = await self._do(verb)
             except NotYetError:
                 if time.monotonic() >= deadline:
                     raise
                 await asyncio.sleep(_LOOK_S)
             else:
-                return record
+                return made
 
     async def _standing(self, name: str, wait_s: float = 0.0) -> Standing | None:
         """Return the status of a query. Waits at most `wait_s` seconds for an engine to enrol the query. Returns None

@@ -9,22 +9,32 @@ from penstock.engine.answers.avro.row_schema import RECORD, record_name, row_sch
 from penstock.engine.answers.evaluation_records import record_format
 from penstock.engine.limits import MOST_CATCH_UP
 from penstock.engine.sets.set_member import REPORTS
-from penstock.errors import DataError, LimitError
+from penstock.errors import DataError, LimitError, PenstockError, QueryError
 from penstock.log import Topic
 from penstock.query.ir import TimeRange
 from penstock.query.resolve import as_query, error_at
 from penstock.services.coordinator.registrar import MAX_NAME_BYTES, MAX_REQUEST_BYTES
+from penstock.wire import QueryRegistration
 
 if TYPE_CHECKING:
-    from typing import Unpack
+    from collections.abc import Sequence
+    from typing import TypeAlias, Unpack
 
     from penstock.mapping.encodings.schema_registration import SchemaRegistration
     from penstock.query.ir import Statement
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.services.coordinator.filter_updates import FilterUpdates
-    from penstock.services.coordinator.registrar import Registrar, ResultOptions
+    from penstock.services.coordinator.registrar import Change, Registrar, ResultOptions
     from penstock.services.coordinator.state_writer import StateWriter
-    from penstock.wire import QueryRegistration
+
+    QueryRequest: TypeAlias = tuple[str, str, str | None, str | None, int | None, ResultOptions]
+    """The name, text, base, topic, `max_catch_up` and options of a query."""
+
+
+class SeparateError(Exception):
+    """A registration cannot be part of a transaction with others, because it creates a topic or replaces a query. The
+    registration has no effect yet.
+    """
 
 
 DEFAULT_REPORT = "change"
@@ -65,7 +75,8 @@ class QueryCommands:
 
         Other parameters and errors: see `Coordinator.register`. DataError if `max_catch_up`, the topic or
         `result_format` is invalid. LimitError if a text is too long. RegistryUnavailableError if the query needs a
-        schema registry that is unavailable.
+        schema registry that is unavailable. SeparateError if changes are gathered (`StateWriter.gathered`), and the
+        registration creates a topic or replaces a query.
         """
         if max_catch_up is not None and not 1 <= max_catch_up <= MOST_CATCH_UP:
             raise DataError(f"max_catch_up must be between 1 and {MOST_CATCH_UP}, not {max_catch_up}")
@@ -83,6 +94,8 @@ class QueryCommands:
         if parsed is not None:
             options["report"] = checked_report(parsed.statement, options)
             options["rows"] = self._row_format(name, parsed.statement, topic, options)
+        if parsed is not None and self._writer.gathers and (known or topic or as_query(parsed.statement).parameters):
+            raise SeparateError
         earlier = self._registrar.reads.get(name) if replace else None
         not_before_ms = None if parsed is None else self._filters.await_adaptors(parsed.statement, earlier)
         verb = self._registrar.replace if replace else self._registrar.register
@@ -115,11 +128,49 @@ class QueryCommands:
         subject = f"{self._topics.names.results}-{full_name}" if shared else f"{topic}-value"
         return RowFormat(self._schemas.id_of(subject, schema.text(full_name)), schema.row_types, schema.of_set)
 
+    def register_all(self, requested: Sequence[QueryRequest]) -> list[QueryRegistration]:
+        """Register several queries in one transaction, all or none. Errors: see `register`; the message begins with the
+        name of the query. DataError also if a query is registered already with another text, names a topic of its own,
+        or is a query set.
+        """
+        before = self._registrar.commands
+        with self._writer.gathered() as change:
+            for name, text, base, topic, max_catch_up, options in requested:
+                try:
+                    self.register(name, text, base, topic, max_catch_up, **options)
+                except (PenstockError, SeparateError) as error:
+                    self.undo(change, before)
+                    raise _of_query(name, error) from error
+        try:
+            self._writer.commit_change(change)
+        except LimitError:
+            self.undo(change, before)
+            raise
+        return [self._registrar.queries[name] for name, *_ in requested]
+
+    def undo(self, change: Change, commands: int) -> None:
+        """Undo gathered registrations, which are not in the log. `commands`: the number of commands before them."""
+        for command in reversed(change.commands):
+            if isinstance(command, QueryRegistration):
+                self._registrar.stop(command.name)
+        self._registrar.commands = commands
+        self._writer.ahead = False
+
     def stop(self, name: str) -> bool:
         """Stop a query. Return False if there is no query of that name."""
         change = self._registrar.stop(name)
         self._writer.commit_change(change)
         return bool(change.commands)
+
+
+def _of_query(name: str, error: Exception) -> Exception:
+    """Return an error of one of several registrations, with the name of the query."""
+    if isinstance(error, SeparateError):
+        message = "it exists with another text or options, has a topic of its own, or is a query set"
+        return DataError(f"query {name!r} must be registered on its own: {message}")
+    if isinstance(error, QueryError):
+        return QueryError(f"query {name!r}: {error.message}", error.line, error.column, error.construct, error.text)
+    return type(error)(f"query {name!r}: {error}")
 
 
 def checked_report(statement: Statement, options: ResultOptions) -> str | None:

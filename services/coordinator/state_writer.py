@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import DataError, LimitError
 from penstock.log import LogError, Record, RecordTooLargeError, TransientError
 from penstock.replication.status_topic import stopped_record
+from penstock.services.coordinator.registrar import Change
 from penstock.wire import CoordinatorState, NamedGraph, encode
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from penstock.log import Log, Topic, TransactionalWriter
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.services.coordinator.control_state import ControlState
-    from penstock.services.coordinator.registrar import Change
     from penstock.wire import StreamPredicates
 
 _STATE = b"state"
@@ -40,6 +40,7 @@ class StateWriter:
         self._writer = writer
         self._state = state
         self._attached: tuple[Sequence[Record], Mapping[str, int]] = (), {}
+        self._gathered: Change | None = None
         self.written = 0
         self.ahead = False
 
@@ -56,6 +57,22 @@ class StateWriter:
                 self.confirm()
         finally:
             self._attached = (), {}
+
+    @property
+    def gathers(self) -> bool:
+        """Whether changes are gathered."""
+        return self._gathered is not None
+
+    @contextmanager
+    def gathered(self) -> Iterator[Change]:
+        """Gather the changes that the body of the `with` statement commits. They become one change, which the caller
+        commits afterwards.
+        """
+        self._gathered = change = Change()
+        try:
+            yield change
+        finally:
+            self._gathered = None
 
     def confirm(self) -> None:
         """Commit an empty transaction. If it succeeds, this instance is still active, and its last decision is
@@ -82,9 +99,13 @@ class StateWriter:
         """Commit a change. The transaction writes the change's commands to all partitions of the shards topic, its
         updates to the control topic, and the predicate filters of its streams.
 
-        An empty change commits nothing.
+        An empty change commits nothing. While changes are gathered, the change is only added to them.
         """
         if not change.commands:
+            return
+        if self._gathered is not None:
+            assert not filters, "changes with filters are not gathered"
+            self._gathered.add(change)
             return
         names = self._topics.names
         values = [encode(command) for command in change.commands]

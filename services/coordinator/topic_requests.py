@@ -26,6 +26,7 @@ from penstock.json_text import parse_json
 from penstock.log import START, Partition, Record, TransientError
 from penstock.mapping.encodings.schema_registration import RegistryUnavailableError
 from penstock.replication.status_topic import accepted_record, refused_record
+from penstock.services.coordinator.query_commands import SeparateError
 from penstock.services.coordinator.registrar import MAX_NAME_BYTES, MAX_REQUEST_BYTES
 
 if TYPE_CHECKING:
@@ -35,12 +36,14 @@ if TYPE_CHECKING:
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.replication.status_topic import StatusView
     from penstock.services.coordinator.active_state import Active
+    from penstock.services.coordinator.query_commands import QueryRequest
     from penstock.services.coordinator.registrar import ResultOptions, StreamRequest
 
 REFUSALS = (DataError, QueryError, LimitError, UnknownStreamError, RegistryUnavailableError)
 """Errors in the request itself. The coordinator does not retry such a request."""
 _POLL = 200  # maximum number of requests per step
 _CATCH_UP_S = 0.05
+_MOST_TOGETHER_BYTES = 1 << 16  # size of a query's text; no topic refuses the record of a shorter one
 
 
 def declaration_of_json(body: bytes) -> tuple[str, dict[str, Any]]:
@@ -54,6 +57,30 @@ def declarations_of_json(body: bytes) -> list[StreamRequest]:
     if not isinstance(found, dict):
         raise DataError("declarations are a JSON object, by streams' names")
     return [(iri, name, settings) for name, value in found.items() for iri, settings in [_declaration(value)]]
+
+
+def queries_of_json(body: bytes) -> list[QueryRequest]:
+    """Return the registrations in a JSON object whose keys are the names of queries. The values are objects with
+    `query` (the text) and options. DataError if the JSON is invalid.
+    """
+    found = parse_json(body, "the queries")
+    if not isinstance(found, dict) or not found:
+        raise DataError("queries are a JSON object, by names")
+    return [_query(name, value) for name, value in found.items()]
+
+
+def _query(name: str, found: Any) -> QueryRequest:
+    if not isinstance(found, dict) or not isinstance(found.get("query"), str):
+        raise DataError(f'query {name!r} is a JSON object with "query"')
+    known = {"query": str, "base": str, "max_catch_up": int, "changes": bool, "result_format": str}
+    for option, value in found.items():
+        if option not in known:
+            raise DataError(f"query {name!r}: unknown option {option!r}; known are {', '.join(known)}")
+        if value is not None and type(value) is not known[option]:
+            raise DataError(f"query {name!r}: {option} is not {value!r:.40}")
+    result_format = record_format(found.get("result_format"))
+    options: ResultOptions = {"changes": bool(found.get("changes")), "result_format": result_format, "report": None}
+    return name, found["query"], found.get("base"), None, found.get("max_catch_up"), options
 
 
 def _declaration(found: Any) -> tuple[str, dict[str, Any]]:
@@ -75,6 +102,7 @@ class Requests:
         self._status = status
         self._positions = positions
         self._held: list[Message] = []  # pending queries: the first one waits for adaptors or a registry
+        self._alone_before = 0  # queries before this offset are processed on their own
         self._streams, self._queries = self._reader(topics.names.streams), self._reader(topics.names.queries)
 
     def _reader(self, topic: str) -> Reader:
@@ -95,6 +123,9 @@ class Requests:
                 self._declare(active, self._streams.poll(_POLL, _CATCH_UP_S))
         self._held += queries
         while self._held:
+            if done := self._registered_together(active):
+                del self._held[:done]
+                continue
             try:
                 self._take(active, self._held[0], "query", lambda name, m: _register(active, name, m))
             except NotYetError:
@@ -135,6 +166,37 @@ class Requests:
             _check_ahead(active)
             return False
         return True
+
+    def _registered_together(self, active: Active) -> int:
+        """Process the first pending queries in one transaction. Returns their number. 0, without effect, if the first
+        query must be processed on its own.
+        """
+        done, before = 0, active.registrar.commands
+        if len(self._held) < 2 or self._held[0].offset < self._alone_before:
+            return 0
+        with active.writer.gathered() as change:
+            for message in self._held:
+                name = (message.key or b"").decode("utf-8", "replace")
+                if not name or len(message.key or b"") > MAX_NAME_BYTES or self._status.refused("query", name):
+                    break
+                if message.value is None or len(message.value) > _MOST_TOGETHER_BYTES:
+                    break
+                try:
+                    _register(active, name, message)
+                except (*REFUSALS, NotYetError, SeparateError):
+                    break
+                done += 1
+        _check_ahead(active)
+        if done:
+            last = self._held[done - 1]
+            try:
+                with active.writer.attached([], {last.topic: last.offset + 1}):
+                    active.writer.commit_change(change)
+            except LimitError:  # of one of the queries
+                active.queries.undo(change, before)
+                self._alone_before = last.offset + 1
+                return 0
+        return done
 
     def _take(self, active: Active, message: Message, kind: str, verb: Callable[[str, Message], None]) -> None:
         """Process one request. The transaction also contains the next offset. If the request is refused, the status

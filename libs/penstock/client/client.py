@@ -199,6 +199,35 @@ class Client:
             made.add(parameters)
         return made
 
+    def register_all(
+        self,
+        texts: Mapping[str, str],
+        base: str | None = None,
+        max_catch_up: int | None = None,
+        *,
+        changes: bool = False,
+        result_format: RecordFormat = "json",
+    ) -> dict[str, ClusterQuery]:
+        """Register several standing queries in one transaction, all or none. `texts`: the text of each query, by name.
+        The options apply to all queries (see `register`).
+
+        QueryError or DataError if a query is invalid, exists with another text, or is a query set. The message begins
+        with the name of the query.
+        """
+        options = {"base": base, "max_catch_up": max_catch_up, "changes": changes, "result_format": result_format}
+        for name in texts:
+            self._results.follow(self._topics.results, name)
+        try:
+            body = json.dumps({name: {"query": text} | options for name, text in texts.items()}).encode()
+            reply = json.loads(self._coordinator("POST", "/queries", body, "application/json"))
+        except BaseException:
+            for name in texts.keys() - self._held.keys():
+                self._results.unfollow(name)
+            raise
+        for name in texts:
+            self._results.follow(self._topics.results, name, made=True)
+        return {name: self._hold(record) for name, record in reply.items()}
+
     def _register(self, name: str, text: str, topic: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
         """Register a query or a query set, and return its document."""
         path = with_query(f"/queries/{quote(name, safe='')}", **options)

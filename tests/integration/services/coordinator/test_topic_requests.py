@@ -7,8 +7,8 @@ import json
 import pytest
 
 from penstock.engine.limits import MAX_CATCH_UP
-from penstock.errors import DataError, LimitError
-from penstock.log import FencedError, LogError
+from penstock.errors import DataError, LimitError, QueryError
+from penstock.log import FencedError, LogError, RecordTooLargeError
 from penstock.replication import status_topic as status
 from penstock.services.coordinator.coordinator import Coordinator
 from support.small_cluster import SmallCluster
@@ -388,3 +388,67 @@ def test_a_deposed_coordinator_takes_nothing(cluster):
     cluster.send(cluster.topics.names.queries, "r", COUNT)
     with pytest.raises(FencedError):
         cluster.coordinator._requests.step(active)
+
+
+def many(count, begin=0):
+    text = "SELECT ?s FROM STREAM <%s> [RANGE 1s STEP 1s] WHERE { ?s <urn:p> <urn:o%d> }"
+    return {f"m{i}": f"REGISTER QUERY m{i} AS {text % (IRI, i)}" for i in range(begin, begin + count)}
+
+
+def test_many_queries_are_registered_in_few_transactions(cluster):
+    declared(cluster)
+    active = cluster.coordinator._active
+    written = active.writer.written
+    bad, own = {"bad": "REGISTER QUERY bad AS SELECT nothing"}, {"own": COUNT.replace("q AS", "own AS")}
+    for name, text in (many(40) | bad | many(40, 40) | own).items():
+        headers = {"topic": "own.results"} if name == "own" else {}
+        cluster.send(cluster.topics.names.queries, name, text, **headers)
+    cluster.run()
+    assert set(cluster.coordinator.queries) == {"q", "own", *many(80)}
+    assert statuses(cluster)["refused query bad"]["status"] == "refused"
+    assert active.writer.written - written < 12
+    for i in range(80):
+        cluster.push("s", 100_100 + i, f"<urn:a> <urn:p> <urn:o{i}> .")
+    cluster.advance("s", 101_000)
+    cluster.run()
+    assert {line["query"] for line in cluster.results() if line["results"]["bindings"]} == {"q", *many(80)}
+
+
+def test_a_query_that_no_topic_takes_is_refused_alone(cluster, monkeypatch):
+    declared(cluster)
+    active = cluster.coordinator._active
+    commit, given = active.writer._writer.commit, many(6)
+
+    def small(records):
+        if any(record.value and b"<urn:o3>" in record.value and record.topic == SHARDS for record in records):
+            raise RecordTooLargeError("too large", SHARDS)
+        commit(records)
+
+    SHARDS = cluster.topics.names.shards
+    monkeypatch.setattr(active.writer._writer, "commit", small)
+    for name, text in given.items():
+        cluster.send(cluster.topics.names.queries, name, text)
+    cluster.run()
+    assert set(cluster.coordinator.queries) == {"q", *given} - {"m3"}
+    assert statuses(cluster)["refused query m3"]["status"] == "refused"
+
+
+def test_several_queries_of_one_request_are_registered_all_or_none(cluster):
+    declared(cluster)
+    active = cluster.coordinator._active
+    written, commands = active.writer.written, active.registrar.commands
+    requests = [(name, text, None, None, None, {}) for name, text in many(5).items()]
+    for wrong, message in (
+        (("bad", "REGISTER QUERY bad AS SELECT nothing", None, None, None, {}), "query 'bad': "),
+        (("q", SUBJECTS, None, None, None, {}), "query 'q' must be registered on its own"),
+        (("own", COUNT.replace("q AS", "own AS"), None, "own.results", None, {}), "query 'own' must be registered"),
+    ):
+        with pytest.raises((QueryError, DataError), match=message):
+            cluster.coordinator.register_all([*requests, wrong])
+        assert set(cluster.coordinator.queries) == {"q"}
+        assert active.registrar.commands == commands
+    made = cluster.coordinator.register_all([*requests, ("q", COUNT, None, None, None, {})])
+    assert [record.name for record in made] == [*many(5), "q"]
+    assert active.writer.written == written + 4  # three confirmations
+    cluster.run()
+    assert set(cluster.coordinator.queries) == {"q", *many(5)}

@@ -218,3 +218,38 @@ def test_graphs_are_added_to_at_the_coordinator_and_read_at_an_engine(cluster):
     assert (found.status_code, found.text.count("<http://x/p>")) == (200, 1)
     assert http.get("/rdf-graphs", params={"graph": made.headers["location"]}).status_code == 200
     assert http.head("/rdf-graphs?graph=http://x/none").status_code == 404
+
+
+def test_several_queries_in_one_request(cluster):
+    cluster.run()
+    assert cluster.http.put("/streams/s", json={"iri": "http://x/s"}).status_code == 200
+    texts = {f"q{i}": QUERY.replace("q AS", f"q{i} AS").replace("x/p", f"x/p{i % 2}") for i in range(3)}
+    options = {"changes": True, "max_catch_up": 7, "result_format": "arrow", "base": None}
+    given = {name: {"query": text, **(options if name == "q1" else {})} for name, text in texts.items()}
+    answer = cluster.http.post("/queries?wait=0", json=given)
+    assert answer.status_code == 200, answer.text
+    assert {name: each["text"] for name, each in answer.json().items()} == texts
+    found = answer.json()["q1"]
+    assert (found["changes"], found["max_catch_up"], found["result_format"]) == (True, 7, "arrow")
+    assert set(cluster.http.get("/queries").json()) == set(texts)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "a JSON object, by names"),
+        ({}, "a JSON object, by names"),
+        ({"q": QUERY}, "query 'q' is a JSON object with \"query\""),
+        ({"q": {"query": QUERY, "topic": "x"}}, "unknown option 'topic'"),
+        ({"q": {"query": QUERY, "max_catch_up": True}}, "max_catch_up is not True"),
+        ({"q": {"query": QUERY, "result_format": "xml"}}, "result_format"),
+        ({"one": {"query": QUERY.replace("q AS", "one AS")}, "q": {"query": "SELECT"}}, "query 'q': "),
+    ],
+)
+def test_one_bad_query_of_a_request_refuses_all(cluster, given, message):
+    cluster.run()
+    cluster.http.put("/streams/s", json={"iri": "http://x/s"})
+    answer = cluster.http.post("/queries", json=given)
+    assert answer.status_code == 400
+    assert message in answer.json()["message"]
+    assert cluster.http.get("/queries").json() == {}
