@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from simulation.reference import content
+from simulation.sets import member_name
 from support.avro_rows import plain, row_of
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class AvroRows:
         """Add the row of a record. Returns the evaluation if the row is its first one."""
         assert message.value is not None
         row = row_of(message.value, self._registry.schema)
-        key = row["_query"], row["_time"]
+        key = member_name(_named(row)), row["_time"]
         first = not row.get("_row")
         if first:
             schema = self._registry.schema(int.from_bytes(message.value[1:5], "big"))
@@ -45,7 +46,7 @@ class AvroRows:
         return {key: self._content(rows, self.kinds.get(key, {})) for key, rows in self._rows.items()}
 
     def _content(self, rows: list[dict[str, Any]], kinds: Mapping[str, str]) -> dict[str, Any]:
-        line = {"query": rows[0]["_query"], "time": rows[0]["_time"]}
+        line = _named(rows[0]) | {"time": rows[0]["_time"]}
         if rows[0]["_error"] is not None:
             return content(line | {"error": rows[0]["_error"]}) if len(rows) == 1 else {"broken": rows}
         if "_rows" not in rows[0]:
@@ -55,6 +56,10 @@ class AvroRows:
             return {"broken": rows}
         found = [{name: row[name] for name in kinds if name != "_error"} for row in rows if row["_rows"]]
         return line | {"rows": _sorted(found)}
+
+
+def _named(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: row[f"_{name}"] for name in ("query", "member") if f"_{name}" in row}
 
 
 def as_rows(expected: dict[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:

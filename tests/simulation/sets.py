@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from penstock.engine.answers.json_lines import json_line
 from penstock.engine.sets.set_member import RECORD_KEY
@@ -115,7 +116,8 @@ class Sets:
             name, members = f"set{self._made}", {}
             text, report = self._text(name)
         demand = Register(name, text, None)  # type: ignore[arg-type]
-        record = self._cluster.command(demand, lambda c: c.register(name, text, report=report))
+        options = {"report": report, "result_format": "avro" if crc32(text.encode()) % 2 else "json"}
+        record = self._cluster.command(demand, lambda c: c.register(name, text, **options))
         standing = self._standing[name] = Standing(record)
         standing.members = members
         if members:
