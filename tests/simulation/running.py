@@ -25,6 +25,7 @@ from property.script import Advance, Declare, Load, Push, PushMany, Register, St
 from simulation.avro import AvroRows, as_rows
 from simulation.cluster import Cluster
 from simulation.leaps import LIMITS, Clocks, Gaps
+from simulation.ontologies import with_ontology
 from simulation.past import Past, without_start
 from simulation.producers import FAR, GARBAGE, Producers
 from simulation.reference import Reference, content, solutions
@@ -98,6 +99,7 @@ def run(
     archives: bool = False,
     sets: bool = False,
     history: bool = False,
+    entails: bool = False,
     **services: type,
 ) -> Outcome:
     """Play a seed. `discards`: adaptors discard what no query wants (ADR 45). `stores`: engines read the stored graph in
@@ -105,10 +107,13 @@ def run(
     ways. `leaps`: the producers' clocks leap, often by more than engines catch up, and derived streams end. `leaves`:
     engines and stores end in order, and come back. `updates`: many updates, most of which remove. `patches`: streams
     remove. `replaces`: texts replace queries. `archives`: dictionaries hold few terms in memory (ADR 104). `sets`:
-    query sets, whose members change (ADR 92). `history`: queries begin in the past (ADR 107). `services` replaces classes of services by others (simulation/planted.py).
+    query sets, whose members change (ADR 92). `history`: queries begin in the past (ADR 107). `entails`: most queries have
+    entailment, and the schema changes (ADR 93). `services` replaces classes of services by others (simulation/planted.py).
     """
     rng = random.Random(f"leaps {seed}") if leaps else None
     case = make_changing(seed) if updates else cases.make(seed)
+    if entails:
+        case = with_ontology(case, random.Random(f"entails {seed}"))
     most = None if rng is None else rng.choice(LIMITS)
     modes = {"discards": discards, "stores": stores or forks, "forking": forks, "leaving": leaves, "archives": archives}
     cluster = Cluster(seed, max_catch_up=most, **modes, **services)
@@ -336,12 +341,13 @@ class Driver:
 
     def wrong_graphs(self, reference: Reference) -> Iterator[str]:
         """One-shot queries on every engine, at rest: each answers as the reference does."""
-        everything = "SELECT ?s ?p ?o ?g WHERE { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }"
-        expected = reference.ask(everything)
-        for process in self.cluster.engines:
-            answer = process.service.one_shot.query(everything, None, None, None)
-            if (found := solutions(answer)) != expected:
-                yield f"{process.name}: {len(found)} quads, and not the {len(expected)} of the reference"
+        select, where = "SELECT ?s ?p ?o ?g", "WHERE { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }"
+        for everything in (f"{select} {where}", f"{select} WITH ENTAILMENT RDFS {where}"):
+            expected = reference.ask(everything)
+            for process in self.cluster.engines:
+                answer = process.service.one_shot.query(everything, None, None, None)
+                if (found := solutions(answer)) != expected:
+                    yield f"{process.name}: {len(found)} quads, and not the {len(expected)} of the reference"
 
     def wrong_gaps(self, gaps: Gaps | None) -> Iterator[str]:
         """What the status topic tells of the gaps of each query that stands."""

@@ -1,6 +1,6 @@
 """Seeds by number: `PYTHONPATH=libs:tests python -m simulation.seed [--discards] [--stores] [--forks]
 [--drops] [--leaps] [--updates] [--patches] [--replaces] [--archives]
-[--sets] [--history] 0-99`.
+[--sets] [--history] [--entails] 0-99`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ def main() -> int:
         "archives",
         "sets",
         "history",
+        "entails",
     )
     modes = {name: f"--{name}" in sys.argv for name in names}
     for given in sys.argv[1:]:

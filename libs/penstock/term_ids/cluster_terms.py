@@ -17,7 +17,7 @@ from penstock.core import _native as native
 from penstock.engine.engine_core import EngineCore
 from penstock.errors import DataError
 from penstock.query.algebra.tree import Iri, Literal, Parameter
-from penstock.query.algebra.vocabulary import SCHEMA
+from penstock.query.algebra.vocabulary import SCHEMA, TYPE
 from penstock.query.catalogue import STORED_GRAPH
 from penstock.query.ir import ContinuousQuery
 from penstock.query.resolve import resolve
@@ -163,7 +163,7 @@ def constants_of(statement: Statement, catalogue: Catalogue) -> Iterator[TermTup
     if not isinstance(statement, ContinuousQuery):
         return
     resolved = resolve(statement, catalogue, stands=True)
-    schema = SCHEMA if resolved.entailed else ()  # evaluations look these up
+    schema = (*SCHEMA, TYPE) if resolved.entailed else ()  # for the scan of the schema, and for rewritten patterns
     for name in (STORED_GRAPH, *schema, *(clause.name for clause in resolved.windows)):
         yield (IRI, name, "", "")
     waiting: list[Any] = [resolved]

@@ -55,15 +55,17 @@ def _part(context: PlanContext, part: Rewritten, outer: Relation | None, scope: 
     for table in first:
         current = hash_join(context, current, _values(context, table))
     current = scan(context, part.pattern, current, scope)
+    # a fork numbers its rows, so that equal rows differ
+    numbers = [current.node["row"]] if current.node["op"] == "fork" else []
     for table in later:
         current = hash_join(context, current, _values(context, table))
     if isinstance(part.subject, Variable):
         literal = Call("isliteral", (part.subject,))
         current = tested(context, Call("not", (literal,)), current)
     removed = sorted(current.names - start.names - names)
-    if not removed:
+    if not removed and not numbers:
         return current
-    slots = [context.slot(name) for name in removed]
+    slots = [*(context.slot(name) for name in removed), *numbers]
     node = context.node("project", "", current.rows, **{"in": current.node}, without=slots)
     return Relation(node, current.certain - set(removed), current.maybe, current.rows)
 
