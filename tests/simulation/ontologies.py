@@ -12,7 +12,9 @@ from penstock.errors import QueryError
 from penstock.query.parser import parse
 from property.bodies import LINKS, NODES, VALUE
 from property.script import Declare, Load, Push, Register, Update
+from support import patterns as P
 from support.entailed_graphs import DOMAIN, INVERSE, RANGE, SAME, SUBCLASS, SUBPROPERTY, TYPE
+from support.header import STORED
 
 if TYPE_CHECKING:
     import random
@@ -27,9 +29,25 @@ _STREAMED = 0.1  # of events that have a triple of the schema
 
 def with_ontology(case: Any, rng: random.Random) -> Any:
     """Return a case with entailment in most of its queries, and with changes of the schema in between. Names of nodes are
-    also names of classes, and the links of the case are properties.
+    also names of classes, and the links of the case are properties. Further queries return all entailed triples of a
+    window.
     """
-    return replace(case, operations=tuple(_changed(case.operations, rng)))
+    first = next(i for i, operation in enumerate(case.operations) if not isinstance(operation, Declare | Load))
+    made = [_register(operation.iri, rng) for operation in case.operations[:first] if isinstance(operation, Declare)]
+    return replace(case, operations=tuple(_changed((*case.operations[:first], *made, *case.operations[first:]), rng)))
+
+
+def _register(iri: str, rng: random.Random) -> Register:
+    """Return the registration of a query for all entailed triples of a stream's window, or of the window and the stored
+    graph.
+    """
+    name = f"entailed{iri.rpartition('/')[2]}"
+    step = rng.choice([200, 500])
+    data = f"FROM STREAM <{iri}> [RANGE {step * rng.choice([1, 3])}ms STEP {step}ms]"
+    if rng.random() < 0.3:
+        data += f" FROM <{STORED}>"
+    text = f"REGISTER {rng.choice(['QUERY', 'ISTREAM'])} {name} AS SELECT ?s ?p ?o {data} WHERE {{ ?s ?p ?o }}"
+    return Register(name, text.replace(" WHERE", " WITH ENTAILMENT RDFS WHERE"), P.Select((), P.Group(())))
 
 
 def entailed(text: str) -> str:
@@ -37,6 +55,8 @@ def entailed(text: str) -> str:
     of a group differ in constants of the pattern: all of them, or none, have entailment.
     """
     header, where, pattern = text.partition(" WHERE {")
+    if "ENTAILMENT" in header:
+        return text
     made = f"{header} WITH ENTAILMENT RDFS{where}{pattern}"
     name_at = header.find(" AS ")
     if not where or crc32(header[name_at:].encode()) % 100 >= 100 * _ENTAILED:

@@ -13,6 +13,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.engine.history.beginning import beginning_of
+from penstock.engine.oneshot.engine_catalogue import EngineCatalogue
 from penstock.engine.standing.handover import hand_over
 from penstock.engine.windows.trigger import GridTrigger
 from penstock.errors import PenstockError
@@ -107,6 +108,23 @@ def test_every_result_is_committed_exactly_once_where_dictionaries_hold_few_term
 @pytest.mark.parametrize("first", range(30, 1_030, 100))
 def test_every_result_is_committed_exactly_once_where_dictionaries_hold_few_terms_for_a_thousand_seeds(first):
     hold(range(first, first + 100), archiving)
+
+
+def entailing(seed):
+    """Modes of a seed with entailment, whose schema changes by updates and with streams."""
+    return {"entails": True, "stores": seed % 2 == 1, "patches": seed % 3 == 1, "forks": seed % 5 == 4}
+
+
+@pytest.mark.parametrize("first", [0, 10])
+def test_every_result_is_committed_exactly_once_while_the_schema_changes(first):
+    hold(range(first, first + 10), entailing)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("first", range(20, 1_020, 100))
+def test_every_result_is_committed_exactly_once_while_the_schema_changes_for_a_thousand_seeds(first):
+    hold(range(first, first + 100), entailing)
 
 
 def with_sets(seed):
@@ -408,6 +426,24 @@ def test_a_checkpoint_without_the_first_progress_of_streams_is_found(monkeypatch
 
     monkeypatch.setattr("penstock.services.query_engine.replica_checkpoint.restore", forgetful)
     assert any(_fails(seed, {"history": True}) for seed in range(10))
+
+
+def test_an_engine_that_keeps_the_plan_of_an_earlier_schema_is_found(monkeypatch):
+    monkeypatch.setattr("penstock.query.planner.PhysicalPlan.entails", lambda *_: True)
+    assert any(_fails(seed, {"entails": True}) for seed in range(5))
+
+
+def test_an_engine_that_reads_the_latest_schema_is_found(monkeypatch):
+    """An evaluation that waited, or that follows another stream, must use the schema of its instant (ADR 93)."""
+    schema = EngineCatalogue.schema
+
+    def latest(catalogue):
+        if catalogue._core.dictionary.partial and catalogue._view is not None:
+            catalogue._view = catalogue._core.store.view()
+        return schema(catalogue)
+
+    monkeypatch.setattr(EngineCatalogue, "schema", latest)
+    assert any(_fails(seed, {"entails": True, "stores": True, "patches": True}) for seed in range(3, 12))
 
 
 def test_an_engine_that_takes_over_and_does_not_know_when_members_came_is_found(monkeypatch):

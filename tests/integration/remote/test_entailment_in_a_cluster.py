@@ -10,7 +10,7 @@ import pytest
 
 import penstock
 from support.entailed_cases import bag, data_triple, graph, group, pattern, query_text, schema_triple
-from support.entailed_graphs import SUBCLASS, TYPE, entailed, text
+from support.entailed_graphs import DOMAIN, SAME, SUBCLASS, SUBPROPERTY, TYPE, entailed, text
 from support.small_cluster import SmallCluster
 
 if TYPE_CHECKING:
@@ -92,6 +92,19 @@ def test_one_shot_queries_match_the_entailed_graph(made, number: int, reads: Any
                 plain.load(text(entailed(stored, stored)).encode(), format="nt")
                 expected = bag(plain.query(f"{select} {where}"))
             assert asked(cluster, f"{select} WITH ENTAILMENT RDFS {where}") == expected, f"{select} {where}"
+
+
+@pytest.mark.parametrize(("reads", "execution"), ENGINES)
+def test_triples_that_follow_in_several_ways_are_one_triple(made, reads: Any, execution: Any) -> None:
+    """Forks number their rows. These numbers do not make equal rows different."""
+    a, b, p, q = (f"<urn:{name}>" for name in "abpq")
+    stored = frozenset({(a, SAME, b), (p, SUBPROPERTY, q), (q, DOMAIN, b), (a, p, b), (b, p, a), (b, q, b)})
+    cluster = made(reads, execution, stored=stored)
+    rows = asked(cluster, "SELECT * WITH ENTAILMENT RDFS { ?s ?p ?o }")
+    assert rows.total() == len(rows) == len(entailed(stored, stored))
+    engine = next(iter(cluster.engines.values()))
+    if execution == "fork-join":
+        assert engine.graph.links.forking.forks > 0
 
 
 @pytest.mark.parametrize(("reads", "execution"), ENGINES)
