@@ -1,4 +1,4 @@
-"""The constants whose ids a query engine fetches at a registration: planning must need no others."""
+"""The constants whose ids a query engine fetches at a registration: planning reads no others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ S = "urn:x:s"
     "pattern",
     ["?s ?p ?o", "?s a <urn:C>", "?s a ?c ; <urn:p> 5", "GRAPH ?g { ?s <urn:p>/<urn:q>* ?o }", "<urn:n> ?p <urn:C>"],
 )
-def test_planning_needs_the_ids_of_no_other_constants(pattern: str, clause: str) -> None:
+def test_planning_reads_the_ids_of_no_other_constants(pattern: str, clause: str) -> None:
     runtime = empty_runtime(Limits(), lambda: 0, random.Random(0))
     runtime.streams.declare(Declaration.checked(S, timing="all"))
     text = f"REGISTER QUERY q AS SELECT * FROM STREAM <{S}> [RANGE 1s STEP 1s] {clause} WHERE {{ {pattern} }}"
