@@ -16,14 +16,15 @@ from penstock.engine.windows.trigger import GridTrigger
 from penstock.query.ir import ContinuousQuery
 from penstock.replication.progress_log import BucketState
 from penstock.replication.status_topic import standing_record
-from penstock.services.query_engine.bucket_progress import (
+from penstock.services.query_engine.derived_stream_sink import DerivedStreamSink
+from penstock.services.query_engine.progress.bucket_progress import (
+    answers_of,
     catch_up_counted,
     complete_queries,
     progress_of,
     restore_counted,
     restore_predecessors,
 )
-from penstock.services.query_engine.derived_stream_sink import DerivedStreamSink
 from penstock.services.query_engine.sets.member_feed import MemberFeed
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from penstock.replication.placement_view import PlacementView
     from penstock.replication.progress_log import ProgressWriter
     from penstock.replication.registration import Registration
+    from penstock.services.query_engine.progress.saved_answers import SavedAnswers
     from penstock.services.query_engine.result_sinks import Evaluated, ResultSinks
     from penstock.services.query_engine.retained_state import RetainedState
     from penstock.term_ids.cluster_terms import TermService
@@ -76,6 +78,7 @@ class Bucket:
             self.complete.update(complete_queries(progress))
         self.last_ms: dict[int, int] = {g: p.last_ms for g, p in self.committed.items() if p.last_ms is not None}
         self.groups: dict[int, Group] = {}
+        self.answers: dict[int, SavedAnswers] = {}  # by group
         self.feeds: dict[int, MemberFeed] = {}  # by group, of query sets
         self.derived_sinks: dict[int, DerivedStreamSink] = {}  # by group, of groups that publish
         self.ending: list[DerivedStreamSink] = []  # of queries that were stopped
@@ -172,14 +175,16 @@ class Bucket:
         return member
 
     def _restore(self, number: int, cohorts: list[Cohort], runtime: Runtime) -> None:
-        saved = self.committed.get(number)
-        if saved is not None:
-            restore_predecessors(cohorts, saved, runtime.core.dictionary)
+        saved, group, dictionary = self.committed.get(number), self.groups[number], runtime.core.dictionary
+        restored = None if saved is None else restore_predecessors(cohorts, saved, dictionary)
         for cohort in cohorts:
             if saved is not None:
                 restore_counted(cohort, saved)
             catch_up_counted(cohort)
-        self.groups[number].settle(runtime.registry.pool)
+        group.settle(runtime.registry.pool)
+        if restored is not None and number not in self.answers:
+            self.answers[number] = answers_of(dictionary)
+            self.answers[number].resume(restored, group.cohorts)
 
     def _open_derived_sink(self, registration: Registration, stream: LiveStream) -> None:
         """Create the sink of a derived stream, and restore the committed state of the sink. The command directly before
@@ -239,6 +244,7 @@ class Bucket:
         if not any(other.record.group == number for _, other in self.members.values()):
             del self.groups[number]
             self.committed.pop(number, None)
+            self.answers.pop(number, None)
             self.last_ms.pop(number, None)
             self.fired.discard(number)
 
@@ -251,6 +257,10 @@ class Bucket:
 
     def committed_pending(self) -> None:
         """Record that all pending records and the progress are committed."""
+        for number in self.fired:
+            answers = self.feeds[number].answers if number in self.feeds else self.answers.get(number)
+            if answers is not None:
+                answers.committed()
         self.pending, self.fired, self.dirty = [], set(), False
         self.pending_evaluations = self.pending_bytes = 0
 
@@ -312,7 +322,8 @@ class Bucket:
             if number in self.feeds:
                 self.committed[number] = self.feeds[number].progress(last)
                 continue
-            progress = progress_of(number, self.groups[number], last, dictionary, self.complete)
+            answers = self.answers.setdefault(number, answers_of(dictionary))
+            progress = progress_of(number, self.groups[number], last, answers, self.complete)
             derived_sink = self.derived_sinks.get(number)
             self.committed[number] = (
                 progress if derived_sink is None else replace(progress, published=derived_sink.save())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue
 from penstock.errors import UnavailableError
-from penstock.services.query_engine.bucket_progress import terms_of
+from penstock.services.query_engine.progress.saved_answers import terms_of
 from penstock.term_ids.cluster_terms import constants_of
 from penstock.wire import QueryRegistration
 

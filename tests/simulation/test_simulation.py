@@ -19,6 +19,7 @@ from penstock.engine.windows.trigger import GridTrigger
 from penstock.errors import PenstockError
 from penstock.replication.replica_state import restore
 from penstock.services.coordinator.insertion import Insertion
+from penstock.services.query_engine.progress import saved_answers
 from simulation.planted import (
     EarlyEngine,
     ForgetfulAdaptor,
@@ -450,6 +451,13 @@ def test_an_engine_that_takes_over_and_does_not_know_when_members_came_is_found(
     """The committed progress without its runs: members have the registration point of their set (ADR 92)."""
     monkeypatch.setattr("penstock.services.query_engine.sets.taken_records.TakenRecords.run_of", lambda *_: None)
     assert any(_fails(seed, {"sets": True}) for seed in range(10))
+
+
+def test_an_engine_that_takes_over_answers_without_their_removed_rows_is_found(monkeypatch):
+    """Changes of an answer in the progress lack the removed rows (ADR 108)."""
+    piece = saved_answers._piece
+    monkeypatch.setattr(saved_answers, "_piece", lambda added, _: piece(added, []))
+    assert any(_fails(seed, {}) for seed in range(18, 48, 3))
 
 
 def test_an_engine_that_takes_over_and_does_not_know_the_gaps_is_found(monkeypatch):

@@ -313,12 +313,13 @@ class GroupProgress:
 
 @dataclass(frozen=True, slots=True)
 class ProgressPart:
-    """A part of the state of a query group."""
+    """A part of the state of a query group (`piece` 0), or of a piece of the group's previous answers."""
 
     group: int
     part: int
     parts: int
     data: bytes
+    piece: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""Query sets of a cluster: the reading of their members from topics, and the progress of their groups (ADR 92)."""
+"""Query sets of a cluster: the reading of their members from topics, and the results of these members (ADR 92)."""

@@ -18,8 +18,9 @@ from penstock.engine.sets.set_member import RECORD_KEY
 from penstock.engine.sets.tables import as_table
 from penstock.ingest.refused_records import DeadLetter, dead_letter_record
 from penstock.log import START, Partition, UnknownTopicError
+from penstock.services.query_engine.progress.saved_answers import terms_of
+from penstock.services.query_engine.progress.set_progress import restore_answers, set_answers_of, set_progress_of
 from penstock.services.query_engine.sets.member_records import ReadRecords, parameter_terms
-from penstock.services.query_engine.sets.set_progress import answer_terms, restore_answers, set_progress_of
 from penstock.services.query_engine.sets.taken_records import REFUSED, TakenRecords
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class MemberFeed:
     def __init__(self, registration: Registration, member: SetMember, saved: GroupState | None) -> None:
         self.registration, self.member = registration, member
         self._saved = saved
+        self.answers = set_answers_of(member)
         self._taken = TakenRecords.of(None if saved is None else saved.members)
         self.restoring = self._taken.end > 0
         self._reader: Reader | None = None
@@ -111,7 +113,7 @@ class MemberFeed:
         table = as_table([records.rows[i][1] for i in chosen], member.columns)
         rows = MemberRows.read(member, table, runtime.core.limits.max_member_bytes)
         terms.learn(parameter_terms(rows, member))
-        terms.look_up(answer_terms(saved))
+        terms.look_up(terms_of(saved))
         self.restoring, self._known = False, {}
         if rows.good.any():
             self._rejoin(runtime, rows, [runs[i] for i in chosen], last_ms, saved)
@@ -137,8 +139,10 @@ class MemberFeed:
             mask = np.array([each == point for each in points])
             last = None if point is None else max(point, point if last_ms is None else last_ms)
             cohorts.append(runtime.registry.rejoin(member, columns.take(mask), point, last))
-        restore_answers(cohorts, saved, member)  # type: ignore[arg-type]
+        restored = restore_answers(cohorts, saved, member)  # type: ignore[arg-type]
         member.set_group.settle(runtime.registry.pool)
+        if restored is not None:
+            self.answers.resume(restored, member.set_group.set_cohorts())
 
     # ---- new records
     def take(self, runtime: Runtime, terms: TermCache, names: TopicNames) -> list[Record] | None:
@@ -245,4 +249,4 @@ class MemberFeed:
             return self._saved
         points = [cohort.point for cohort in self.member.set_group.apart.values()]
         self._taken.settle(self.registration.point, points, last_ms)
-        return set_progress_of(self.registration.record.group, self.member, last_ms, self._taken)
+        return set_progress_of(self.registration.record.group, self.member, last_ms, self._taken, self.answers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -497,3 +498,24 @@ def test_changes_of_a_version_are_few_parts(monkeypatch):
     assert empty.parts[1] == now.parts[1]
     assert Counter(now.rows.columns[0].tolist()) == +expected
     assert not now.parts[1]
+
+
+def test_changes_since_a_tracked_version_are_those_of_the_evaluations(monkeypatch):
+    first = version(range(10))
+    first.track()
+    now = first.followed_by(Changes(table([10, 11]), table([0])), 1)
+    now = now.followed_by(Changes(table([]), table([])), 2).followed_by(Changes(table([0]), table([10, 1])), 3)
+    assert 10 in np.concatenate(now.ids()), "the dictionary retains what was added and removed since"
+    assert now.row_count == len(now.rows) == 10
+    fresh = version(now.rows.columns[0].tolist())
+    for later in (now, fresh):
+        changes = later.changes_since(first)
+        assert [sorted(rows.columns[0].tolist()) for rows in (changes.added, changes.removed)] == [[11], [1]]
+    assert not len(first.changes_since(first))
+    now.track()
+    same = now.followed_by(Changes(table([]), table([])), 4)
+    assert not len(same.changes_since(now))
+    compared = mock.Mock(side_effect=answer_versions.difference)
+    monkeypatch.setattr(answer_versions, "difference", compared)
+    assert len(same.followed_by(Changes(table([7]), table([])), 5).changes_since(now)) == 1
+    assert max(len(rows) for call in compared.call_args_list for rows in call.args) == 1, "no complete answers"

@@ -35,7 +35,7 @@ EXAMPLES: tuple = (
     wire.CoordinatorState(9, 12, 3, {"penstock.queries": 17}),
     wire.NamedGraph("http://x/g"),
     wire.InsertionDone(7, "f1c5", 2),
-    wire.ProgressPart(3, 1, 2, b"\x00\xff"),
+    wire.ProgressPart(3, 1, 2, b"\x00\xff", 4),
     wire.BucketProgress(1, 9, 12),
     wire.GroupProgress(3, 4000, {"http://x/posts": 1000}),
 )

@@ -32,9 +32,11 @@ class AnswerVersion:
     execution can refer to this answer. `changes` are the changes that lead from the parameter `rows` to the rows of
     this version. The changes are applied when the rows are read. `leases` retain the terms of the rows. If `leases` is
     (), the caller retains the terms (`ids`).
+
+    `tracked`: whether later versions retain the changes since this version (`track`).
     """
 
-    __slots__ = ("_parts", "answer_id", "leases", "members")
+    __slots__ = ("_parts", "_since", "answer_id", "leases", "members", "tracked")
 
     def __init__(
         self,
@@ -46,6 +48,8 @@ class AnswerVersion:
     ) -> None:
         self.members, self.answer_id, self.leases = members, answer_id, leases
         self._parts = rows, changes  # one attribute, so that another thread sees both or neither
+        self._since: tuple[AnswerVersion, tuple[Changes, ...]] | None = None  # a tracked version, and the changes since
+        self.tracked = False
 
     @property
     def rows(self) -> Rows:
@@ -71,6 +75,18 @@ class AnswerVersion:
         """The rows of an earlier version, and the changes since that version."""
         return self._parts
 
+    @property
+    def row_count(self) -> int:
+        """The number of rows. The changes are not applied."""
+        rows, changes = self._parts
+        return len(rows) + sum(len(change.added) - len(change.removed) for change in changes)
+
+    def track(self) -> None:
+        """From now on, later versions retain the changes since this version. This version forgets the changes since an
+        earlier one.
+        """
+        self.tracked, self._since = True, None
+
     def followed_by(self, changes: Changes, answer_id: int) -> AnswerVersion:
         """Return the version that follows this version after an execution. `changes`: the changes that the execution
         has returned. They must be `published`.
@@ -78,13 +94,31 @@ class AnswerVersion:
         rows, before = self._parts
         now = _compacted(before, changes)
         if sum(map(len, now)) > max(len(rows), _FEW_ROWS):
-            return AnswerVersion(self.members, _applied(rows, now), answer_id, (), self.leases)
-        return AnswerVersion(self.members, rows, answer_id, now, self.leases)
+            rows, now = _applied(rows, now), ()
+        version = AnswerVersion(self.members, rows, answer_id, now, self.leases)
+        earlier, since = (self, ()) if self.tracked else self._since or (None, ())
+        if earlier is not None:
+            version._since = earlier, _compacted(since, changes)
+        return version
+
+    def changes_since(self, earlier: AnswerVersion) -> Changes:
+        """Return the changes from an earlier version with the same members to this version. If the earlier version is
+        `tracked`, and all evaluations since have returned changes, the cost depends only on the changes.
+        """
+        if earlier is self:
+            nothing = self._parts[0].take(np.empty(0, np.int64))
+            return Changes(nothing, nothing)
+        if self._since is None or self._since[0] is not earlier:
+            return Changes(difference(self.rows, earlier.rows), difference(earlier.rows, self.rows))
+        parts = self._since[1] or (earlier.changes_since(earlier),)
+        added, removed = joined([part.added for part in parts]), joined([part.removed for part in parts])
+        return Changes(difference(added, removed), difference(removed, added))
 
     def ids(self) -> tuple[Ids, ...]:
         """Return all columns of term ids. The dictionary must retain the terms of these ids."""
         rows, parts = self._parts
-        changed = [column for changes in parts for column in changes.added.columns]
+        since = () if self._since is None else self._since[1]
+        changed = [column for changes in (*parts, *since) for column in changes.added.columns]
         return (*rows.columns, *changed)
 
     def renew(self, dictionary: native.Dictionary) -> None:

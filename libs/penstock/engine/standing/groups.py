@@ -133,8 +133,7 @@ class Cohort:
     """
 
     def __init__(self, group: Group, number: int) -> None:
-        self.group = group
-        self.number = number
+        self.group, self.number = group, number
         self.after: int | None = None
         self.point: int | None = None
         self.cut = True
@@ -142,6 +141,7 @@ class Cohort:
         self.windows: tuple[Window, ...] = ()
         self.log = BlockLog(group.unpolled)
         self.predecessor: AnswerVersion | None = None
+        self.saved: AnswerVersion | None = None  # in a cluster: the answer in the last committed progress
         self.executions = 0
         self.last_run: LastRun | None = None
         self.dissolved = False
@@ -247,7 +247,7 @@ class Cohort:
             if isinstance(window, SlidingWindow):
                 pool.release(window)
         self.windows = ()
-        self.trigger = self.predecessor = self.last_run = None
+        self.trigger = self.predecessor = self.saved = self.last_run = None
         self._all.clear()
         self._members = None
 

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.core._native import Ids
+    from penstock.engine.answers.answer_versions import AnswerVersion
     from penstock.engine.engine_core import EngineCore
+    from penstock.engine.standing.groups import Cohort
     from penstock.engine.standing.registry import Registry
 
 
@@ -25,17 +27,26 @@ class References:
         before a sweep of the dictionary. The caller must then mark `roots` as used.
         """
         for cohort in self._registry.cohorts:
-            if cohort.predecessor is not None:
-                cohort.predecessor.renew(self._core.dictionary)
+            for version in _answers(cohort):
+                version.renew(self._core.dictionary)
 
     def roots(self) -> Iterator[Ids]:
-        """Yield the ids of terms that plans, members and previous answers (`Cohort.predecessor`) refer to."""
+        """Yield the ids of terms that plans, members and previous answers (`Cohort.predecessor`, `Cohort.saved`) refer
+        to.
+        """
         for group in self._registry.groups:
             if group.plan is not None:
                 yield group.plan.constant_ids
             for cohort in group.cohorts:
                 yield from cohort.members.seed[1:]
-                if cohort.predecessor is not None:
-                    yield from cohort.predecessor.ids()
+                for version in _answers(cohort):
+                    yield from version.ids()
                 if isinstance(cohort, SetCohort):
                     yield from cohort.columns.keys
+
+
+def _answers(cohort: Cohort) -> Iterator[AnswerVersion]:
+    if cohort.predecessor is not None:
+        yield cohort.predecessor
+    if cohort.saved is not None and cohort.saved is not cohort.predecessor:
+        yield cohort.saved

@@ -105,6 +105,27 @@ def test_a_consumer_that_applies_the_changes_holds_the_answer_over_kills_and_mov
     assert complete == Counter({f"{name}_c": 1 for name in BODIES}), "only the first record, also after kills"
 
 
+def test_commits_write_the_changes_of_the_answer_and_an_engine_that_takes_over_goes_on(cluster):
+    cluster.coordinator.register("q", text("q", BODIES["rows"].replace("RANGE 3s", "RANGE 90s")), changes=True)
+    cluster.advance("s", 100_000)
+    cluster.run()
+    push(cluster, FIRST, [f"<urn:s{i}> <urn:p> <urn:{i}> ." for i in range(400)])
+    for second in range(FIRST + 1, FIRST + 6):
+        if second == FIRST + 3:
+            for name in list(cluster.engines):
+                cluster.kill(name)
+            cluster.start_engine("e3")
+            cluster.run(200)
+        push(cluster, second, [f"<urn:s{second}> <urn:p> <urn:o> ."])
+    written = [m for m in cluster.messages(cluster.topics.progress) if (m.key or b"").startswith(b"answer ")]
+    assert len({message.key for message in written}) == len(written), "each piece is written once"
+    sizes = [len(message.value or b"") for message in written]
+    assert len(sizes) == 6, "the base, and five changes"
+    assert max(sizes[1:]) * 10 < sizes[0]
+    lines = [json.loads(message.value) for message in cluster.messages(cluster.topics.names.results)]
+    assert [len(line["added"]["results"]["bindings"]) for line in lines[-5:]] == [1] * 5
+
+
 def test_an_embedded_engine_reports_the_same_rows(cluster):
     engine = penstock.Engine()
     engine.declare_stream(IRI, batch_ms=500)
