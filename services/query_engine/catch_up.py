@@ -20,6 +20,9 @@ backlog.
 """
 SLICE_MS = 100
 """Time for catch-up per service step, in ms. An evaluation that has started is completed."""
+LIVE_SLICE_MS = 20
+"""The same for an engine that has had results of other queries in the last LIVE_MS. These queries wait for a turn."""
+LIVE_MS = 1_000
 SLICE_INSTANTS = 1_000
 """Maximum number of instants for catch-up per service step. Their results remain in memory until the commit."""
 TURN_INSTANTS = 32
@@ -43,6 +46,7 @@ class CatchUp:
         self._runtime, self._clock = runtime, clock
         self._backlog = runtime.schedule.backlog
         self._measured_ms, self._full = clock.now_ms(), False
+        self._live_ms: int | None = None  # time of the last results of queries outside of the backlog
         self._before: int | None = None  # size of the slices when the backlog was first measured, in bytes
 
     def __bool__(self) -> bool:
@@ -56,17 +60,22 @@ class CatchUp:
         return self._backlog.settled and not self._runtime.schedule.unfinished
 
     def slice(self) -> bool:
-        """Evaluate due instants for about SLICE_MS, at most about SLICE_INSTANTS of them. Returns False if none are
-        due.
+        """Evaluate due instants for about SLICE_MS or LIVE_SLICE_MS, at most about SLICE_INSTANTS of them. Returns
+        False if none are due.
         """
         if not self._backlog:
             return False
-        over, left = self.slice_over(), SLICE_INSTANTS
+        live = self._live_ms is not None and self._clock.now_ms() < self._live_ms + LIVE_MS
+        over, left = self._until(LIVE_SLICE_MS) if live else self.slice_over(), SLICE_INSTANTS
         while self._backlog and left > 0 and not over():
             self._backlog.turn(self._runtime.firing.fire, _after(min(TURN_INSTANTS, left), over))
             left -= TURN_INSTANTS
         self._runtime.firing.tidy()
         return True
+
+    def record_live(self) -> None:
+        """Record that there are results of queries outside of the backlog."""
+        self._live_ms = self._clock.now_ms()
 
     def slice_over(self) -> Callable[[], bool]:
         """Return a function that returns whether SLICE_MS have passed since the call of `slice_over`."""

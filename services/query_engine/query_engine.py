@@ -143,6 +143,8 @@ class QueryEngine:
             moved |= self.feeds.step()
             moved |= self._steps.read(0.0 if self._catch_up else timeout_s, self._interrupted)
             if self._catch_up and self._catch_up.settled:
+                if any(bucket.pending_evaluations for bucket in self.buckets.values()):
+                    self._catch_up.record_live()
                 self.commits.commit()  # the results of live queries do not wait for the backlog
             moved |= self._steps.catch_up()
             self.commits.commit()

@@ -156,3 +156,22 @@ def test_a_leap_after_the_registration_skips_no_instant_of_the_past():
     while parts.steps.catch_up():
         pass
     assert list(answers(parts)) == [*range(300, 1_300, 100), 4_100, 4_200]
+
+
+def test_turns_are_short_while_other_queries_have_results():
+    with patch.object(catch_up, "AT_ONCE", 3):
+        parts = made(retention_ms=10_000, batches=60)
+    parts.open()
+    parts.collector._progress = lambda: parts.clock.advance(10)  # an evaluation takes 10 ms
+    begins(parts)
+
+    def turn() -> int:
+        before = len(answers(parts))
+        parts.steps.catch_up()
+        return len(answers(parts)) - before
+
+    assert turn() == catch_up.SLICE_MS // 10
+    parts.catch_up.record_live()
+    assert turn() == catch_up.LIVE_SLICE_MS // 10
+    parts.clock.advance(catch_up.LIVE_MS)
+    assert turn() == catch_up.SLICE_MS // 10
