@@ -124,7 +124,7 @@ def run(
         if replaces:
             driver.replacing = Replacing(driver, random.Random(f"replaces {seed}"))
         if sets:
-            driver.add_sets(random.Random(f"sets {seed}"))
+            driver.add_sets(random.Random(f"sets {seed}"), entails=entails)
         past = driver.in_the_past(random.Random(f"history {seed}")) if history else nullcontext()
         with past, mock.patch("penstock.services.query_engine.progress.saved_answers.FEW_ROWS", (256, 0, 3)[seed % 3]):
             driver.play()
@@ -173,9 +173,9 @@ class Driver:
         """Let streams remove. They have one partition: between partitions, the order of events is not defined."""
         self.producers.patching, self.producers.base_ms = patching, None
 
-    def add_sets(self, rng: random.Random) -> None:
+    def add_sets(self, rng: random.Random, *, entails: bool) -> None:
         """Let there be query sets. No stream is idle: its clock would close batches while members change."""
-        self.sets, self.producers.may_idle = Sets(self, rng), False
+        self.sets, self.producers.may_idle = Sets(self, rng, entails=entails), False
 
     @contextmanager
     def in_the_past(self, rng: random.Random) -> Iterator[None]:

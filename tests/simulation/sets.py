@@ -73,11 +73,11 @@ class MembersChange:
 
 class Sets:
     """Registers and stops query sets now and then, and changes their members. `changes`: how often members changed.
-    `letters`: the records that are no members, by place.
+    `letters`: the records that are no members, by place. `entails`: whether most sets have entailment.
     """
 
-    def __init__(self, driver: Driver, rng: random.Random) -> None:
-        self._driver, self._rng = driver, rng
+    def __init__(self, driver: Driver, rng: random.Random, *, entails: bool = False) -> None:
+        self._driver, self._rng, self._entails = driver, rng, entails
         self._cluster: Cluster = driver.cluster
         self._standing: dict[str, Standing] = {}
         self._stopped: dict[str, Standing] = {}
@@ -137,6 +137,8 @@ class Sets:
             for iri in rng.sample(iris, rng.choice([1, 1, min(2, len(iris))]))
         ]
         data = " ".join([*windows, *([f"FROM <{STORED}>"] if rng.random() < 0.4 else [])])
+        if self._entails and rng.random() < 0.7:
+            data += " WITH ENTAILMENT RDFS"
         return f"REGISTER {operator} {name} (?user ?limit) AS {body.replace('DATA', data)}", report
 
     def _change(self, standing: Standing) -> None:

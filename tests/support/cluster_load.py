@@ -60,7 +60,7 @@ class Load:
         prefix: str,
         partitions: int = 1,
         queries: Mapping[str, str] = QUERIES,
-        graphs: Mapping[str, bytes] | None = None,
+        graphs: Mapping[str | None, bytes] | None = None,
         settings: Mapping[str, Any] = SETTINGS,
         event: Callable[[int], bytes] | None = None,
         changing: Collection[str] = (),

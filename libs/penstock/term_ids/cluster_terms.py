@@ -132,11 +132,13 @@ class ClusterCore(EngineCore):
 
     def known_ids(self, iris: Sequence[str]) -> list[int]:
         """Return the global id of each IRI, or 0 for an IRI that the cluster's dictionary does not contain. Makes one
-        request for all ids that are not cached.
+        request for all ids that are not cached. The cache retains the ids if calls follow.
         """
         named = [(IRI, iri, "", "") for iri in iris]
         self.terms.look_up(named)
-        return [self.terms.known(term) for term in named]
+        found = [self.terms.known(term) for term in named]
+        self.dictionary.touch(np.array([number for number in found if number], np.uint64))
+        return found
 
 
 @dataclass(slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -187,6 +188,27 @@ def test_an_engine_without_stores_waits_for_the_schema(made, tmp_path: Path) -> 
         assert answers(cluster) == {("q", 1000): [{"x": "urn:x"}]}
     finally:
         cluster.close()
+
+
+def test_evaluations_fail_while_the_schema_exceeds_the_limit(made) -> None:
+    """A registration does not read the schema, so it is not refused."""
+    chain: list[Triple] = [(f"<urn:C{i}>", SUBCLASS, f"<urn:C{i + 1}>") for i in range(9)]
+    cluster = made("tcp", stored=frozenset(chain))
+    [engine] = cluster.engines.values()
+    engine.replica.core.limits = replace(engine.replica.core.limits, max_entailment_pairs=50)
+    window = f"FROM STREAM <{S}> [RANGE 1s STEP 1s] WITH ENTAILMENT RDFS"
+    cluster.coordinator.register("q", f"REGISTER QUERY q AS SELECT ?x {window} WHERE {{ ?x a <urn:C9> }}")
+    cluster.advance("s", 0)
+    cluster.run(5)
+    for second in range(2):
+        if second:
+            change(cluster, "DELETE", chain[4])
+        cluster.push("s", second * 1000 + 500, f"<urn:x> {TYPE} <urn:C5> .")
+        cluster.advance("s", (second + 1) * 1000)
+        cluster.run(5)
+    failed, answered = cluster.results()
+    assert "max_entailment_pairs" in failed["error"]
+    assert [row["x"]["value"] for row in answered["results"]["bindings"]] == ["urn:x"]
 
 
 def test_the_members_of_a_query_set_name_classes(made) -> None:
