@@ -7,6 +7,7 @@ The embedded engine has the same queries from the start, and must give the same 
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -17,22 +18,23 @@ pytest.importorskip("confluent_kafka")
 from penstock.client import Client
 from penstock.engine.answers.record_lines import lines_of
 from penstock.log import START, Partition
-from support.cluster_load import BEGIN, EVENT_MS, IRI, SETTINGS, Load, Producing, small
+from support.cluster_load import BEGIN, BOUND_S, EVENT_MS, IRI, SETTINGS, Load, Producing, small
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.cli.cluster.local_cluster import LocalCluster
+    from penstock.log import Reader
 
 pytestmark = pytest.mark.xdist_group("broker")
-HISTORY = 1_500  # events before the queries are registered
+HISTORY = 3_000  # events before the queries are registered
 BEGINNING = "FROM BEGINNING "
 EARLY = f"REGISTER QUERY early AS SELECT (COUNT(*) AS ?n) FROM STREAM <{IRI}> [RANGE 1s STEP 1s] WHERE {{ ?s <http://x/p> ?v }}"
 LATE = {
-    "late": f"REGISTER QUERY late {BEGINNING}AS SELECT ?s (COUNT(*) AS ?n) FROM STREAM <{IRI}> [RANGE 1s STEP 4ms] "
-    "WHERE { ?s <http://x/p> ?v } GROUP BY ?s",
     "fresh": f"REGISTER ISTREAM fresh {BEGINNING}AS SELECT ?s ?v FROM STREAM <{IRI}> [RANGE 50ms STEP 10ms] "
     "WHERE { ?s <http://x/p> ?v }",
+    "late": f"REGISTER QUERY late {BEGINNING}AS SELECT ?s (COUNT(*) AS ?n) FROM STREAM <{IRI}> [RANGE 1s STEP 4ms] "
+    "WHERE { ?s <http://x/p> ?v } GROUP BY ?s",
 }
 
 
@@ -47,11 +49,14 @@ def committed(load: Load) -> Counter[str]:
     return found
 
 
-def kill_engines(load: Load, cluster: LocalCluster, most: int) -> int:
-    """Kill all query engines once the late queries have answered, but not `most` instants. Returns how many instants
-    they had answered.
+def kill_engines(load: Load, cluster: LocalCluster, reader: Reader, most: int) -> int:
+    """Kill all query engines once `reader` has a quarter of the answers of the last query. Returns how many instants the
+    query has answered, which must be fewer than `most`.
     """
-    load.wait(lambda: committed(load)["late"] > 0, "the first answers in the past")
+    seen, deadline = 0, time.monotonic() + BOUND_S
+    while seen < most // 4:
+        assert time.monotonic() < deadline, "too few answers in the past"
+        seen += sum((message.key or b"").startswith(b"late@") for message in reader.poll(1000, 0.1))
     for name in [name for name in cluster.services if name.startswith("engine")]:
         cluster.kill(name)
     found = committed(load)["late"]
@@ -70,12 +75,14 @@ def play(servers: str, prefix: str, directory: Path, rng: random.Random) -> None
         load.push_together(HISTORY)
         instants = (load.now - 1 - BEGIN) // 1_000
         load.wait(lambda: committed(load)["early"] >= instants, "the answers of the live query")
+        reader = load.log.reader({Partition(load.names.results, i): START for i in range(4)})
         with Producing(load) as producing:
             for name, text in LATE.items():
                 client.register(text, name)
                 load.queries[name] = text.replace(BEGINNING, "")
-            found = kill_engines(load, cluster, HISTORY * EVENT_MS // 4)
+            found = kill_engines(load, cluster, reader, HISTORY * EVENT_MS // 4)
             producing.wait_for(len(load.sent) + rng.randrange(50, 200))
+        reader.close()
         print(f"killed after {found} instants, {load.check(cluster)} evaluations")
 
 
