@@ -226,6 +226,7 @@ class CommittedProgress:
         self._log, self._faults = log, cluster.faults
         self._views = [ProgressView(records, states=True) for _ in range(topics.buckets)]
         self._readers = [log.reader({Partition(topics.progress, i): START}) for i in range(topics.buckets)]
+        self._complete = [True] * topics.buckets  # whether the last record that was read ends a transaction
 
     @contextmanager
     def _calm(self) -> Iterator[None]:
@@ -244,13 +245,12 @@ class CommittedProgress:
     def taken(self, group: int) -> int:
         """Return the offset before which the records of a set's topic have taken effect."""
         found = 0
-        for view, reader in zip(self._views, self._readers, strict=True):
-            complete = True
+        for number, (view, reader) in enumerate(zip(self._views, self._readers, strict=True)):
             with self._calm():
                 while messages := reader.poll(10_000):
                     for message in messages:
-                        complete = view.feed(message)
-            if complete and group in view.groups and (state := view.whole()) is not None:
+                        self._complete[number] = view.feed(message)
+            if self._complete[number] and group in view.groups and (state := view.whole()) is not None:
                 found = max(found, *(TakenRecords.of(g.members).end for g in state.groups if g.group == group))
         return found
 

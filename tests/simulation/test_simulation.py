@@ -113,7 +113,8 @@ def test_every_result_is_committed_exactly_once_where_dictionaries_hold_few_term
 
 def entailing(seed):
     """Modes of a seed with entailment, whose schema changes by updates and with streams."""
-    return {"entails": True, "stores": seed % 2 == 1, "patches": seed % 3 == 1, "forks": seed % 5 == 4}
+    modes = {"stores": seed % 2 == 1, "patches": seed % 3 == 1, "forks": seed % 5 == 4, "sets": seed % 10 == 7}
+    return modes | {"entails": True}
 
 
 @pytest.mark.parametrize("first", [0, 10])
