@@ -158,11 +158,14 @@ TEST_P(StoreCompaction, ReadersInAnotherProcessSeeEachListAsOfOneCommit) {
     int status = 0;
     while (waitpid(child, &status, WNOHANG) == 0) {
         for (int i = 0; i < 16; ++i) writer.step();
-        if (early == 0 && fixture.store->latest() > 2000) early = fixture.store->used_bytes();
+        // Commits do not free the records of values (ADR 105), and all values recur after kGroups commits.
+        if (early == 0 && fixture.store->latest() > (GetParam() ? kGroups : 2000)) early = fixture.store->used_bytes();
     }
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     std::printf("%u commits, %lu bytes used\n", fixture.store->latest(), fixture.store->used_bytes());
-    if (early > 0) EXPECT_LT(fixture.store->used_bytes(), 2 * early);
+    if (early > 0) {
+        EXPECT_LT(fixture.store->used_bytes(), 2 * early);
+    }
 }
 
 void check_view(const Source& view, std::uint64_t& latest) {
