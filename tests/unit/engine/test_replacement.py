@@ -41,6 +41,28 @@ def found(query: penstock.Query) -> list[tuple[int, int]]:
     return [(evaluation.time, len(evaluation.answer)) for evaluation in query.poll()]
 
 
+@pytest.mark.parametrize("reached", [1000, 3000])
+@pytest.mark.parametrize("waits_first", [True, False])
+def test_a_query_that_waits_for_a_stream_begins_beside_one_that_has_replaced_another(reached, waits_first):
+    """Both have the same registration point. With 3000, the replacing text goes on after its earlier text."""
+    later = "AS SELECT ?s FROM STREAM <urn:t> [RANGE 3s STEP 1s] WHERE { ?s ?p ?o }"
+    with penstock.Engine() as engine:
+        for iri in (S, T):
+            engine.declare_stream(iri, timing="all")
+        engine.register("REGISTER QUERY q AS SELECT ?s FROM STREAM <urn:s> [RANGE 1s STEP 1s] WHERE { ?s ?p ?o }")
+        for time in range(1000, reached + 1, 1000):
+            engine.advance(S, time)
+        texts = [f"REGISTER QUERY new {later}", f"REGISTER QUERY q {later}"]
+        for made in texts if waits_first else reversed(texts):
+            engine.register(made, replace="QUERY q" in made)
+        engine.advance(T, 1000)
+        engine.push(T, "<urn:a> <urn:p> <urn:o> .", 3500)
+        engine.advance(T, 4000)
+        assert found(engine.queries["new"]) == [(2000, 0), (3000, 0), (4000, 1)]
+        after = [evaluation.time for evaluation in engine.queries["q"].poll()]
+        assert [time for time in after if time > reached] == [t for t in (2000, 3000, 4000) if t > reached]
+
+
 def test_the_old_text_answers_until_the_replacement_and_the_new_one_from_the_next_instant_on():
     with make(500) as engine:
         query = engine.queries["q"]

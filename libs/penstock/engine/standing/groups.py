@@ -282,9 +282,7 @@ class Group:
         self.compares = self.query.changes or self.query.r2s is not RelationToStream.RSTREAM
         self.publishes: LiveStream | None = None
         self.depth = 0
-        self.begins_after: int | None = (
-            None  # of a query that begins in the past: its instants are after this time, in ms
-        )
+        self.begins_after: int | None = None  # of a query in the past: its instants are after this time, in ms
         self.main: Cohort | None = None
         self.since_step = 0  # in a cluster: the step from which on the group's instants can be due
         self.apart: dict[CohortKey | None, Cohort] = {}
@@ -358,9 +356,10 @@ class Group:
         return cohort
 
     def begin(self, point: int, pool: WindowPool) -> None:
-        """Set the registration point of the cohort that has waited for the first progress of a stream."""
-        cohort = self.apart[point] = self.apart.pop(None)
-        cohort.start(point, pool)
+        """Set the registration point of the cohort that has waited. Another cohort with this point absorbs it."""
+        (cohort := self.apart.pop(None)).start(point, pool)
+        if (other := self.apart.setdefault(point, cohort)) is not cohort:
+            other.absorb(cohort, pool)
 
     def settle(self, pool: WindowPool) -> None:
         """Merge each separate cohort whose registration point lies inside no window any more. The cohort joins the main

@@ -185,8 +185,13 @@ def check_due(limits: Limits, member: Member, later: Group, handover: Handover, 
 def may_join(group: Group, handover: Handover) -> bool:
     """Return whether a query can continue in a group after a handover. It can if the group has no cohort with the
     query's registration point, or if that cohort has the same next instant.
+
+    The streams of a group without progress can begin at the query's registration point. The query can therefore join
+    such a group only if it has the same next instant as the members that begin there.
     """
-    cohort = group.apart.get(handover.point)
+    grid, cohort = group.grid, group.apart.get(handover.point)
+    if grid is not None and all(stream.closed_ms is None for stream in group.streams):
+        return grid.next_after(handover.after) == grid.next_after(handover.point)
     if cohort is None or cohort.trigger is None:
         return cohort is None
     if group.grid is None:
