@@ -354,6 +354,23 @@ TEST(StoreRemovals, AFullRegionLeavesTheGraphAsItWas) {
     EXPECT_EQ(f.store->view()->stats(knows).subjects, 0u);
 }
 
+TEST(StoreRemovals, ListsAreRewrittenInARegionThatIsNearlyFull) {
+    Fixture f(1, 10 << 20, true);
+    const Label knows = f.label(1);
+    std::vector<Edge> edges, removed;
+    for (std::uint64_t k = 0; k < 100'000; ++k)
+        edges.push_back({iri(1), knows, make_id(Tag::Integer, k % 97 * 2000 + k)});
+    f.add(edges);
+    removed.assign(edges.begin(), edges.begin() + 20'000);
+    f.store->change(removed, {}, {});
+    const std::uint64_t used = f.store->used_bytes();
+    for (std::uint64_t n = 0; n < 50; ++n) f.add({{iri(2), knows, iri(1000 + n)}});
+    const auto view = f.store->view();
+    EXPECT_EQ(neighbours(*view, iri(1), knows, Dir::Out).size(), 80'000u);
+    EXPECT_LT(f.store->used_bytes(), used + (1 << 20));
+    std::printf("%lu bytes in use before, %lu after\n", used, f.store->used_bytes());
+}
+
 TEST(StoreRemovals, PartsOfAStoreShowTheSameGraphAndSaveIt) {
     const Case sizes{3, 12, 2, 60, 12, 2};
     std::mt19937_64 random(1);

@@ -65,6 +65,8 @@ public:
     void reuse(Span span);
 
     std::uint64_t used_bytes() const { return header().used - free_bytes_; }
+    /// Bytes that can still be allocated, in spans of any size.
+    std::uint64_t room() const { return reserve_bytes_ - used_bytes(); }
     /// All unused spans below header().used.
     std::vector<Span> free_spans() const;
     const std::string& path() const { return path_; }

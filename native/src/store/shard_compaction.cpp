@@ -226,9 +226,11 @@ bool Shard::rewrite_in_commit(Offset entry, std::span<const TermId> appended) {
     const RewrittenList made = rewrite_prefix(region_, old.head, layout::length_of(old.state),
                                               history_.settled_words(number_, entry, old.state), appended);
     if (made.shift == 0 || made.words.size() >= kAbsent) return false;
+    // The commit's own words come first: they must still fit in.
+    if (ListExtent::bytes(made.words.size()) > region_.room() / 2) return false;
     try {
         write_rewritten(found->second.list, made, static_cast<std::uint32_t>(appended.size()));
-    } catch (const LimitError&) {  // no memory for a second copy: the commit only appends
+    } catch (const LimitError&) {  // no span is large enough: the commit only appends
         unused_.insert(unused_.end(), written_.begin(), written_.end());
         return false;
     }
