@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.core import _native as native
 from property import cases, running
 from property.changing import compared, make_changing
 from property.patching import make_patching
@@ -66,6 +67,19 @@ def test_a_number_always_makes_the_same_case() -> None:
 
 @pytest.mark.parametrize("first", range(20_000, 20_100, PORTION))
 def test_a_split_dictionary_changes_no_answer(first: int) -> None:
+    _hold(first, split=True)
+
+
+@pytest.fixture
+def from_changes():
+    """Evaluate even small inputs from changes (ADR 78)."""
+    usual = native.maintain_from(0)
+    yield
+    native.maintain_from(usual)
+
+
+@pytest.mark.parametrize("first", range(20_100, 20_200, PORTION))
+def test_a_split_dictionary_changes_no_answer_that_is_evaluated_from_changes(first: int, from_changes: None) -> None:
     _hold(first, split=True)
 
 

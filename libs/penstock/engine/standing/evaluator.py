@@ -16,11 +16,13 @@ from penstock.engine.standing.stream_operator import as_stream, reported
 from penstock.errors import DataPlaneError, LimitError, QueryError
 from penstock.event_time.grid import batch_of
 from penstock.query.ir import Form
+from penstock.rdf.terms import private_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.core import _native as native
+    from penstock.core._native import Ids
     from penstock.engine.answers.answer_values import Decoder
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.history.past_queries import History
@@ -71,9 +73,7 @@ class Evaluator:
         elif cohort.executions % _TIMED_EVERY == 0:
             last.timed = True
         last.begin(time)
-        since = self._known_answer(cohort)
-        run = Execution(self._core, plan, sources, lambda: self._sources(cohort, time), time, bounds, last, since)
-        rows, errors = run.members(cohort.members.seed, cohort.members.parameters, failure)
+        rows, errors, answer_id = self._executed(cohort, plan, sources, time, bounds, last, failure)
         if query.changes and query.form is Form.ASK and isinstance(rows, Rows):
             rows = Rows(np.unique(rows.member), (), rows.decoder)
         cohort.executions += 1
@@ -81,14 +81,14 @@ class Evaluator:
         predecessor, changed = cohort.predecessor, None
         if isinstance(rows, Changes):
             assert predecessor is not None
-            changes = rows.published()
-            predecessor = predecessor.followed_by(changes, run.answer_id)
+            changes = rows
+            predecessor = predecessor.followed_by(changes, answer_id)
             rows = changes.added if query.changes else reported(query.r2s, changes)
             if query.changes:
                 changed = self._answer_changes(cohort, predecessor, changes)
         elif isinstance(rows, Rows) and group.compares:
             now, before, predecessor = self._compared(cohort, rows, errors)
-            predecessor.answer_id = 0 if errors else run.answer_id
+            predecessor.answer_id = answer_id if not errors and self._lasting(predecessor.ids()) else 0
             if query.changes:
                 changes = Changes(difference(now, before), _removed(now, before))
                 changed = self._answer_changes(cohort, predecessor, changes)
@@ -101,6 +101,39 @@ class Evaluator:
             block = self._block_of_changes(cohort, reading, changed, rows.decoder, errors)
         cohort.predecessor = predecessor  # last, so that an interrupted evaluation (Ctrl-C) can be repeated
         return block
+
+    def _executed(
+        self,
+        cohort: Cohort,
+        plan: Planned,
+        sources: list[native.Source],
+        time: int,
+        bounds: list[tuple[int | None, int]],
+        last: LastRun,
+        failure: PenstockError | None,
+    ) -> tuple[Rows | Changes | Product, dict[int, PenstockError], int]:
+        """Execute a plan. Returns the rows (or the `published` changes since the predecessor), the errors by member
+        number, and the id of the answer. If the changes contain ids that cannot be compared with the predecessor, the
+        plan is executed again for the complete answer.
+        """
+        members, since = cohort.members, self._known_answer(cohort)
+        while True:
+            run = Execution(self._core, plan, sources, lambda: self._sources(cohort, time), time, bounds, last, since)
+            rows, errors = run.members(members.seed, members.parameters, failure)
+            if not isinstance(rows, Changes):
+                return rows, errors, run.answer_id
+            changes = rows.published()
+            columns = (*changes.added.columns, *changes.removed.columns)
+            if self._lasting(columns):
+                self._core.require(columns)  # the commit and the next instants need the terms of these rows
+                return changes, errors, run.answer_id
+            since = 0
+
+    def _lasting(self, columns: Sequence[Ids]) -> bool:
+        """Return whether the ids in `columns` denote the same terms in all later evaluations. A private id of a partial
+        dictionary does not: the same term can have a global id later.
+        """
+        return not (self._core.dictionary.partial and columns and len(private_ids(np.concatenate(columns))))
 
     def _planned(self, cohort: Cohort, time: int) -> tuple[list[native.Source], Planned, PenstockError | None]:
         """Return the sources and the plan of an execution. A plan with entailment depends on the schema in the first
@@ -126,10 +159,10 @@ class Evaluator:
     def _known_answer(self, cohort: Cohort) -> int:
         """Return the `answer_id` of the cohort's predecessor. With this id, the execution can return only the changes
         since that answer. The result is 0 if the stream operator needs complete rows: there is no predecessor, the
-        members have changed since the predecessor, or the dictionary is partial.
+        members have changed since the predecessor, or its rows contain private ids.
         """
         before = cohort.predecessor
-        if before is None or before.members is not cohort.members or self._core.dictionary.partial:
+        if before is None or before.members is not cohort.members:
             return 0
         return before.answer_id
 

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from unittest import mock
 
 import pytest
 
 import penstock
 from penstock.client.results import ClusterEvaluation
+from penstock.core import _native as native
+from penstock.engine.standing.evaluator import Evaluator
 from penstock.services.query_engine.result_sinks import RETRY_MS
 from support.held_rows import HeldRows
 from support.small_cluster import SmallCluster
@@ -35,6 +38,14 @@ BODIES = {
 
 def text(name: str, body: str) -> str:
     return f"REGISTER QUERY {name} AS {body}"
+
+
+@pytest.fixture
+def from_changes():
+    """Let engines evaluate even small inputs from changes (ADR 78)."""
+    usual = native.maintain_from(0)
+    yield
+    native.maintain_from(usual)
 
 
 @pytest.fixture
@@ -73,7 +84,9 @@ def rows(line: dict) -> Counter:
     return Counter(json.dumps(row, sort_keys=True) for row in line["results"]["bindings"])
 
 
-def test_a_consumer_that_applies_the_changes_holds_the_answer_over_kills_and_moves(cluster):
+@pytest.mark.parametrize("maintain", [0, 2_048])
+def test_a_consumer_that_applies_the_changes_holds_the_answer_over_kills_and_moves(cluster, from_changes, maintain):
+    native.maintain_from(maintain)
     for name, body in BODIES.items():
         cluster.coordinator.register(f"{name}_c", text(f"{name}_c", body), changes=True)
         cluster.coordinator.register(name, text(name, body))
@@ -124,6 +137,56 @@ def test_commits_write_the_changes_of_the_answer_and_an_engine_that_takes_over_g
     assert max(sizes[1:]) * 10 < sizes[0]
     lines = [json.loads(message.value) for message in cluster.messages(cluster.topics.names.results)]
     assert [len(line["added"]["results"]["bindings"]) for line in lines[-5:]] == [1] * 5
+
+
+@pytest.mark.parametrize("operator", ["ISTREAM", "DSTREAM", "changes"])
+def test_evaluations_from_changes_compare_no_answers(cluster, from_changes, monkeypatch, operator):
+    compared = mock.Mock(side_effect=Evaluator._compared, autospec=True)
+    monkeypatch.setattr(Evaluator, "_compared", lambda *given: compared(*given))  # noqa: PLW0108
+    head = "QUERY" if operator == "changes" else operator
+    cluster.coordinator.register("q", f"REGISTER {head} q AS {BODIES['rows']}", changes=operator == "changes")
+    cluster.advance("s", 100_000)
+    cluster.run()
+    for second in range(FIRST, FIRST + 9):
+        push(cluster, second, [f"<urn:s{second}> <urn:p> <urn:o{i}> ." for i in range(3)])
+        for engine in cluster.engines.values():
+            engine.replica.runtime.forgetting.evict(second % 2)
+    assert 0 < compared.call_count < 9
+    lines = cluster.results()
+    assert len(lines) == 9
+    for line in lines[4:]:
+        answers = [line["added"], line["removed"]] if operator == "changes" else [line]
+        assert [len(answer["results"]["bindings"]) for answer in answers] == [3] * len(answers)
+
+
+def test_rows_with_terms_of_the_engine_are_compared_with_terms_of_the_cluster(cluster, from_changes, monkeypatch):
+    """A computed term has an id of the engine, until the cluster gives the term an id (ADR 27)."""
+    lasting, found = Evaluator._lasting, []
+    monkeypatch.setattr(Evaluator, "_lasting", lambda *given: found.append(lasting(*given)) or found[-1])
+    made = f"SELECT ?c FROM STREAM <{IRI}> [RANGE 4s STEP 1s] WHERE {{ ?s <urn:p> ?o BIND(CONCAT('long', STR(?o)) AS ?c) }}"
+    cluster.coordinator.register("q", text("q", made), changes=True)
+    cluster.coordinator.register("p", text("p", made))
+    fetches = f"SELECT ?o FROM STREAM <{IRI}> [RANGE 1s STEP 1s] WHERE {{ ?s <urn:q> ?o }}"
+    cluster.coordinator.register("r", text("r", fetches))
+    cluster.advance("s", 100_000)
+    cluster.run()
+    known, new = (f"a text that is too long for an id, {i}" for i in range(2))
+    events = [
+        f'<urn:other> <urn:q> "long{known}"',
+        f'<urn:s> <urn:p> "{known}"',
+        f'<urn:s1> <urn:p> "{new}"',
+        f'<urn:other> <urn:q> "long{new}"',
+        f'<urn:s2> <urn:p> "{known}"',
+        f'<urn:s3> <urn:p> "{new}"',
+    ]
+    for i in range(12):
+        if i == 10:  # the last evaluations compare complete answers
+            native.maintain_from((1 << 64) - 1)
+        push(cluster, FIRST + i, [f"{events[i]} ."] if i < len(events) else [])
+    lines = read(cluster, cluster.topics.names.results)
+    assert [rows(line) for line in lines["q"]] == [rows(line) for line in lines["p"]]
+    assert len({sum(rows(line).values()) for line in lines["p"]}) > 2
+    assert set(found) == {True, False}
 
 
 def test_an_embedded_engine_reports_the_same_rows(cluster):
