@@ -37,7 +37,8 @@ Spec statement(Spec object) {
     return Dict{{"predicates", List{constant("<urn:p>")}}, {"objects", List{std::move(object)}}};
 }
 
-Spec program(const char* format, const char* unit, const Spec& events, const Spec& a, const Spec& b, const Spec& many) {
+Spec program(const char* format, const char* unit, const Spec& events, const Spec& a, const Spec& b, const Spec& many,
+             bool of_file = false) {
     const List statements{statement(term("literal", {a}, false)),
                           statement(term("literal", {many}, false)),
                           statement(term("literal", {a}, false, constant("<urn:d>"))),
@@ -49,9 +50,9 @@ Spec program(const char* format, const char* unit, const Spec& events, const Spe
                           statement(term("blank", {}, true))};
     const Dict rule{{"iterator", List{}}, {"subject", term("iri", {"http://h/", b}, true)}, {"statements", statements}};
     const Spec time = unit == nullptr ? Spec() : Spec(Dict{{"reference", b}, {"unit", unit}});
-    return Dict{{"format", format},  {"events", events},     {"time", time},
-                {"nulls", List{""}}, {"rules", List{rule}},  {"max_depth", 16},
-                {"max_values", 64},  {"max_bytes", 1 << 16}, {"max_factor", 4}};
+    return Dict{{"format", format},    {"events", events},  {"time", time},     {"nulls", List{""}},
+                {"rules", List{rule}}, {"max_depth", 16},   {"max_values", 64}, {"max_bytes", 1 << 16},
+                {"max_factor", 4},     {"of_file", of_file}};
 }
 
 std::vector<std::shared_ptr<const Program>> programs() {
@@ -66,6 +67,8 @@ std::vector<std::shared_ptr<const Program>> programs() {
     made.push_back(std::make_shared<Program>(program("ndjson", "us", List{}, a, c, many)));
     made.push_back(std::make_shared<Program>(program("csv", nullptr, List{}, column_a, column_b, column_a)));
     made.push_back(std::make_shared<Program>(program("csv", "ms", List{}, column_a, column_b, column_b)));
+    made.push_back(std::make_shared<Program>(program("ndjson", nullptr, List{}, a, c, many, true)));
+    made.push_back(std::make_shared<Program>(program("csv", nullptr, List{}, column_a, column_b, column_a, true)));
     return made;
 }
 
@@ -75,6 +78,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static const std::vector<std::shared_ptr<const Program>> known = programs();
     if (size == 0) return 0;
     const std::string_view message(reinterpret_cast<const char*>(data) + 1, size - 1);
+    demand(penstock::mapping::complete_rows(message) <= message.size());
     const auto& program = known[data[0] % known.size()];
     MappedBatch batch(program);
     Mapper mapper(*program, batch);
