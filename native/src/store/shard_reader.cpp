@@ -126,9 +126,12 @@ std::vector<TermId> ShardReader::copy_list(const Memory& memory, Offset offset) 
     const std::uint32_t length = layout::length_of(state);
     if (length > memory.size() / sizeof(TermId) || (length > 1 && !layout::is_extent(head))) throw ReadAgain{};
     std::vector<TermId> values(length);
-    TermId* to = values.data();
-    lookup::for_each_piece(memory, head, 0, length,
-                           [&](const TermId* piece, std::size_t n) { to = std::copy_n(piece, n, to); });
+    std::size_t count = 0;
+    lookup::for_each_piece(memory, head, 0, length, [&](const TermId* piece, std::size_t n) {
+        if (n > length - count) throw ReadAgain{};  // memory in a new use: the capacity of an extent has changed
+        std::copy_n(piece, n, values.data() + count);
+        count += n;
+    });
     if (layout::has_removals(state)) drop_removed(values);
     // The head may belong to a list that was rewritten twice, or has grown, since its state was loaded. The fence is as
     // in attempt(): the state is loaded after what was read by that head.
