@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import resource
 import socket
 import subprocess
@@ -150,7 +151,9 @@ def test_a_clock_that_differs_is_found(log, topics):
     finally:
         ended.set()
         thread.join()
-    assert "clock of query-engine query-engine-0 differs by +90,0" in fault or "differs by +89,9" in fault
+    found = re.search(r"clock of query-engine query-engine-0 differs by \+([0-9,]+) ms", fault)
+    assert found is not None, fault
+    assert 80_000 < int(found[1].replace(",", "")) <= 90_100  # less the age of the heartbeat
     assert "NTP" in fault
 
 
