@@ -32,9 +32,10 @@ _WORTH = 0.99  # a move must reduce the difference by more than rounding errors
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """The loads of buckets in µs of work per second. `measured`: the last measured load of each bucket. `settled`:
-    whether buckets are allowed to move because of unequal loads. It is False for some time after a move, until the
-    loads are measured again.
+    """The loads of buckets in µs of work per second. `measured`: the last measured load of each bucket.
+
+    `settled`: False for some time after a move of buckets. During this time, the loads are measured again, and unequal
+    measured loads are no reason to move further buckets.
     """
 
     measured: Mapping[str, int] = field(default_factory=dict)

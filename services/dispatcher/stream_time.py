@@ -270,7 +270,7 @@ class StreamTime:
 
     # ---- restart
     def state(self) -> DispatcherState:
-        """Return the state that a restart needs. Discards the runs of refused events that a restart does not need."""
+        """Return the state for a restart. Runs of refused events (`RefusedRuns`) that no restart needs are removed."""
         closed_ms = NEVER if self.closed is None else (self.closed + 1) * self.declaration.batch_ms
         replay = [
             self.open.oldest(i) or Origin(i, p.position, p.next_offset, p.filter_version)

@@ -60,8 +60,10 @@ class CatchUp:
         return self._backlog.settled and not self._runtime.schedule.unfinished
 
     def slice(self) -> bool:
-        """Evaluate due instants for about SLICE_MS or LIVE_SLICE_MS, at most about SLICE_INSTANTS of them. Returns
-        False if none are due.
+        """Evaluate due instants for a limited time. Returns False if no instants are due.
+
+        The time limit is LIVE_SLICE_MS if other queries have had results in the last LIVE_MS. Otherwise, the time limit
+        is SLICE_MS. One call evaluates at most about SLICE_INSTANTS instants.
         """
         if not self._backlog:
             return False

@@ -87,7 +87,9 @@ class Routes:
 
 
 class Answers(Protocol):
-    """The evaluations of members whose records go to one place."""
+    """The evaluations of several members at one instant. The records of all these evaluations go to the same topic and
+    partition, in the same format (see `Place`).
+    """
 
     @property
     def place(self) -> Place:

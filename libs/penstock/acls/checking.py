@@ -13,8 +13,11 @@ if TYPE_CHECKING:
 
 
 def lacking_operations(log: KafkaLog, principal: Principal, cluster: Cluster) -> list[tuple[str, str]]:
-    """Return operations on topics as (operation, topic). The principal needs these operations, but this client is not
-    allowed to perform them. Topics of streams and queries are checked only if this client can see the topics.
+    """Return the operations on topics that `principal` needs and that the brokers deny. Each element of the result is a
+    pair (operation, topic).
+
+    The brokers decide for the user as whom `log` has logged in. To check a principal, log in as this principal. Topics
+    of streams and queries are checked only if this user can see the topics.
     """
     needed = [acl for acl in required_acls(principal, cluster) if acl.kind == "topic"]
     seen = log.topics()

@@ -162,13 +162,14 @@ class Results:
         self._lock = RLock()
 
     def follow(self, topic: str, query: str, *, made: bool = False) -> None:
-        """Deliver the evaluations of a query from now on. `made`: whether the query is registered already. Its topic
-        then exists.
+        """Deliver the evaluations of a query from now on. `made`: whether the query is registered already. The topic of
+        a registered query exists.
 
-        If this client does not read the topic yet, it begins at the topic's end. For a new query, call this method
-        before the registration, and again with `made` after the registration. If the topic did not exist before, the
-        second call begins at the topic's start, so that no evaluation is missed. With `made`, a query that this client
-        has followed in another topic moves to `topic`.
+        For a new query, call this method twice: before the registration, and again with `made` after the registration.
+        The first call begins to read at the topic's end if the topic exists. If the topic does not exist before the
+        registration, the second call begins to read at the topic's start. In both cases, no evaluation is missed.
+
+        If the client has followed the query in another topic before, a call with `made` replaces that topic by `topic`.
         """
         with self._lock:
             if topic not in self._readers and (partitions := partitions_of(self._log, topic)):

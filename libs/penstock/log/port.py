@@ -139,12 +139,19 @@ class TransactionalWriter(Protocol):
         """Write all records in one transaction and return their offsets in order. Readers see the records soon after
         the call.
 
-        consumed: for each partition, the next offset to read. It is stored as the group's progress (`Log.committed`).
+        `consumed`: for each partition, the next offset to read. These offsets are stored as the progress of the
+        consumer group `group` (`Log.committed`).
 
-        After a TransientError or RecordRefusedError, the transaction was aborted and has no effect. After a
-        RecordRefusedError, the same records would be refused again. The error names the topic. FencedError: a newer
-        writer with this id exists, and this writer must stop. LogError: the outcome is unknown. The caller must stop,
-        open a new writer with the id, and read from the topics what was written.
+        Errors:
+
+        - TransientError: the transaction is aborted and has no effect.
+        - RecordRefusedError: the transaction is aborted and has no effect. The same records would be refused again. The
+        error names the topic.
+        - FencedError: a newer writer with the same transactional id exists. The caller must not use this writer any
+        more.
+        - LogError: it is unknown whether the transaction was committed. The caller must not use this writer any more.
+        The caller must open a new writer with the same transactional id, and find out from the topics which records
+        were written.
         """
         ...
 

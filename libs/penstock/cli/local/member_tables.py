@@ -31,7 +31,11 @@ class Report(StrEnum):
 
 
 class MemberTables:
-    """The options of `penstock run` for query sets. `parameters`: NAME=FILE. `keys`: NAME=COLUMN,…"""
+    """The options of `penstock run` for query sets. NAME is the name of a query set.
+
+    `parameters`: arguments NAME=FILE of the option `--parameters`. FILE contains the members of the query set. `keys`:
+    arguments NAME=COLUMN,… of the option `--key`. The columns identify a member.
+    """
 
     def __init__(self, parameters: Sequence[str], keys: Sequence[str], report: Report) -> None:
         self._files = _by_name("--parameters", parameters)

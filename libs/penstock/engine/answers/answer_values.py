@@ -88,8 +88,9 @@ class Answer:
 
     @cached_property
     def _decoded(self) -> tuple[list[TermTuple | None], list[_Places]]:
-        """The list of decoded terms and, for each held column, the positions of its terms in this list. In a small
-        answer, the list can contain a term several times.
+        """The decoded terms of the answer, as a pair (terms, positions). The list `positions` has one element for each
+        column in `_held`: the positions of the column's terms in the list `terms`. For a small answer, `terms` can
+        contain a term several times.
         """
         if sum(map(len, self._held)) <= _FEW:  # decoding duplicates costs less than sorting
             terms: list[TermTuple | None] = []

@@ -132,8 +132,8 @@ def pushed(wall_ms: int, iri: str, events: Sequence[tuple[object, EventData]], s
 
 
 def changed(wall_ms: int, removed: bytes, added: bytes) -> LogEntry:
-    """Return the entry of a change of the stored graph. The change is given as N-Quads. `GraphChange.of_nquads` reads
-    the entry.
+    """Return the entry of the write-ahead log for a change of the stored graph. The arguments `removed` and `added` are
+    the removed and the added triples, as N-Quads. `GraphChange.of_nquads` reads these N-Quads from the entry.
     """
     return LogEntry(CHANGE, wall_ms, {"removed": len(removed)}, removed + added)
 

@@ -134,8 +134,9 @@ class Timeline:
 
     # ---- reading
     def known_from(self, stream: LiveStream) -> int:
-        """Return an event time. The stored graph is readable as of each later instant of the queries over the
-        stream.
+        """Return the event time in ms after which the stored graph is readable for queries over a stream. At each
+        instant after this time, such a query can read the state of the stored graph as of the instant. At earlier
+        instants, the timeline does not know this state any more.
         """
         course = self._courses.get(stream)
         if course is None:

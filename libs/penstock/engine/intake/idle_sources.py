@@ -1,8 +1,8 @@
 """Idle-source detection: an input stream that is idle for longer than its `idle_timeout_ms` does not hold back queries.
 
-An idle stream advances to the highest watermark of the input streams that a query reads together with the idle stream.
-If the event time of the idle stream follows the wall clock, the stream advances at least to the current time minus its
-idle timeout (docs/semantics.md, "Time").
+The *companions* of a stream are all other input streams that at least one query reads together with this stream. An
+idle stream advances to the highest watermark of its companions. If the event time of the idle stream follows the wall
+clock, the stream advances at least to the current time minus its idle timeout (docs/semantics.md, "Time").
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _follows(stream: LiveStream, wall_ms: int) -> bool:
 
 
 def _read_with(stream: LiveStream, readers: Readers) -> Iterator[LiveStream]:
-    """Yield the input streams that a query reads together with `stream`, directly or through derived streams."""
+    """Yield the companions of a stream. A query can read two streams together directly or through derived streams."""
     seen, waiting = {stream}, [stream]
     while waiting:
         for group in readers.of(waiting.pop()):

@@ -120,13 +120,12 @@ class Member:
 
 
 class Cohort:
-    """Members that are evaluated together. `point` is their registration point P, or None until a stream of the group
+    """Members that are evaluated together. `point`: their registration point P, or None until a stream of the group
     has progress. `start` sets the point, the trigger and the windows.
 
-    `cut`: whether P lies inside a window. This means that the window would begin before P if the members had been
-    registered earlier. A cohort is separate while P lies inside one of its windows. Afterwards, the cohort joins the
-    group's main cohort. P always counts as inside count windows, and inside `[ALL]` without retention, so cohorts with
-    such windows stay separate.
+    `cut`: whether P cuts off the beginning of a window, because the window's range reaches back before P. A cohort is
+    separate while P cuts one of its windows. Afterwards, the cohort joins the group's main cohort. The content of
+    count windows, and of `[ALL]` without retention, always depends on P. Cohorts with such windows stay separate.
 
     `after`: the time in ms after which the members begin, if they have replaced other queries in a cluster. If `after`
     is None, the members begin after the registration point.

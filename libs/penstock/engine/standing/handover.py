@@ -38,8 +38,9 @@ class WindowSpan:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What a text reads: the IRIs of its streams, and its time windows with their grid. `grid` is None for count
-    windows.
+    """What the text of a query reads. `streams`: the IRIs of the query's streams. `windows`: the query's time windows.
+    `grid`: the grid of the query's instants. A query has either time windows or count windows. For a query with count
+    windows, `grid` is None and `windows` is empty.
     """
 
     streams: tuple[str, ...]

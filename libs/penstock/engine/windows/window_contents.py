@@ -228,9 +228,9 @@ class WindowPool:
 
 
 def range_of(clause: WindowClause, stream: LiveStream) -> int | None:
-    """Return the range of a time window over a stream, in ms. For `[ALL]`, there are two cases. If the stream has
-    timing predicates and a retention, `[ALL]` covers the retention. Otherwise, `[ALL]` covers everything since P, and
-    the result is None.
+    """Return the range of a time window over a stream, in ms. A window `[ALL]` has one of two ranges. If the stream has
+    timing predicates and a retention, the range is the retention. Otherwise, the window contains all tuples after the
+    query's registration point. The result is then None.
     """
     assert isinstance(clause.range, TimeRange), clause
     range_ms = clause.range.range_ms

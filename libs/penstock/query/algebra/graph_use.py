@@ -75,7 +75,9 @@ def graph_use(node: Node) -> GraphUse:
 
 
 def tests_patterns(expr: Expr | None) -> bool:
-    """Return whether an expression contains an EXISTS. An EXISTS reads the active graph."""
+    """Return whether an expression contains an EXISTS. Such an expression depends on the active graph, because EXISTS
+    evaluates its pattern in the active graph.
+    """
     if isinstance(expr, Exists):
         return True
     return isinstance(expr, Call) and any(map(tests_patterns, expr.args))

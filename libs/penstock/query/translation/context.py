@@ -83,7 +83,9 @@ class Context:
         return Parameter.of(name, at) if name in self.parameters else Variable(name, at)
 
     def variable(self, token: Token) -> Variable:
-        """Return the variable of a token at a place where no constant could stand. Fault for a declared parameter."""
+        """Return the variable that a token names. The grammar allows only a variable at the token's place, not a
+        constant. Raises Fault if the token names a declared parameter, because a parameter stands for a constant.
+        """
         name, at = str(token[1:]), position(token)
         if name in self.parameters:
             raise Fault(f"{token} is a parameter, which cannot stand here: only where a vertex or a value could", at)
