@@ -147,7 +147,7 @@ def again(client, jams):
 def test_many_queries_are_registered_in_one_request(broker, topic_prefix, tmp_path):
     texts = {
         f"q{i}": f"SELECT ?s FROM STREAM <{S}> [RANGE 1s STEP 1s] WHERE {{ ?s <{EX}at> <{EX}place/{i}> }}"
-        for i in range(200)
+        for i in range(60)
     }
     with (
         small(broker.bootstrap_servers, topic_prefix, tmp_path) as cluster,
@@ -157,17 +157,10 @@ def test_many_queries_are_registered_in_one_request(broker, topic_prefix, tmp_pa
         with pytest.raises(QueryError, match="query 'bad': "):
             client.register_all(texts | {"bad": "SELECT nothing"})
         assert client.queries == {}
-        began = time.monotonic()
         queries = client.register_all(texts)
-        together = time.monotonic() - began
-        began = time.monotonic()
-        for i in range(20):
-            client.register(texts["q0"].replace("place/0", f"single/{i}"), name=f"single{i}")
-        print(f"registered: {together / 200 * 1e3:.2f} ms each, alone {(time.monotonic() - began) / 20 * 1e3:.2f} ms")
         assert {name: query.text for name, query in queries.items()} == texts
-        client.push_events(S, [(1_000 + i, f"<{EX}s{i}> <{EX}at> <{EX}place/{i}> .") for i in range(200)])
+        client.push_events(S, [(1_000 + i, f"<{EX}s{i}> <{EX}at> <{EX}place/{i}> .") for i in range(60)])
         client.advance(S, 2_000)
-        until(lambda: all(query.status().evaluated for query in queries.values()))
-        for i in (0, 73, 199):
+        for i in (0, 33, 59):
             rows = until(lambda i=i: [row for e in queries[f"q{i}"].poll() for row in e.answer])
             assert [str(row["s"]) for row in rows] == [f"{EX}s{i}"]
