@@ -159,9 +159,9 @@ class BucketAssignment:
         opening.end = self._log.spans([opening.place])[opening.place].end
 
     def _continue(self) -> bool:
-        """Continue to open buckets. Reads further records of their progress. When all progress of a bucket has been
-        read, adds the bucket to the buckets that this engine evaluates. One call adds at most one bucket. Returns False
-        if there was nothing to do.
+        """Continue to open buckets. Reads further progress records of the buckets in `opening`. If all progress of a
+        bucket has been read, adds the bucket to the buckets that this engine evaluates. One call adds at most one
+        bucket. Returns False if there was nothing to do.
         """
         moved = False
         for number, opening in list(self.opening.items()):
