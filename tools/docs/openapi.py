@@ -100,7 +100,7 @@ def _type(schema: dict[str, Any]) -> str:
     if isinstance(kind, list):
         return " or ".join(kind)
     inner = schema.get("items", schema.get("additionalProperties"))
-    return str(kind) if inner is None else f"{kind} of {_type(inner)}"
+    return f"{kind} of {_type(inner)}" if isinstance(inner, dict) else str(kind)
 
 
 def _content(content: dict[str, Any]) -> str:
