@@ -4,12 +4,18 @@ Processor time of one evaluation in the core, and of the whole step: the batch c
 evaluated, and its answer is polled. `fresh` in a name: new evaluations, with updates switched off (docs/adr/0078). A
 query whose text begins with CHANGES is registered with `changes`: its added and removed rows are taken, and its answer
 is not read (docs/adr/0086).
+
+The change of a join can grow with the window, although the change of the windows does not: with a window of 1,000 s, an
+added edge joins 20 edges of the other window. The growth is therefore that of the time per changed row, if a longer
+window has more changed rows. These are the rows that the changes add to, or remove from, the input of the maintained
+operator.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import penstock
@@ -88,22 +94,37 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
     lengths = (2, 5) if tiny else LENGTHS_S
     for name, text in QUERIES.items():
         figures = {length: _measure(text, length) for length in lengths}
+        windows = ", ".join(f"{length:,} s" for length in lengths)
         for kind in ("updated", "fresh"):
-            core = [figures[length][kind][0] for length in lengths]
-            step = [figures[length][kind][1] for length in lengths]
-            windows = ", ".join(f"{length:,} s" for length in lengths)
+            core = [figures[length].core[kind] for length in lengths]
+            step = [figures[length].step[kind] for length in lengths]
             costs = [" to ".join(f"{us:,.0f}" for us in list_) for list_ in (core, step)]
             what = f"{name}, {kind}: windows of {windows}; {costs[0]} µs in the core, {costs[1]} µs the whole step"
+            growth = core[-1] / core[0]
+            changed = [figures[length].changed_rows for length in lengths]
+            if kind == "updated" and changed[-1] > 1.1 * changed[0] > 0:
+                rows = " to ".join(f"{count:,}" for count in changed)
+                what += f"; {growth:.3g} times for {rows} changed rows. Per changed row"
+                growth *= changed[0] / changed[-1]
             # An answer of all rows in order is copied as a whole.
             target = None if kind == "fresh" or name == "ORDER BY, all rows" else 2.0 if "ORDER BY" in name else 1.3
-            yield Row(what, core[-1] / core[0], "times", COMMAND, target=target, clock="cpu")
+            yield Row(what, growth, "times", COMMAND, target=target, clock="cpu")
 
 
-def _measure(text: str, length: int) -> dict[str, tuple[float, float]]:
-    """Return the medians, in µs, of an execution in the core and of a step, with updates and without."""
+@dataclass(slots=True)
+class _Figures:
+    """Medians in µs, by kind: of an execution in the core, and of a step. `changed_rows`: of the last updated step."""
+
+    core: dict[str, float] = field(default_factory=dict)
+    step: dict[str, float] = field(default_factory=dict)
+    changed_rows: int = 0
+
+
+def _measure(text: str, length: int) -> _Figures:
+    """Return the figures of a query with updates and without."""
     text = text.replace("%d", str(length))
     limits = penstock.Limits(evaluation_timeout_s=60.0)  # a complete ORDER BY of a million rows takes seconds
-    with penstock.Engine(limits=limits) as engine, core_times() as seen:
+    with penstock.Engine(limits=limits) as engine:
         for stream in (S, T):
             engine.declare_stream(stream, timing="all", batch_ms=1000)
         engine.declare_stream(U, timing=[], batch_ms=1000)
@@ -114,26 +135,38 @@ def _measure(text: str, length: int) -> dict[str, tuple[float, float]]:
         kind, _, body = text.partition(" ") if text.startswith("ISTREAM") else ("QUERY", "", text)
         body = body.removeprefix("CHANGES ")
         query = engine.register(f"REGISTER {kind} q AS {body}", changes=changes)
-        found: dict[str, tuple[float, float]] = {}
+        figures = _Figures()
         second, answers = 0, list[Any]()
+
+        def step() -> float:
+            nonlocal second, answers
+            second += 1
+            _push(engine, second)
+            began = time.thread_time_ns()
+            engine.advance(None, second * 1000)
+            answers = [e.raw_changes if changes else e.answer for e in query.poll()]
+            return (time.thread_time_ns() - began) / 1000
+
         for kind, start in (("updated", None), ("fresh", _NEVER)):
             usual = native.maintain_from(start) if start is not None else None
-            steps = []
-            for _ in range((length + 3 if kind == "updated" else 0) + STEPS):
-                second += 1
-                _push(engine, second)
-                began = time.thread_time_ns()
-                engine.advance(None, second * 1000)
-                answers = [e.raw_changes if changes else e.answer for e in query.poll()]
-                steps.append((time.thread_time_ns() - began) / 1000)
+            with core_times() as seen:
+                steps = [step() for _ in range((length + 3 if kind == "updated" else 0) + STEPS)]
             plan = query._member.group.plan
             assert plan is not None
             core = seen[id(plan.native)].busy(clock_cost_us(engine._runtime.core))
-            found[kind] = (statistics.median(core[-STEPS:]), statistics.median(steps[-STEPS:]))
+            figures.core[kind], figures.step[kind] = statistics.median(core[-STEPS:]), statistics.median(steps[-STEPS:])
             if usual is not None:
                 native.maintain_from(usual)
+                continue
+            step()  # with a profile, which costs time
+            assert query._member.cohort is not None
+            assert query._member.cohort.last_run is not None
+            profiles = query._member.cohort.last_run.profiles
+            figures.changed_rows = max(
+                (changed for profile in profiles for _, _, changed, _ in profile.maintained()), default=0
+            )
         check(len(answers), 1, "evaluations of the last step")
-        return found
+        return figures
 
 
 def _push(engine: penstock.Engine, second: int) -> None:

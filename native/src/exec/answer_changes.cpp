@@ -4,7 +4,7 @@
 #include <atomic>
 #include <utility>
 
-#include "exec/kernels.hpp"
+#include "exec/collected.hpp"
 
 namespace penstock::exec {
 
@@ -91,16 +91,7 @@ std::size_t AnswerChanges::push_net(Run& run, Sink& out, int sign) {
     taken_.clear();
     for (std::uint32_t row = 0; row < net_.size(); ++row)
         for (std::int64_t n = net_[row] * sign; n > 0; --n) taken_.push_back(row);
-    for (std::size_t first = 0; first < taken_.size(); first += kMorsel) {
-        const auto some = std::span(taken_).subspan(first, std::min(kMorsel, taken_.size() - first));
-        for (std::size_t c = 0; c < buffer_.columns.size(); ++c) {
-            buffer_.columns[c].clear();
-            gather(changed_.column(c), some, buffer_.columns[c]);
-        }
-        buffer_.rows = some.size();
-        run.work(some.size());
-        out.push(buffer_);
-    }
+    push_keys(changed_, taken_, buffer_, run, out);
     return taken_.size();
 }
 

@@ -8,7 +8,23 @@ namespace penstock::exec {
 
 namespace {
 constexpr std::size_t kSmallRows = 4096;  // larger buffers are freed after a run
+
+/// Pushes the rows listed in `order`. column(c): all values of a column.
+template <class ColumnAt>
+bool push_listed(ColumnAt column, std::span<const std::uint32_t> order, Table& buffer, Run& run, Sink& out) {
+    for (std::size_t from = 0; from < order.size(); from += kMorsel) {
+        const auto rows = order.subspan(from, std::min(kMorsel, order.size() - from));
+        for (std::size_t c = 0; c < buffer.columns.size(); ++c) {
+            buffer.columns[c].clear();
+            gather(column(c), rows, buffer.columns[c]);
+        }
+        buffer.rows = rows.size();
+        run.work(rows.size());
+        if (!out.push(buffer)) return false;
+    }
+    return true;
 }
+}  // namespace
 
 void Collected::begin(Run& run, const Schema& schema) {
     run_ = &run;
@@ -86,17 +102,11 @@ bool push_all(const Table& table, Table& buffer, Run& run, Sink& out) {
 bool push_rows(const Table& table, std::span<const std::uint32_t> order, Table& buffer, Run& run, Sink& out) {
     buffer.slots = table.slots;
     buffer.columns.resize(table.columns.size());
-    for (std::size_t from = 0; from < order.size(); from += kMorsel) {
-        auto rows = order.subspan(from, std::min(kMorsel, order.size() - from));
-        for (std::size_t c = 0; c < table.columns.size(); ++c) {
-            buffer.columns[c].clear();
-            gather(table.columns[c], rows, buffer.columns[c]);
-        }
-        buffer.rows = rows.size();
-        run.work(rows.size());
-        if (!out.push(buffer)) return false;
-    }
-    return true;
+    return push_listed([&](std::size_t c) -> const Column& { return table.columns[c]; }, order, buffer, run, out);
+}
+
+bool push_keys(const KeyTable& keys, std::span<const std::uint32_t> order, Table& buffer, Run& run, Sink& out) {
+    return push_listed([&](std::size_t c) -> const Column& { return keys.column(c); }, order, buffer, run, out);
 }
 
 }  // namespace penstock::exec

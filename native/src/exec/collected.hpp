@@ -2,6 +2,7 @@
 #pragma once
 
 #include "exec/charge.hpp"
+#include "exec/key_table.hpp"
 #include "exec/operator.hpp"
 
 namespace penstock::exec {
@@ -33,5 +34,7 @@ private:
 bool push_all(const Table& table, Table& buffer, Run& run, Sink& out);
 /// The same for the rows listed in `order`.
 bool push_rows(const Table& table, std::span<const std::uint32_t> order, Table& buffer, Run& run, Sink& out);
+/// The same for the keys listed in `order`. `buffer` has the slots of the keys.
+bool push_keys(const KeyTable& keys, std::span<const std::uint32_t> order, Table& buffer, Run& run, Sink& out);
 
 }  // namespace penstock::exec

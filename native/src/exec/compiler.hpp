@@ -96,9 +96,10 @@ OperatorPtr make_fork(const Spec&, Compiler&);      // fork.cpp
 OperatorPtr make_group(const Spec&, Compiler&);     // group.cpp
 OperatorPtr make_distinct(const Spec&, Compiler&);  // distinct.cpp
 OperatorPtr make_reduced(const Spec&, Compiler&);
-OperatorPtr make_order(const Spec&, Compiler&);      // order.cpp
-OperatorPtr make_slice(const Spec&, Compiler&);      // slice.cpp
-OperatorPtr make_construct(const Spec&, Compiler&);  // construct.cpp
-OperatorPtr make_describe(const Spec&, Compiler&);   // describe.cpp
+OperatorPtr make_order(const Spec&, Compiler&);                   // order.cpp
+OperatorPtr make_having(OperatorPtr in, const Spec&, Compiler&);  // having.cpp
+OperatorPtr make_slice(const Spec&, Compiler&);                   // slice.cpp
+OperatorPtr make_construct(const Spec&, Compiler&);               // construct.cpp
+OperatorPtr make_describe(const Spec&, Compiler&);                // describe.cpp
 
 }  // namespace penstock::exec

@@ -4,9 +4,11 @@
 #include <span>
 #include <utility>
 
+#include "exec/collected.hpp"
 #include "exec/compiler.hpp"
 #include "exec/id_bitmap.hpp"
 #include "exec/kernels.hpp"
+#include "exec/key_counts.hpp"
 #include "exec/key_table.hpp"
 #include "exec/maintained_input.hpp"
 #include "exec/output_change.hpp"
@@ -55,9 +57,8 @@ private:
         seen_->reset(schema_.slots.size());
         ids_seen_.reset();
         is_first_ = true;
-        rows_of_.clear();
         lasting_ = complete_ = true;
-        empty_ = 0;
+        counts_.begin();
     }
 
     void produce(Run& run, Sink& out) override {
@@ -76,9 +77,7 @@ private:
             report_change();
             return in_->run(*run_, *this);
         }
-        changed_.clear();
-        rows_before_.clear();
-        if (gives_) is_changed_.assign(seen_->size(), 0);
+        counts_.begin_update(gives_);
         input_.run_changes(*run_, *this, sign_);
         if (lasting_) return gives_ ? push_change() : push_rows_held();
         updates_ = tracks_ = gives_ = false;  // terms of this run only: a new evaluation, without state
@@ -92,11 +91,11 @@ private:
 
     void finish() {
         if (!updates_) input_.evaluated(*run_);
-        const Outcome obstacle = !complete_                    ? Outcome::Stopped
-                                 : !lasting_                   ? Outcome::RunTerms
-                                 : 2 * empty_ > seen_->size()  ? Outcome::Emptied
-                                 : tracks_ && exceeds_budget() ? Outcome::Budget
-                                                               : Outcome::Updated;
+        const Outcome obstacle = !complete_                            ? Outcome::Stopped
+                                 : !lasting_                           ? Outcome::RunTerms
+                                 : 2 * counts_.empty() > seen_->size() ? Outcome::Emptied
+                                 : tracks_ && exceeds_budget()         ? Outcome::Budget
+                                                                       : Outcome::Updated;
         if (tracks_ && obstacle == Outcome::Updated) {
             input_.keep(*run_);
             retained_ = true;
@@ -156,15 +155,7 @@ private:
     void track(const Table& rows) {
         for (const std::size_t column : computed_)
             for (const TermId id : std::span(rows.columns[column]).first(rows.rows)) lasting_ &= is_lasting(id);
-        if (rows_of_.size() < seen_->size()) rows_of_.resize(seen_->size());
-        if (gives_) is_changed_.resize(seen_->size());
-        for (std::size_t i = 0; i < rows.rows; ++i) {
-            if (gives_ && std::exchange(is_changed_[ids_[i]], 1) == 0) {
-                changed_.push_back(ids_[i]);
-                rows_before_.push_back(rows_of_[ids_[i]]);
-            }
-            rows_of_[ids_[i]] += sign_;
-        }
+        counts_.add(ids_, seen_->size(), sign_);
     }
 
     void report_change() {
@@ -179,35 +170,21 @@ private:
         for (const int sign : {-1, 1}) {
             change_->sign = sign;
             full_.clear();
-            for (std::size_t i = 0; i < changed_.size(); ++i) {
-                const int difference = (rows_of_[changed_[i]] != 0 ? 1 : 0) - (rows_before_[i] != 0 ? 1 : 0);
-                if (difference == sign) full_.push_back(changed_[i]);
+            const std::vector<std::uint32_t>& changed = counts_.changed();
+            for (std::size_t i = 0; i < changed.size(); ++i) {
+                const int difference = (counts_.rows(changed[i]) != 0 ? 1 : 0) - (counts_.before(i) != 0 ? 1 : 0);
+                if (difference == sign) full_.push_back(changed[i]);
             }
             push_full();
         }
-        empty_ = static_cast<std::size_t>(std::ranges::count(rows_of_, 0));
     }
 
     void push_rows_held() {
-        full_.clear();
-        for (std::uint32_t row = 0; row < seen_->size(); ++row)
-            if (rows_of_[row] != 0) full_.push_back(row);
-        empty_ = seen_->size() - full_.size();
+        counts_.occurring(full_);
         report_change();
         push_full();
     }
-    void push_full() {
-        for (std::size_t first = 0; first < full_.size() && complete_; first += kMorsel) {
-            const auto some = std::span(full_).subspan(first, std::min(kMorsel, full_.size() - first));
-            for (std::size_t c = 0; c < buffer_.columns.size(); ++c) {
-                buffer_.columns[c].clear();
-                gather(seen_->column(c), some, buffer_.columns[c]);
-            }
-            buffer_.rows = some.size();
-            run_->work(some.size());
-            complete_ = out_->push(buffer_);
-        }
-    }
+    void push_full() { complete_ = complete_ && push_keys(*seen_, full_, buffer_, *run_, *out_); }
 
     /// Retained state and its growth must leave room for the rest of an evaluation.
     bool exceeds_budget() const {
@@ -215,7 +192,7 @@ private:
         return left != 0 && 4 * state_bytes() > left;
     }
     std::size_t state_bytes() const {
-        return seen_->size() * (schema_.slots.size() + 3) * sizeof(TermId) + rows_of_.capacity() * sizeof(std::int64_t);
+        return seen_->size() * (schema_.slots.size() + 3) * sizeof(TermId) + counts_.bytes();
     }
 
     OperatorPtr in_;
@@ -236,14 +213,10 @@ private:
     bool retained_ = false, tracks_ = false, updates_ = false;
     bool lasting_ = true, complete_ = true;
     int sign_ = 1;
-    OutputChange* change_ = nullptr;  // of the reader, if there is one that wants changes
-    bool gives_ = false;              // its rows are the change of this run
-    std::vector<std::uint32_t> changed_;
-    std::vector<std::int64_t> rows_before_;  // by changed row
-    std::vector<std::uint8_t> is_changed_;
-    std::vector<std::int64_t> rows_of_;  // number of input rows of each distinct row
-    std::vector<std::uint32_t> full_;    // rows that remain
-    std::size_t empty_ = 0;
+    OutputChange* change_ = nullptr;   // of the reader, if there is one that wants changes
+    bool gives_ = false;               // its rows are the change of this run
+    KeyCounts counts_;                 // of input rows, by distinct row
+    std::vector<std::uint32_t> full_;  // rows that remain
     Table buffer_;
 };
 

@@ -6,6 +6,7 @@
 #include "exec/collected.hpp"
 #include "exec/compiler.hpp"
 #include "exec/kernels.hpp"
+#include "exec/key_counts.hpp"
 #include "exec/key_table.hpp"
 #include "exec/maintained_input.hpp"
 #include "exec/output_change.hpp"
@@ -92,9 +93,7 @@ private:
     void start_over() {
         lasting_ = true;
         groups_->reset(keys_.size());
-        rows_of_.clear();
-        changed_.clear();
-        is_changed_.clear();
+        counts_.begin();
         if (implicit_) add_seed_groups();
         for (auto& aggregate : aggregates_) aggregate->reset(groups_->size());
         for (auto* aggregate : removables_) aggregate->track(tracks_);
@@ -111,9 +110,7 @@ private:
 
     void feed() {
         if (!updates_) return in_->run(*run_, *this);
-        is_changed_.assign(groups_->size(), 0);
-        changed_.clear();
-        rows_before_.clear();
+        counts_.begin_update(true);
         input_.run_changes(*run_, *this, sign_);
         if (lasting()) return;
         // Keys or values are terms of this run only: a new evaluation, without state.
@@ -137,13 +134,12 @@ private:
         groups_->assign(key_data_, run_->seed.rows, ids_.data(), run_->budget());
     }
 
-    std::size_t table_bytes() const {
-        return groups_->size() * (keys_.size() + 3) * sizeof(TermId) + rows_of_.capacity() * (sizeof(std::int64_t) + 1);
-    }
+    std::size_t table_bytes() const { return groups_->size() * (keys_.size() + 3) * sizeof(TermId) + counts_.bytes(); }
     std::size_t state_bytes() const {
         std::size_t bytes = table_bytes();
         for (const auto& aggregate : removables_) bytes += aggregate->bytes();
         for (const Column& column : results_) bytes += column.capacity() * sizeof(TermId);
+        for (const auto& groups : run_terms_) bytes += groups.capacity() * sizeof(std::uint32_t);
         return bytes;
     }
     /// Retained state and its growth must leave room for the rest of an evaluation.
@@ -157,15 +153,7 @@ private:
         for (const int column : computed_keys_)
             for (std::size_t i = 0; i < rows.rows; ++i)
                 lasting_ &= is_lasting(rows.columns[static_cast<std::size_t>(column)][i]);
-        if (rows_of_.size() < groups_->size()) rows_of_.resize(groups_->size());
-        if (updates_) is_changed_.resize(groups_->size());
-        for (std::size_t i = 0; i < rows.rows; ++i) {
-            if (updates_ && std::exchange(is_changed_[ids_[i]], 1) == 0) {
-                changed_.push_back(ids_[i]);
-                rows_before_.push_back(rows_of_[ids_[i]]);
-            }
-            rows_of_[ids_[i]] += sign_;
-        }
+        counts_.add(ids_, groups_->size(), sign_);
     }
 
     bool consume(Table& rows) override {
@@ -190,6 +178,7 @@ private:
 
     void finish() {
         results_.resize(aggregates_.size());
+        run_terms_.resize(aggregates_.size());
         const bool gives = gives_change();
         if (gives) find_previous();
         for (std::size_t a = 0; a < aggregates_.size(); ++a) {
@@ -199,11 +188,10 @@ private:
             }
             aggregates_[a]->finish(run_->expressions, results_[a]);
             run_->expressions.terms.settle(results_[a].data(), results_[a].size());
+            run_terms_[a].clear();
+            for (std::uint32_t group = 0; tracks_ && group < results_[a].size(); ++group)
+                if (!is_lasting(results_[a][group])) run_terms_[a].push_back(group);
         }
-        if (gives)
-            empty_ = implicit_ ? 0 : static_cast<std::size_t>(std::ranges::count(rows_of_, 0));
-        else
-            find_full_groups();
         if (change_ != nullptr) {
             change_->given = gives;
             change_->tracks = tracks_;
@@ -212,11 +200,11 @@ private:
         }
         const bool complete = gives ? push_change() : push_groups();
         if (!updates_) input_.evaluated(*run_);
-        const Outcome obstacle = !complete                      ? Outcome::Stopped
-                                 : !lasting()                   ? Outcome::RunTerms
-                                 : 2 * empty_ > groups_->size() ? Outcome::Emptied
-                                 : tracks_ && exceeds_budget()  ? Outcome::Budget
-                                                                : Outcome::Updated;
+        const Outcome obstacle = !complete                       ? Outcome::Stopped
+                                 : !lasting()                    ? Outcome::RunTerms
+                                 : 2 * empty() > groups_->size() ? Outcome::Emptied
+                                 : tracks_ && exceeds_budget()   ? Outcome::Budget
+                                                                 : Outcome::Updated;
         if (tracks_ && obstacle == Outcome::Updated) {
             input_.keep(*run_);
             retained_ = true;
@@ -237,32 +225,36 @@ private:
     /// Computes the results of changed groups, and those that are terms of the last run only.
     void update_results(std::size_t aggregate) {
         Column& results = results_[aggregate];
-        const std::size_t known = results.size();
         results.resize(groups_->size());
-        std::vector<std::uint32_t> groups = changed_;
-        for (std::uint32_t group = 0; group < known; ++group)
-            if (!is_lasting(results[group]) && !is_changed_[group]) groups.push_back(group);
+        std::vector<std::uint32_t> groups = counts_.changed();
+        for (const std::uint32_t group : run_terms_[aggregate])
+            if (!counts_.is_changed(group)) groups.push_back(group);
         Column found;
         removables_[aggregate]->results(run_->expressions, groups, found);
         run_->expressions.terms.settle(found.data(), found.size());
-        for (std::size_t i = 0; i < groups.size(); ++i) results[groups[i]] = found[i];
+        run_terms_[aggregate].clear();
+        for (std::size_t i = 0; i < groups.size(); ++i) {
+            results[groups[i]] = found[i];
+            if (!is_lasting(found[i])) run_terms_[aggregate].push_back(groups[i]);
+        }
     }
 
     /// Whether the reader gets the change of the groups. Results that are terms of the last run only cannot be removed.
     bool gives_change() const {
         if (change_ == nullptr || !updates_ || !change_->requested) return false;
         return std::ranges::all_of(results_, [this](const Column& results) {
-            return std::ranges::all_of(
-                changed_, [&](std::uint32_t group) { return group >= results.size() || is_lasting(results[group]); });
+            return std::ranges::all_of(counts_.changed(), [&](std::uint32_t group) {
+                return group >= results.size() || is_lasting(results[group]);
+            });
         });
     }
 
     /// The rows of the changed groups in the last output.
     void find_previous() {
         schema_.shape(previous_);
-        for (std::size_t i = 0; i < changed_.size(); ++i) {
-            const std::uint32_t group = changed_[i];
-            if (!implicit_ && rows_before_[i] == 0) continue;
+        for (std::size_t i = 0; i < counts_.changed().size(); ++i) {
+            const std::uint32_t group = counts_.changed()[i];
+            if (!implicit_ && counts_.before(i) == 0) continue;
             for (std::size_t c = 0; c < keys_.size(); ++c) previous_.columns[c].push_back(groups_->column(c)[group]);
             for (std::size_t a = 0; a < results_.size(); ++a)
                 previous_.columns[keys_.size() + a].push_back(results_[a][group]);
@@ -276,12 +268,18 @@ private:
         const bool complete = push_all(previous_, buffer_, *run_, *out_);
         change_->sign = 1;
         full_.clear();
-        for (const std::uint32_t group : changed_)
-            if (implicit_ || rows_of_[group] != 0) full_.push_back(group);
+        for (const std::uint32_t group : counts_.changed())
+            if (implicit_ || counts_.rows(group) != 0) full_.push_back(group);
         return complete && push(false, full_.size());
     }
 
-    bool push_groups() { return push(empty_ == 0, empty_ == 0 ? groups_->size() : full_.size()); }
+    /// Groups whose rows were all removed are no groups of the answer; those of an implicit GROUP BY always are.
+    std::size_t empty() const { return implicit_ ? 0 : counts_.empty(); }
+    bool push_groups() {
+        const bool all = empty() == 0;
+        if (!all) counts_.occurring(full_);
+        return push(all, all ? groups_->size() : full_.size());
+    }
     /// Pushes the first `count` groups, or those in `full_`. Returns whether all were pushed.
     bool push(bool all, std::size_t count) {
         const auto copy = [this, all](const Column& from, std::size_t first, std::size_t n, Column& to) {
@@ -304,16 +302,6 @@ private:
         return true;
     }
 
-    /// Groups whose rows were all removed are no groups of the answer; those of an implicit GROUP BY always are.
-    void find_full_groups() {
-        empty_ = 0;
-        full_.clear();
-        if (!updates_ || implicit_) return;
-        for (std::uint32_t group = 0; group < groups_->size(); ++group)
-            if (rows_of_[group] != 0) full_.push_back(group);
-        empty_ = groups_->size() - full_.size();
-    }
-
     OperatorPtr in_;
     const Schema seed_;
     std::vector<Slot> keys_, hidden_;
@@ -329,6 +317,7 @@ private:
     std::vector<std::uint32_t> ids_;
     Column unbound_;
     std::vector<Column> results_;
+    std::vector<std::vector<std::uint32_t>> run_terms_;  // by aggregate: groups whose results are terms of the run only
     Table buffer_;
 
     // State from run to run (ADR 78).
@@ -337,13 +326,10 @@ private:
     bool retained_ = false, tracks_ = false, updates_ = false;
     bool lasting_ = true;  // keys have the same ids in every run
     int sign_ = 1;
-    std::vector<std::int64_t> rows_of_;  // by group
-    std::vector<std::uint32_t> changed_, full_;
-    std::vector<std::int64_t> rows_before_;  // by changed group
-    std::vector<std::uint8_t> is_changed_;
+    KeyCounts counts_;  // of rows, by group
+    std::vector<std::uint32_t> full_;
     OutputChange* change_ = nullptr;  // of the reader, if there is one that wants changes
     Table previous_;
-    std::size_t empty_ = 0;
 };
 
 }  // namespace

@@ -8,8 +8,9 @@
 namespace penstock::exec {
 
 namespace {
-constexpr std::size_t kSmallBuckets = 4096;  // larger tables are freed after a run
-}
+constexpr std::size_t kSmallBuckets = 4096;                   // larger tables are freed after a run
+constexpr std::size_t kCachedBuckets = std::size_t{1} << 14;  // rows of larger tables are not in the L2 cache
+}  // namespace
 
 void KeyTable::reset(std::size_t columns) {
     columns_.resize(columns);
@@ -53,6 +54,13 @@ void KeyTable::reserve(std::size_t rows, Budget& budget) {
     }
 }
 
+/// Prefetches the row of a key whose bucket is cached. Other rows of the same hash value may stand before it.
+inline void KeyTable::prefetch_row(std::uint64_t hash) const {
+    const Bucket& bucket = buckets_[hash & (buckets_.size() - 1)];
+    if (bucket.id == kNone || bucket.tag != static_cast<std::uint32_t>(hash >> 32)) return;
+    for (const Column& column : columns_) __builtin_prefetch(&column[bucket.id]);
+}
+
 std::uint32_t KeyTable::insert(std::uint64_t hash, std::span<const TermId* const> keys, std::size_t row) {
     std::size_t mask = buckets_.size() - 1;
     auto tag = static_cast<std::uint32_t>(hash >> 32);
@@ -72,7 +80,7 @@ std::uint32_t KeyTable::insert(std::uint64_t hash, std::span<const TermId* const
 }
 
 void KeyTable::assign(std::span<const TermId* const> keys, std::size_t rows, std::uint32_t* ids, Budget& budget) {
-    constexpr std::size_t kBlock = 256, kAhead = 8;
+    constexpr std::size_t kBlock = 256, kAhead = 16;
     if (scratch_.size() < kBlock) scratch_.resize(kBlock);
     for (std::size_t from = 0; from < rows; from += kBlock) {
         std::size_t n = std::min(kBlock, rows - from);
@@ -81,8 +89,10 @@ void KeyTable::assign(std::span<const TermId* const> keys, std::size_t rows, std
         for (const TermId* key : keys)
             for (std::size_t i = 0; i < n; ++i) scratch_[i] = combine(scratch_[i], key[from + i]);
         std::size_t mask = buckets_.size() - 1;
+        const bool large = buckets_.size() > kCachedBuckets;
         for (std::size_t i = 0; i < n; ++i) {
             if (i + kAhead < n) __builtin_prefetch(&buckets_[scratch_[i + kAhead] & mask]);
+            if (large && i + kAhead / 2 < n) prefetch_row(scratch_[i + kAhead / 2]);
             ids[from + i] = insert(scratch_[i], keys, from + i);
         }
     }

@@ -7,6 +7,7 @@
 
 #include "exec/charge.hpp"
 #include "exec/table.hpp"
+#include "large_pages.hpp"
 
 namespace penstock::exec {
 
@@ -33,6 +34,7 @@ public:
 private:
     void reserve(std::size_t rows, Budget& budget);
     void rehash(std::size_t buckets);
+    [[gnu::always_inline]] void prefetch_row(std::uint64_t hash) const;
     std::uint32_t insert(std::uint64_t hash, std::span<const TermId* const> keys, std::size_t row);
 
     struct Bucket {
@@ -41,7 +43,7 @@ private:
     };
     std::vector<Column> columns_;
     std::vector<std::uint64_t> hashes_;
-    std::vector<Bucket> buckets_;
+    std::vector<Bucket, LargePages<Bucket>> buckets_;
     std::vector<std::uint64_t> scratch_;
     std::size_t size_ = 0;
     Charge charge_;

@@ -11,14 +11,12 @@ namespace penstock::exec {
 
 namespace {
 
-class Filter final : public Unary, public ChangeGiver {
+class Filter final : public Unary {
 public:
-    Filter(const Spec& spec, Compiler& compiler) : Unary(compiler.child(spec, "in")) {
+    Filter(OperatorPtr in, const Spec& spec, Compiler& compiler) : Unary(std::move(in)) {
         schema_ = in_->schema();
         condition_ = compiler.expression(spec.at("expr"), schema_);
-        steady_ = expr::is_steady(spec.at("expr"));
     }
-    bool give_change(OutputChange& change) override { return steady_ && give_change_of(*in_, change); }
 
 private:
     bool consume(Table& rows) override {
@@ -28,7 +26,6 @@ private:
         return rows.rows == 0 || out_->push(rows);
     }
     std::unique_ptr<Expression> condition_;
-    bool steady_;
     std::vector<std::uint8_t> keep_;
 };
 
@@ -94,7 +91,11 @@ private:
 
 }  // namespace
 
-OperatorPtr make_filter(const Spec& spec, Compiler& compiler) { return std::make_unique<Filter>(spec, compiler); }
+OperatorPtr make_filter(const Spec& spec, Compiler& compiler) {
+    OperatorPtr in = compiler.child(spec, "in");
+    if (dynamic_cast<ChangeGiver*>(in.get()) != nullptr) return make_having(std::move(in), spec, compiler);
+    return std::make_unique<Filter>(std::move(in), spec, compiler);
+}
 OperatorPtr make_extend(const Spec& spec, Compiler& compiler) { return std::make_unique<Extend>(spec, compiler); }
 OperatorPtr make_project(const Spec& spec, Compiler& compiler) {
     OperatorPtr in = compiler.child(spec, "in");

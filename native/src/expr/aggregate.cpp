@@ -8,29 +8,17 @@
 #include "expr/counted_values.hpp"
 #include "expr/distinct.hpp"
 #include "expr/expression.hpp"
+#include "expr/holding.hpp"
 #include "expr/looked_at.hpp"
 #include "expr/node.hpp"
 #include "expr/removable.hpp"
+#include "expr/row_count.hpp"
 #include "expr/steady.hpp"
 
 namespace penstock {
 namespace {
 
 using namespace expr;
-
-/// Charges an aggregate's memory to the budget of the evaluation, and releases the charge at the end.
-class Holding {
-public:
-    void set(std::size_t bytes, Budget& budget) {
-        const auto change = static_cast<std::ptrdiff_t>(bytes) - charged_;
-        charged_ = static_cast<std::ptrdiff_t>(bytes);
-        budget.charge(change);
-    }
-    void forget() { charged_ = 0; }
-
-private:
-    std::ptrdiff_t charged_ = 0;
-};
 
 /// An aggregate over the values of an expression, with one State per group.
 template <class State>
@@ -108,6 +96,8 @@ private:
     /// Whether a state of its own can lose a value. Otherwise the values are counted, and the state is computed again.
     static constexpr bool kRemovable = requires(State state, const Value& value) { state.remove(value); };
     static constexpr bool kRepeats = requires { State::kRepeats; };
+    static constexpr std::size_t kAhead = 8;                      // rows whose states are prefetched
+    static constexpr std::size_t kCached = std::size_t{1} << 18;  // bytes of states that fit the L2 cache
 
     template <bool removes>
     void update(const Table& rows, std::span<const std::uint32_t> group_of, ExprContext& context) {
@@ -128,7 +118,11 @@ private:
                       static_cast<std::uint32_t>(from));
             expression_->evaluate(frame, {numbers.data(), size}, values.data());
             if (distinct_ || counts_) frame.number({values.data(), size});
-            for (std::size_t k = 0; k < size; ++k) add_value<removes>(group_of[from + k], values[k], frame);
+            const auto groups = group_of.subspan(from, size);
+            for (std::size_t k = 0; k < size; ++k) {
+                look_ahead(k, groups, [&](std::size_t j) { return values[j].id; });
+                add_value<removes>(groups[k], values[k], frame);
+            }
             frame.end_chunk();
             holding_.set(held_bytes(), context.budget);
         }
@@ -138,6 +132,7 @@ private:
     template <bool removes>
     void add_ids(const IdColumn& ids, std::size_t rows, std::span<const std::uint32_t> group_of) {
         for (std::size_t i = 0; i < rows; ++i) {
+            look_ahead(i, group_of.first(rows), [&](std::size_t j) { return ids[static_cast<std::uint32_t>(j)]; });
             const std::uint32_t group = group_of[i];
             const TermId id = ids[static_cast<std::uint32_t>(i)];
             if (group >= states_.size()) states_.resize(group + 1);
@@ -157,6 +152,14 @@ private:
             const TermId row[] = {group, id};
             if (!distinct_ || id == kUnbound || seen_.insert(row)) states_[group].add_id(id);
         }
+    }
+
+    /// Prefetches what the next rows read, before row `i`.
+    template <class Id>
+    [[gnu::always_inline]] void look_ahead(std::size_t i, std::span<const std::uint32_t> group_of, Id id) const {
+        if (states_.size() * sizeof(State) > kCached && i + kAhead < group_of.size())
+            __builtin_prefetch(&states_[group_of[i + kAhead]], 1);
+        if (counts_) counted_.look_ahead(i, group_of.size(), [&](std::size_t j) { return group_of[j]; }, id);
     }
 
     template <bool removes>
@@ -255,122 +258,13 @@ private:
     Holding holding_;
 };
 
-/// COUNT(*) and COUNT(DISTINCT *): count rows, not values.
-class CountRows final : public RemovableAggregate {
-public:
-    explicit CountRows(bool distinct) : distinct_(distinct) {}
-
-    void reset(std::size_t groups) override {
-        counts_.assign(groups, 0);
-        slots_.clear();
-        computed_.clear();
-        seen_.reset();
-        occurs_.reset();
-        tracks_ = false;
-        lasting_ = true;
-        holding_.forget();
-    }
-    void grow(std::size_t groups) override {
-        if (groups > counts_.size()) counts_.resize(groups);
-    }
-
-    void add(const Table& rows, std::span<const std::uint32_t> group_of, std::span<const Slot> hidden,
-             ExprContext& context) override {
-        if (distinct_) return add_distinct(rows, group_of, hidden, 1, context);
-        for (std::size_t i = 0; i < rows.rows; ++i) ++count_of(group_of[i]);
-    }
-
-    bool removable(const std::function<bool(Slot)>& computes) override {
-        computes_ = computes;
-        return true;
-    }
-    void track(bool tracks) override { tracks_ = tracks && distinct_; }
-    bool lasting() const override { return lasting_; }
-    void remove(const Table& rows, std::span<const std::uint32_t> group_of, std::span<const Slot> hidden,
-                ExprContext& context) override {
-        if (distinct_) return add_distinct(rows, group_of, hidden, -1, context);
-        for (std::size_t i = 0; i < rows.rows; ++i) --count_of(group_of[i]);
-    }
-    void resume(ExprContext& context) override {
-        holding_.forget();
-        holding_.set(bytes(), context.budget);
-    }
-    std::size_t bytes() const override {
-        return counts_.capacity() * sizeof(std::uint64_t) + (seen_ ? seen_->bytes() : 0) +
-               (occurs_ ? occurs_->bytes() : 0);
-    }
-    void results(ExprContext& context, std::span<const std::uint32_t> groups, Column& out) override {
-        static const Table no_rows;
-        Frame frame(no_rows, context);
-        out.resize(groups.size());
-        for (std::size_t i = 0; i < groups.size(); ++i)
-            out[i] = frame.intern(Value::integer(static_cast<Int128>(count_of(groups[i]))));
-    }
-
-    void finish(ExprContext& context, Column& out) override {
-        static const Table no_rows;
-        Frame frame(no_rows, context);
-        out.resize(counts_.size());
-        for (std::size_t group = 0; group < counts_.size(); ++group)
-            out[group] = frame.intern(Value::integer(static_cast<Int128>(counts_[group])));
-        holding_.set(0, context.budget);
-    }
-
-private:
-    /// Adds rows (`by` = 1) or removes them (-1). `hidden`: as in add().
-    void add_distinct(const Table& rows, std::span<const std::uint32_t> group_of, std::span<const Slot> hidden,
-                      std::int32_t by, ExprContext& context) {
-        if (!seen_ && !occurs_) choose_slots(rows, hidden);
-        for (const Slot slot : computed_)
-            if (const Column* column = rows.find(slot); tracks_ && column != nullptr)
-                for (const TermId id : std::span(*column).first(rows.rows)) lasting_ &= is_lasting(id);
-        std::vector<const Column*> columns;
-        columns.reserve(slots_.size());
-        for (const Slot slot : slots_) columns.push_back(rows.find(slot));
-        std::vector<TermId> row(columns.size() + 1);
-        for (std::size_t i = 0; i < rows.rows; ++i) {
-            row[0] = group_of[i];
-            for (std::size_t c = 0; c < columns.size(); ++c) row[c + 1] = columns[c] ? (*columns[c])[i] : kUnbound;
-            if (!tracks_)
-                count_of(group_of[i]) += seen_->insert(row) ? 1 : 0;
-            else if (occurs_->add(row, by) == (by > 0 ? 1 : 0))  // it is new, or was the last one
-                count_of(group_of[i]) += static_cast<std::uint64_t>(std::int64_t{by});
-        }
-        holding_.set(bytes(), context.budget);
-    }
-    std::uint64_t& count_of(std::uint32_t group) {
-        if (group >= counts_.size()) counts_.resize(group + 1);
-        return counts_[group];
-    }
-    void choose_slots(const Table& rows, std::span<const Slot> hidden) {
-        for (const Slot slot : rows.slots)
-            if (std::find(hidden.begin(), hidden.end(), slot) == hidden.end()) slots_.push_back(slot);
-        for (const Slot slot : slots_)
-            if (computes_ && computes_(slot)) computed_.push_back(slot);
-        if (tracks_)
-            occurs_.emplace(slots_.size() + 1);
-        else
-            seen_.emplace(slots_.size() + 1);
-    }
-
-    bool distinct_;
-    std::vector<std::uint64_t> counts_;
-    std::vector<Slot> slots_, computed_;
-    std::function<bool(Slot)> computes_;  // whether the values of a slot are computed
-    std::optional<RowSet> seen_;
-    // While rows may be removed.
-    bool tracks_ = false, lasting_ = true;
-    std::optional<RowCounts> occurs_;
-    Holding holding_;
-};
-
 }  // namespace
 
 std::unique_ptr<Aggregate> Aggregate::compile(const Spec& spec) {
     const std::string& name = spec.at("agg").as_string();
     const Spec* flag = spec.find("distinct");
     const bool distinct = flag != nullptr && flag->as_bool();
-    if (name == "count_star") return std::make_unique<CountRows>(distinct);
+    if (name == "count_star") return make_row_count(distinct);
     AggregateOptions options;
     if (const Spec* separator = spec.find("separator")) options.separator = separator->as_string();
     const Spec& expression = spec.at("expr");

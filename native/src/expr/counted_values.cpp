@@ -6,18 +6,13 @@
 
 namespace penstock::expr {
 
-std::uint64_t CountedValues::hash(std::uint32_t group, TermId id) {
-    std::uint64_t out = (id ^ (group * 0x9E3779B97F4A7C15ull)) * 0xFF51AFD7ED558CCDull;
-    out ^= out >> 32;
-    return out * 0xC4CEB9FE1A85EC53ull >> 20;
-}
-
 std::int32_t CountedValues::add(std::uint32_t group, TermId id, std::int32_t by) {
     if (2 * (entries_.size() + 1) > slots_.size()) grow();
-    const std::size_t mask = slots_.size() - 1;
-    std::size_t at = hash(group, id) & mask;
-    for (; slots_[at] != 0; at = (at + 1) & mask) {
-        Entry& entry = entries_[slots_[at] - 1];
+    const std::uint64_t hash = this->hash(group, id);
+    std::size_t at = place_of(hash);
+    for (; slots_[at].number != 0; at = after(at)) {
+        if (slots_[at].tag != tag_of(hash)) continue;
+        Entry& entry = entries_[slots_[at].number - 1];
         if (entry.id != id || entry.group != group) continue;
         absent_ -= entry.count == 0 ? 1 : 0;
         entry.count += by;
@@ -26,7 +21,8 @@ std::int32_t CountedValues::add(std::uint32_t group, TermId id, std::int32_t by)
     }
     if (first_.size() <= group) first_.resize(group + 1, 0);
     entries_.push_back({id, group, first_[group], by});
-    slots_[at] = first_[group] = static_cast<std::uint32_t>(entries_.size());
+    first_[group] = static_cast<std::uint32_t>(entries_.size());
+    slots_[at] = {first_[group], tag_of(hash)};
     return by;
 }
 
@@ -36,18 +32,19 @@ void CountedValues::grow() {
     const std::size_t size = std::max(kFirstSize, slots_.size() * (2 * absent_ > entries_.size() ? 1 : 2));
     std::erase_if(entries_, [](const Entry& entry) { return entry.count == 0; });
     absent_ = 0;
-    slots_.assign(size, 0);
+    slots_.assign(size, {});
     std::ranges::fill(first_, 0);
     for (std::uint32_t i = 0; i < entries_.size(); ++i) place(i);
 }
 
 void CountedValues::place(std::uint32_t number) {
     Entry& entry = entries_[number];
-    const std::size_t mask = slots_.size() - 1;
-    std::size_t at = hash(entry.group, entry.id) & mask;
-    while (slots_[at] != 0) at = (at + 1) & mask;
+    const std::uint64_t hash = this->hash(entry.group, entry.id);
+    std::size_t at = place_of(hash);
+    while (slots_[at].number != 0) at = after(at);
     entry.next = first_[entry.group];
-    slots_[at] = first_[entry.group] = number + 1;
+    first_[entry.group] = number + 1;
+    slots_[at] = {number + 1, tag_of(hash)};
 }
 
 }  // namespace penstock::expr

@@ -40,42 +40,40 @@ void RowSet::grow() {
     }
 }
 
-std::int32_t RowCounts::add(std::span<const TermId> row, std::int32_t by) {
-    if (2 * (counts_.size() + 1) > slots_.size()) grow();
-    const std::size_t mask = slots_.size() - 1;
-    std::size_t at = hash_of(row) & mask;
-    for (; slots_[at] != 0; at = (at + 1) & mask) {
-        if (!std::ranges::equal(row, this->row(slots_[at] - 1))) continue;
-        std::int32_t& count = counts_[slots_[at] - 1];
+std::int32_t RowCounts::add(std::span<const TermId> row, std::uint64_t hash, std::int32_t by) {
+    if (2 * (size_ + 1) > slots_.size()) grow();
+    std::size_t at = place_of(hash);
+    for (; slots_[at].number != 0; at = after(at)) {
+        if (slots_[at].tag != tag_of(hash) || !std::ranges::equal(row, this->row(slots_[at].number - 1))) continue;
+        TermId& count = this->count(slots_[at].number - 1);
         absent_ -= count == 0 ? 1 : 0;
-        count += by;
+        count += static_cast<TermId>(std::int64_t{by});
         absent_ += count == 0 ? 1 : 0;
-        return count;
+        return static_cast<std::int32_t>(count);
     }
-    rows_.insert(rows_.end(), row.begin(), row.end());
-    counts_.push_back(by);
-    slots_[at] = static_cast<std::uint32_t>(counts_.size());
+    cells_.insert(cells_.end(), row.begin(), row.end());
+    cells_.push_back(static_cast<TermId>(std::int64_t{by}));
+    slots_[at] = {static_cast<std::uint32_t>(++size_), tag_of(hash)};
     return by;
 }
 
 /// Drops the rows that no longer occur, if they are many, or doubles the table.
 void RowCounts::grow() {
-    if (counts_.size() >= UINT32_MAX / 2)
-        throw LimitError("DISTINCT of an aggregate met more than 2^31 different rows");
-    const std::size_t size = std::max(kFirstSize, slots_.size() * (2 * absent_ > counts_.size() ? 1 : 2));
-    slots_.assign(size, 0);
+    if (size_ >= UINT32_MAX / 2) throw LimitError("DISTINCT of an aggregate met more than 2^31 different rows");
+    const std::size_t size = std::max(kFirstSize, slots_.size() * (2 * absent_ > size_ ? 1 : 2));
+    slots_.assign(size, {});
     std::size_t left = 0;
-    for (std::size_t i = 0; i < counts_.size(); ++i) {
-        if (counts_[i] == 0) continue;
-        std::copy_n(rows_.begin() + static_cast<std::ptrdiff_t>(i * width_), width_,
-                    rows_.begin() + static_cast<std::ptrdiff_t>(left * width_));
-        counts_[left] = counts_[i];
-        std::size_t at = hash_of(row(left)) & (size - 1);
-        while (slots_[at] != 0) at = (at + 1) & (size - 1);
-        slots_[at] = static_cast<std::uint32_t>(++left);
+    for (std::size_t i = 0; i < size_; ++i) {
+        if (count(i) == 0) continue;
+        std::copy_n(cells_.begin() + static_cast<std::ptrdiff_t>(i * stride_), stride_,
+                    cells_.begin() + static_cast<std::ptrdiff_t>(left * stride_));
+        const std::uint64_t hash = hash_of(row(left));
+        std::size_t at = place_of(hash);
+        while (slots_[at].number != 0) at = after(at);
+        slots_[at] = {static_cast<std::uint32_t>(++left), tag_of(hash)};
     }
-    rows_.resize(left * width_);
-    counts_.resize(left);
+    cells_.resize(left * stride_);
+    size_ = left;
     absent_ = 0;
 }
 

@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "stream/large_pages.hpp"
+#include "large_pages.hpp"
 #include "stream/record_queue.hpp"
 
 namespace penstock {

@@ -176,3 +176,23 @@ def test_a_state_that_outgrows_the_budget_is_dropped_and_rebuilt_with_equal_answ
         last = max(k for k, words in enumerate(each) if "too large for the memory limit" in words)
         assert any(words.startswith("updated") for words in each[:last])
         assert any(words.startswith("updated") for words in each[last:])
+
+
+def test_having_tests_only_changed_groups(bench):
+    bench.declare("s", timing="all")
+    query = bench.register(
+        "?s ?p ?o",
+        "s RANGE 1s STEP 100ms",
+        select="SELECT ?s (COUNT(*) AS ?n)",
+        after="GROUP BY ?s HAVING (COUNT(*) > 1)",
+    )
+    bench.advance("s", 0)
+    for k in range(40):
+        bench.push("s", 100 * k + 50, f"a p o{k}", f"s{k} p o{k}", f"s{k} p x")
+        bench.advance("s", 100 * k + 100)
+    counts = [{str(row["s"])[-3:]: row["n"].value for row in e.answer} for e in query.poll()]
+    assert len(counts[-1]) == 11
+    assert sorted(counts[-1].values()) == [2] * 10 + [10]
+    # Changed groups: that of `a`, a new one and one that is empty now. Each has its previous and its present row.
+    plan = bench.engine.explain(query)
+    assert re.fullmatch(r"updated from 4 changed rows, state \d+ bytes", figures(plan, "filter")), plan
