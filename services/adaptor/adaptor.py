@@ -71,7 +71,7 @@ class Adaptor:
 
     def step(self, timeout_s: float = 0.0) -> bool:
         """Read events and write their tuples. Waits at most `timeout_s` seconds for events. Returns whether there were
-        any.
+        any events.
 
         TransientError if the log, the dictionary or the schema registry is unavailable. No event is lost; call again.
         """

@@ -42,7 +42,8 @@ record's refused events are never divided.
 """
 OPEN_BYTES = 256 << 20
 """Limit in bytes for the size of a stream's open batches. Above this limit, the dispatcher pauses the partitions whose
-watermark is ahead of the slowest partition's. The setting `slice_mb` of a declaration overrides the limit.
+watermark is ahead of the watermark of the slowest partition. The setting `slice_mb` of a declaration overrides the
+limit.
 """
 GROWTH_MS = 5_000
 """Interval of checks for new partitions, in ms."""
@@ -173,8 +174,8 @@ class Dispatcher:
     def _write(self) -> None:
         """Write closed batches, refused events and changed states. After a TransientError, the next call continues.
 
-        A transaction is committed when it reaches `TRANSACTION_BYTES`. It always contains the state that follows from
-        the records in it. Otherwise, a restart would write refused events again.
+        A transaction is committed when it reaches `TRANSACTION_BYTES`. A transaction always contains the state that
+        follows from its records. Otherwise, a restart would write refused events again.
         """
         self._commit()
         self._copy_refused()
@@ -310,8 +311,8 @@ class Dispatcher:
             view.close()
 
     def _state_of(self, declaration: StreamDeclaration) -> DispatcherState | None:
-        """Return the saved state of a stream's topics, or None. It can be the state of an earlier stream with the same
-        topics.
+        """Return the saved state of a stream's topics, or None. An earlier stream with the same topics has possibly
+        saved this state.
         """
         return self._saved.get(_key(declaration))
 

@@ -1,10 +1,10 @@
 """Refused events of open batches, as runs of places in the source partition.
 
-A restarted dispatcher reads the tuples of open batches again, but does not decide again about their events. The
-dispatcher's state therefore lists the refused events, as runs. A run is a range of places of refused events. It can
-also contain accepted events of closed batches, because a restarted dispatcher recognises these events by their times.
-The number of runs therefore depends on the number of accepted events in open batches, not on the number of refused
-events.
+A restarted dispatcher reads the tuples of open batches again, but does not decide again whether to accept the events.
+The dispatcher's state therefore lists the refused events, as runs. A run is a range of places of refused events. A run
+can also contain accepted events of closed batches, because a restarted dispatcher recognises these events by their
+times. The number of runs therefore depends on the number of accepted events in open batches, not on the number of
+refused events.
 
 The place of an event is the offset of its message, and its number in this message.
 """

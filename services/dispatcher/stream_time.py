@@ -104,8 +104,8 @@ class StreamTime:
         self._cut: dict[int, int] = {}  # by open batch: the minimum filter version of its events
 
     def grow(self, partitions: int, wall_ms: int) -> None:
-        """Add new partitions of the source. `partitions`: the new number of partitions. The value of `known` remains
-        valid, because adaptors apply this filter version or a later version to the new partitions.
+        """Add new partitions of the source. `partitions`: the new number of partitions. The filter version in `known`
+        remains valid, because adaptors apply this version or a later version to the new partitions.
         """
         more = range(len(self.partitions), partitions)
         self.partitions += [SourcePartition(heard_ms=wall_ms, filter_version=self.known) for _ in more]
@@ -245,7 +245,9 @@ class StreamTime:
         )
 
     def leading(self) -> list[int]:
-        """Return the partitions whose watermark is ahead of the slowest partition's. The dispatcher can pause them."""
+        """Return the partitions whose watermark is ahead of the watermark of the slowest partition. The dispatcher can
+        pause these partitions.
+        """
         active = [part.own_ms for part in self.partitions if not part.idle]
         least = min(active, default=NEVER)
         return [i for i, part in enumerate(self.partitions) if not part.idle and part.own_ms > least]
@@ -326,7 +328,7 @@ class StreamTime:
         """Begin as a new stream with the topics of a dropped stream. `state`: the dropped stream's state.
 
         The declaration of the new stream contains the offsets at which this stream begins. Some records after these
-        offsets were possibly read for the dropped stream. They belong to the new stream, and are read again.
+        offsets were possibly read for the dropped stream. These records belong to the new stream, and are read again.
         """
         declared = self.declaration
         for i, part in enumerate(self.partitions[: len(state.positions)]):
@@ -342,7 +344,7 @@ class StreamTime:
 
     def replay(self, number: int, tuples: Tuples, position: int) -> None:
         """Process a record again after a restart, for open batches only. The method does not decide about events again.
-        It recognises refused events by their places, and events of closed batches by their times.
+        Refused events are recognised by their places, and events of closed batches by their times.
         """
         part = self.partitions[number]
         part.position = position + 1

@@ -67,7 +67,7 @@ class Leases:
     # ---- engines
     def grant(self, engine: str, snapshot: int, lease_ms: int) -> tuple[int, dict[int, int]]:
         """Grant a lease of `lease_ms` to an engine. The lease retains the data that the engine needs to read snapshot
-        `snapshot` and later snapshots. It replaces the engine's previous lease.
+        `snapshot` and later snapshots. The lease replaces the engine's previous lease.
 
         Returns a snapshot, and the epoch of each leased shard. The returned snapshot is `snapshot` if a shard has
         reached it, otherwise the newest snapshot of any shard. A shard that is behind the returned snapshot cannot

@@ -117,8 +117,8 @@ class ShardCheckpoints:
             self.release(shard)
 
     def last(self, shard: int) -> tuple[Path, Replica[ShardSet], Sequence[int]] | None:
-        """Return the newest checkpoint of a shard by any store, as a tuple. The tuple contains the folder of the stored
-        graph, a replica in the saved state, and the offset at which to continue in each partition.
+        """Return the newest checkpoint that any store has written for a shard, as a tuple. The tuple contains the
+        folder of the stored graph, a replica in the saved state, and the offset at which to continue in each partition.
 
         None if the shard has no checkpoint. StorageError if no existing checkpoint can be read.
         """

@@ -20,7 +20,7 @@ class Immediate(Executor):
     """An executor that runs each call at once, in the thread of its caller."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run the call. If it raises an exception, the future contains it."""
+        """Run the call. If the call raises an exception, the future contains the exception."""
         future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **kwargs))

@@ -99,8 +99,8 @@ class ShardSet:
             shard.batch(self.snapshot if commits else None, stream, waiting)
 
     def release(self, floor: RetentionFloor, step: int) -> None:
-        """Release append logs that no query of the cluster can read. `step`: the current step. Append logs that a lease
-        retains remain.
+        """Release append logs that no query of the cluster can read. Append logs that a lease retains are not released.
+        `step`: the current step.
 
         As long as a query can read a snapshot from before the drop of a stream, views can exclude the stream's commits.
         """

@@ -1,9 +1,9 @@
 """The store service: holds some shards of the stored graph, applies the log to them, and serves them to query engines
 (ADR 38).
 
-The placement lists the shards to serve and to prepare. A thread loads a new shard from the shard's newest checkpoint by
-any store. The shard then follows the log separately until it has reached the step of the store's other shards.
-Heartbeats list a shard once it has been near the end of the log.
+The placement lists the shards to serve and to prepare. A thread loads a new shard from the newest checkpoint that any
+store has written for the shard. The shard then follows the log separately until it has reached the step of the store's
+other shards. Heartbeats list a shard once it has been near the end of the log.
 
 A store writes only heartbeats to the log. Two stores can therefore hold the same shard, because the log determines the
 content of both copies.
@@ -48,8 +48,8 @@ class Store:
 
     `directory`: folder for the shards' regions, on a memory file system; the constructor clears the folder. `server`:
     publishes the regions. `address`: the address at which query engines request leases (`Leases`). If `checkpoints` is
-    None, a restart reads the whole log. `loader`: loads shards. If it is None, the step that begins to load a shard
-    waits until the shard is loaded.
+    None, a restart reads the whole log. `loader`: loads shards. If `loader` is None, the step that begins to load a
+    shard waits until the shard is loaded.
     """
 
     shard_type = ShardStore
@@ -120,7 +120,7 @@ class Store:
     def _look_ready(self) -> None:
         """Update `unready`. A store becomes ready once all its shards have been near the end of the log. A store
         without shards becomes ready if each shard has a store that serves no other shard. A ready store stays ready,
-        because it serves its shards while it prepares further ones.
+        because it serves its shards while it prepares further shards.
         """
         if self.unready is None:
             return

@@ -361,9 +361,9 @@ class Client:
         the event in ms. The event is durable when the call returns. Errors: see `push_events`.
 
         If the stream has a mapping, and `format` is None, "json", "ndjson", "csv", "avro" or "protobuf", then `data` is
-        a message for the mapping. One message can become several events. `timestamp` is the time of the message. If it
-        is None, the message has the time of its Kafka record. If the stream has no mapping, `format` None means
-        N-Triples.
+        a message for the mapping. One message can become several events. `timestamp` is the time of the message. If
+        `timestamp` is None, the message has the time of its Kafka record. If the stream has no mapping, `format` None
+        means N-Triples.
 
         The adaptor validates the event. An invalid event goes to the dead-letter topic.
         """
@@ -379,8 +379,8 @@ class Client:
         the call returns.
 
         DataError if a time or the format is invalid. UnknownStreamError if there is no such stream. TransientError if
-        the brokers do not respond in time. The events can still arrive later. If the same call is repeated with this
-        client, it waits for these events and writes no event twice.
+        the brokers do not respond in time. The events can still arrive later. If the caller repeats the same call with
+        this client, the repeated call waits for these events and writes no event twice.
         """
         events = list(events)
         topic = self._topics.events(self._name(stream))

@@ -32,7 +32,9 @@ class Loading:
         self._coordinators = urls(url)
 
     def target(self) -> LoadTarget:
-        """Return the properties of the target cluster. They determine how a load into this cluster is prepared."""
+        """Return the properties of the target cluster. These properties determine how a load into this cluster is
+        prepared.
+        """
         found = json.loads(self._ask(ServiceRequest("GET", "/loads")))
         return LoadTarget(int(found["shards"]), tuple(found["dictionaries"]))
 

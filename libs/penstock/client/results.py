@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     Bounds: TypeAlias = tuple[int | None, int]
 
 UNTAKEN = 100_000
-"""Maximum number of pending evaluations of a query. While a query has this many, its topic is not read further."""
+"""Maximum number of pending evaluations of a query. While a query has this many pending evaluations, the client does
+not read the query's topic further.
+"""
 _POLL, _WAIT_S = 1_000, 0.1
 _log = logging.getLogger("penstock.client")
 
@@ -180,7 +182,9 @@ class Results:
                 self._leave(before)
 
     def unfollow(self, query: str) -> None:
-        """Stop delivering evaluations of a query. Closes the reader of its topic if no other query needs it."""
+        """Stop delivering evaluations of a query. Closes the reader of the query's topic if no other query needs this
+        reader.
+        """
         with self._lock:
             self._leave(self._waiting.pop(query, ("", None))[0])
 
@@ -192,7 +196,7 @@ class Results:
     def take(self, query: str, limit: int | None, timeout_s: float) -> list[ClusterEvaluation]:
         """Remove and return pending evaluations of a query, at most `limit` of them (None: all). Waits at most
         `timeout_s` seconds for the first evaluation. LimitError if another query's queue is full. The evaluations of
-        this query then cannot be read. DataError if the query's records are in Avro.
+        the requested query then cannot be read. DataError if the query's records are in Avro.
         """
         deadline = time.monotonic() + timeout_s
         while True:

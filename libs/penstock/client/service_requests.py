@@ -85,7 +85,7 @@ class ServiceRequest:
 class ServiceClient:
     """Sends requests to services. Methods can be called from any thread.
 
-    It keeps no idle connections: a request on a connection that the service has just closed would fail.
+    The client keeps no idle connections, because a request would fail on a connection that the service has just closed.
     """
 
     def __init__(self, credentials: Credentials | None = None) -> None:

@@ -50,7 +50,7 @@ class _Refused(h11.RemoteProtocolError):
 
 
 class _ObservedConnection(h11.Connection):
-    """Passes each event to `observe` before uvicorn handles it, and errors to `failed`."""
+    """Passes each event to `observe` before uvicorn handles the event. Passes errors to `failed`."""
 
     def __init__(
         self, max_header_bytes: int, observe: Callable[[Any], None], failed: Callable[[h11.RemoteProtocolError], None]
@@ -189,7 +189,7 @@ class BoundedProtocol(H11Protocol):
         return cycle is not None and cycle.response_started and self.conn.our_state is not h11.IDLE
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse a malformed request. Responds with an error unless a response has started, and closes the
+        """Refuse a malformed request. Unless a response has started, responds with an error. Then closes the
         connection.
         """
         error = self._error

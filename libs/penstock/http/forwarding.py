@@ -29,8 +29,8 @@ _CONNECT_S: Final = 5.0
 
 
 class Forwarding:
-    """Forwards requests to the instance whose base URL `active` returns. If `active` returns None, this instance
-    answers.
+    """Forwards requests to the active instance. The function `active` returns the base URL of this instance. If
+    `active` returns None, requests are not forwarded.
 
     `certificate`: the certificate chain of this instance, for HTTPS. The active instance must have the same
     certificate.
@@ -71,8 +71,8 @@ class Forwarding:
 
 
 def exactly(certificate: Path | None) -> ssl.SSLContext:
-    """Return the TLS context of a client that accepts only servers with the given certificate. With None, it accepts no
-    server.
+    """Return the TLS context of a client that accepts only servers with the given certificate. If `certificate` is
+    None, the client accepts no server.
     """
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -84,7 +84,7 @@ def exactly(certificate: Path | None) -> ssl.SSLContext:
 
 
 def _target(request: Request) -> bytes:
-    """Return path and query string as the client sent them."""
+    """Return the path and query string of a request as the client sent them."""
     path: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
     query: bytes = request.scope["query_string"]
     return path.partition(b"?")[0] + (b"?" + query if query else b"")

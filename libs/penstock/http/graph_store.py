@@ -68,7 +68,7 @@ class ChangeGraph(Protocol):
 
     async def __call__(self, text: str, request: Request, /) -> int | Response | None:
         """Execute an update as one snapshot. Returns the number of triples that the update removes, or None if this
-        number is unknown. If the request is refused, returns the response.
+        number is unknown. If the request is refused, returns the error response.
         """
         ...
 
@@ -76,8 +76,8 @@ class ChangeGraph(Protocol):
 class GraphStore:
     """The handlers of the protocol.
 
-    `ask` answers queries. If it is None, this service cannot read graphs. `add` stores documents, and `change` replaces
-    and removes graphs. If they are None, this service cannot change graphs.
+    `ask` answers queries. If `ask` is None, this service cannot read graphs. `add` stores documents, and `change`
+    replaces and removes graphs. If `add` and `change` are None, this service cannot change graphs.
     """
 
     def __init__(self, ask: Ask | None = None, add: Add | None = None, change: ChangeGraph | None = None) -> None:

@@ -5,7 +5,7 @@ the feed has dropped evaluations, the listener receives the number of evaluation
 serialised only when a listener reads them.
 
 This module writes the framing of the events itself, because the library sse-starlette replaces a method of uvicorn's
-`Server` for the whole process. This would also affect servers of an application that embeds Penstock.
+`Server` for the whole process. The replacement would also affect servers of an application that embeds Penstock.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ class QuerySets:
         return {name: document(found) for name, found in self._engine.query_sets.items()}
 
     def declares(self, text: str, base: str | None) -> bool:
-        """Return whether a text declares parameters, so that it is the text of a query set. QueryError if the text is
-        invalid and possibly declares parameters.
+        """Return whether a text declares parameters. A text with parameters is the text of a query set. QueryError if
+        the text is invalid and possibly declares parameters.
         """
         return bool(_MAY_DECLARE.search(text) and declared_parameters(text, base, self._engine.limits))
 

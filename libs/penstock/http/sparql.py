@@ -70,7 +70,7 @@ class Change(Protocol):
 
 
 def asking(one_shot: OneShot) -> Ask:
-    """Return an `Ask` that executes queries by `one_shot`."""
+    """Return an `Ask` that calls the method `query` of `one_shot`."""
 
     def ask(operation: ProtocolOperation, base: str, timeout_s: float | None, memory_mb: int | None) -> Answer:
         dataset = dataset_of(operation.default_graphs, operation.named_graphs)

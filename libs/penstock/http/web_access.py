@@ -47,8 +47,8 @@ class Access:
 
     @classmethod
     def listening_on(cls, host: str, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> Access:
-        """Return the hosts and origins that a service accepts. The service listens on the address `host`. Accepted are
-        the local names, the address, `hosts` and `origins`.
+        """Return the hosts and origins that a service accepts. The service listens on the address `host`. It accepts
+        the local names, this address, `hosts` and `origins`.
         """
         everywhere = host in _EVERYWHERE
         own = {socket.gethostname(), socket.getfqdn()} if everywhere else {host}
@@ -124,7 +124,7 @@ def _name_of(host: str) -> str:
 
 
 def _with_port(authority: str, scheme: str) -> tuple[str, int | None]:
-    """Return the host and port of an authority. If it has no port, the port is the scheme's default."""
+    """Return the host and port of an authority. If the authority has no port, the port is the scheme's default."""
     try:
         parts = urlsplit(f"//{authority}")
         return parts.hostname or "", parts.port or _DEFAULT_PORTS.get(scheme)

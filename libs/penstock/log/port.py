@@ -115,8 +115,8 @@ class Writer(Protocol):
         """Submit and flush all records. Waits while too many records are in flight. After a RecordTooLargeError,
         nothing was submitted.
 
-        After a TransientError, submitted records are still in flight. A repeated call waits for these records. It
-        writes no record twice, because the idempotent producer keeps the sequence numbers of the records.
+        After a TransientError, submitted records are still in flight. A repeated call waits for these records. The
+        repeated call writes no record twice, because the idempotent producer keeps the sequence numbers of the records.
         """
         ...
 
@@ -274,7 +274,7 @@ class Log(Protocol):
 
     def transactional(self, transactional_id: str, *, offsets: bool = True) -> TransactionalWriter:
         """Open a writer. Fences the previous writer with the same transactional id, and settles that writer's
-        transaction. If `offsets` is False, `commit` need not return offsets. It then takes less time.
+        transaction. If `offsets` is False, `commit` need not return offsets, and takes less time.
         """
         ...
 

@@ -1,9 +1,9 @@
 """Topic names (docs/kafka.md).
 
-A topic name consists of segments with dots between them. The name of a stream or query is itself the segment if it
-consists of letters, digits, `_` and `-`, does not start with `-` and is not too long. Otherwise the segment is `-` and
-the name's hash. Names with dots are hashed, too. Kafka maps `a.b` and `a_b` to the same metric name, and rejects a
-topic if another topic has the same metric name.
+A topic name consists of segments with dots between them. The name of a stream or query is used as a segment unchanged
+if the name consists of letters, digits, `_` and `-`, does not start with `-` and is not too long. Otherwise the segment
+is `-` and the name's hash. Names with dots are hashed, too, because Kafka maps `a.b` and `a_b` to the same metric name.
+Kafka rejects a topic if another topic has the same metric name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ _HASH_BYTES = 16
 
 
 def segment(name: str) -> str:
-    """Return the segment for a stream's or query's name in topic names. Different names have different segments."""
+    """Return the segment that stands for the name of a stream or query in topic names. Different names have different
+    segments.
+    """
     if _PLAIN.fullmatch(name):
         return name
     return "-" + blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_HASH_BYTES).hexdigest()

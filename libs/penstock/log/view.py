@@ -22,8 +22,8 @@ _NEAR = 1_000  # gaps up to this many records are read instead of skipped
 class CompactedView:
     """The last record of each key of some partitions. The view is the same before and after Kafka compacts the topic.
 
-    Records without a key, and records rejected by `accepts`, are ignored. The memory is proportional to the number of
-    live keys.
+    Records without a key are ignored. Records that the function `accepts` rejects are ignored, too. The memory is
+    proportional to the number of live keys.
     """
 
     def __init__(

@@ -35,13 +35,13 @@ class PlanningLimits:
     - `max_update_tokens`: tokens of an update, including its data.
     - `max_windows`: windows of a query.
     - `max_nesting`: levels of nested groups, expressions, `[ … ]` and paths; at most 100. A group counts as two levels.
-    A chain of patterns, such as OPTIONALs, can be twice as long.
+      A chain of patterns, such as OPTIONALs, can have twice as many levels.
     - `max_plan_nodes`: operators of a plan.
     - `max_plan_depth`: operators on the longest path of a plan; at most 1,000.
     - `max_entailment_pairs`: for a query with entailment, pairs of terms in the closure of the schema; also rows in the
-    rewriting of one pattern.
+      rewriting of one pattern.
     - `planning_timeout_s`: processor time in s for parsing and planning a query (0 = no limit). The time for the data
-    of updates does not count.
+      of updates does not count.
     - `planning_memory_mb`: estimated memory of a plan in MiB (0 = no limit).
     """
 
@@ -66,7 +66,7 @@ class PlanningLimits:
 
 class Budget:
     """The remaining budget of a text. `at`: the offset of the construct that was processed last. `facts`: a cache of
-    properties of algebra nodes. Its keys are the function and the identity of the node.
+    properties of algebra nodes. A key of the cache is a function and the identity of a node.
 
     `accepted`: whether the text was accepted before, possibly by another process. The processor time for such a text is
     not limited. The number of operators, the depth and the memory of its plan can be twice the limits.
@@ -154,8 +154,8 @@ class Budget:
             self.exceeded("planning_memory_mb", f"the plan takes more than {self.limits.planning_memory_mb} MB")
 
     def add_node(self, depth: int, size: int) -> None:
-        """Count one more operator of the plan. `depth`: number of operators on its longest path to a leaf. `size`: its
-        size in bytes. LimitFault above a limit.
+        """Count one more operator of the plan. `depth`: number of operators on the operator's longest path to a leaf.
+        `size`: the operator's size in bytes. LimitFault above a limit.
         """
         self.nodes += 1
         limits = self.limits
@@ -178,7 +178,7 @@ class planning:  # noqa: N801 - reads as a statement: with planning(limits, text
 
     A nested block uses the budget of the outer block. With the argument `budget`, the block continues the budget of an
     earlier block for the same text and thread. If the code in the block raises a Fault, the block raises a QueryError
-    in its place. If stack or memory is exhausted, it raises QueryLimitError.
+    in its place. If stack or memory is exhausted, the block raises QueryLimitError.
     """
 
     __slots__ = ("_budget", "_token")

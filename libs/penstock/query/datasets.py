@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Part:
     """A part of a dataset. `graphs`: for source 0, the ids of the graphs in the part, or "named" for all stored named
-    graphs. `name`: the id that a graph variable has in this part.
+    graphs. `name`: the id to which this part binds a graph variable.
     """
 
     source: int

@@ -52,8 +52,8 @@ class CountRange:
 
 @dataclass(frozen=True, slots=True)
 class WindowClause:
-    """A window of the dataset. `name`: the IRI by which patterns refer to the window. If `named_window` is set, this is
-    the window's own IRI, otherwise the stream's IRI.
+    """A window of the dataset. `name`: the IRI by which patterns refer to the window. This IRI is the window's own IRI
+    if `named_window` is set, otherwise the stream's IRI.
 
     `in_default`: whether the default graph includes the window (FROM STREAM). Otherwise, only GRAPH (FROM NAMED STREAM)
     or WINDOW (FROM NAMED WINDOW) reads the window. `removed`: whether the window contains the tuples that the stream

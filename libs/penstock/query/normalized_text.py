@@ -1,9 +1,9 @@
 """Normalized texts. Texts that differ only in constants have the same normalized text.
 
 The constants are IRIs, local parts of prefixed names, strings and unsigned numbers. A text is normalized only if it is
-short and every constant is *plain*. The lexer reads a plain constant as one token of its kind, independently of the
-text beside it. Texts with comments, escapes or long strings are not normalized. In the text of a standing query, the
-name of the query is a constant, too. `penstock.engine.oneshot.normalization` makes normalized texts.
+short and every constant is *plain*. The lexer reads a plain constant as one token, whatever text is beside the
+constant. Texts with comments, escapes or long strings are not normalized. In the text of a standing query, the name of
+the query is a constant, too. `penstock.engine.oneshot.normalization` makes normalized texts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ IRI, LOCAL, STRING, INTEGER, DECIMAL, NAME = "i", "l", "s", "n", "d", "r"
 class Normalized(NamedTuple):
     """`pattern`: the text, with a zero character and the kind in place of each constant. `constants`: the constants as
     they are written, in order. The constant of a prefixed name is its local part. `name`: the name of a standing query.
-    It is not among the constants. None if the text does not begin with `REGISTER` and a plain name.
+    `constants` does not contain this name. None if the text does not begin with `REGISTER` and a plain name.
     """
 
     pattern: str
@@ -48,8 +48,8 @@ def split_name(text: str) -> tuple[str, str | None, str]:
 
 
 def offsets(normalized: Normalized) -> list[tuple[int, str]]:
-    """Return the offset in the text and the kind of each constant. For a local part, the offset is where its prefixed
-    name begins. This offset is -1 if the prefix is not plain.
+    """Return the offset in the text and the kind of each constant. The offset of a local part is the offset at which
+    the prefixed name begins, or -1 if the prefix is not plain.
     """
     found = []
     constants = iter(normalized.constants)

@@ -42,9 +42,9 @@ def parse(
     """Return the checked IR of a text in any dialect: a query or an update.
 
     Relative IRIs and bare names are resolved against a preceding BASE of the text or, without such a BASE, against
-    `base`. An unsupported function is an error. With `any_function`, the function becomes a call of its IRI instead.
-    Such a call cannot be executed. `accepted`: whether the text was accepted before. The parsing of an accepted text
-    has no time limit. QueryError for an invalid text, QueryLimitError above `limits`.
+    `base`. An unsupported function is an error, unless `any_function` is set. The IR then contains a call of the
+    function's IRI. Such a call cannot be executed. `accepted`: whether the text was accepted before. The parsing of an
+    accepted text has no time limit. QueryError for an invalid text, QueryLimitError above `limits`.
     """
     with planning(limits, text, accepted=accepted) as budget:
         syntax = parse_syntax(text, budget)

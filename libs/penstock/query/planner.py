@@ -57,12 +57,12 @@ class PhysicalPlan:
     """A plan, and how to read the answer from its result.
 
     - `outputs`: for SELECT, (name, slot) of each variable, in order. For CONSTRUCT and DESCRIBE, the slots of "s", "p"
-    and "o". For ASK, `outputs` is empty, and the answer is true if there is a row.
+      and "o". For ASK, `outputs` is empty, and the answer is true if there is a row.
     - `member`: for the plan of a group, the slot of the hidden member column.
     - `parameters`: the slots of the template's parameters.
     - `labels`: description and expected number of rows by node id, for EXPLAIN.
     - `counts`: the statistics from which the plan was chosen.
-    - `fragments`: by node id of a fork, the plan that stores execute for the fork.
+    - `fragments`: for the node id of each fork, the plan that stores execute for the fork.
     - `factors`: if the answer is a cross product of independent parts, a plan for each part (docs/adr/0047).
     - `schema`: the schema for which a query with entailment was rewritten.
     """

@@ -265,8 +265,8 @@ def _terms(part: object) -> Iterator[Constant]:
 
 
 def _builder(kind: str, written: str, term: Constant) -> _Build | None:
-    """Return a function that makes a term from the text of a constant. The term is of the same form as `term`. None if
-    the kind of the constant does not fit this form.
+    """Return a function that makes a term from the text of a constant. The new term has the same form as `term`. None
+    if the kind of the constant does not fit this form.
     """
     if isinstance(term, Iri):
         if kind == IRI:

@@ -44,7 +44,7 @@ def as_update(statement: Statement) -> Update:
 
 def resolve(query: ContinuousQuery, catalogue: Catalogue, *, stands: bool = False) -> ContinuousQuery:
     """Return the query with the ranges of `[NOW]` windows set. QueryError if the query names an unknown stream or
-    graph. QueryError also if it uses `[ALL]` over a stream that has timing predicates but no retention.
+    graph. QueryError also if the query uses `[ALL]` over a stream that has timing predicates but no retention.
 
     One-shot queries are allowed to name unknown graphs. As in SPARQL, such graphs are empty. A query that was
     registered before (`stands`) is also allowed to name an unknown graph: the stream that absorbed into this graph has

@@ -218,7 +218,7 @@ class StoreLinks:
 
     def mend(self, graph: LeasedGraph, *, doubtful: bool) -> None:
         """Renew leases and links after a read has failed, at most once every `_MEND_EVERY_S` seconds. `doubtful`:
-        whether data-plane connections are possibly broken. All shards are then attached again.
+        whether data-plane connections are possibly broken. If they are, all shards are attached again.
         """
         self._doubtful |= doubtful
         if self._clock() >= self._mended + _MEND_EVERY_S:

@@ -55,8 +55,8 @@ class Leaving(Protocol):
 
 
 class Stopping:
-    """The stop flag, which SIGTERM and SIGINT set. Once it is set, the current step finishes, then the service hands
-    over its work and shuts down.
+    """The stop flag, which SIGTERM and SIGINT set. Once the flag is set, the current step finishes. Then the service
+    hands over its work and shuts down.
 
     A long step ends early if the flag is set, and calls `check` between its parts. `leave_s`: time in s that the
     service has to hand over its work after the stop request.

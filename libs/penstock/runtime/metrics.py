@@ -85,7 +85,7 @@ class Tally:
         self._seen = 0
 
     def reach(self, total: int) -> None:
-        """Set a new total. If it is greater than the last total, increase the counter by the difference."""
+        """Set a new total. If the new total is greater than the last total, increase the counter by the difference."""
         if total > self._seen:
             self._counter.inc(total - self._seen)
         self._seen = total

@@ -38,8 +38,8 @@ S = TypeVar("S", bound=ServiceSettings)
 @dataclass(slots=True)
 class Context(Generic[S]):
     """The arguments with which a service core is opened. `observers`: callbacks that update metrics on each scrape.
-    `routes`: additional HTTP routes. `listening`: callbacks to call once the web server runs. Each gets the URL at
-    which other processes reach the service.
+    `routes`: additional HTTP routes. `listening`: callbacks to call once the web server runs. Each callback gets the
+    URL at which other processes reach the service.
     """
 
     settings: S

@@ -176,7 +176,7 @@ class ServiceSettings(BaseSettings):
 
     def tokens(self) -> TokenFile | None:
         """Return the tokens in `http_tokens_file`; None if this setting is not given. SettingsError if the file cannot
-        be used. SettingsError also if other machines can send requests that nothing authenticates, unless
+        be used. SettingsError also if requests are not authenticated and other machines can send requests, unless
         `http_insecure` is set.
         """
         if self.http_tokens_file is None:

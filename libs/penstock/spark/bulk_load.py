@@ -113,8 +113,8 @@ class BulkLoad:
         self._sources: list[SourceFile] = []
 
     def open(self) -> bool:
-        """List the files, and open the staging folder. Returns whether it contains complete stages of an earlier run of
-        the same load.
+        """List the files, and open the staging folder. Returns whether the folder contains complete stages of an
+        earlier run of the same load.
         """
         self._sources = list_sources(self._spark, self._settings.files, self._settings.format, self._settings.mapping)
         settings = self._settings

@@ -17,7 +17,9 @@ _FRAMES = ("at ", "File ", "==", "JVM", "Driver stacktrace", "Traceback", "...")
 
 @contextmanager
 def job(name: str) -> Iterator[None]:
-    """Raise a StorageError with the operation and the root cause if a job fails."""
+    """Replace the error of a failed job in the `with` block by a StorageError. This error has the operation and the
+    root cause.
+    """
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - comes with pyspark
     from pyspark.errors import PySparkException  # noqa: PLC0415
 

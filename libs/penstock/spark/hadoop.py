@@ -177,7 +177,7 @@ def literal(uri: str) -> str:
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Raise a StorageError with the name of the file in place of an error of the JVM."""
+    """Replace an error of the JVM in the `with` block by a StorageError with the name of the file."""
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - comes with pyspark
     from pyspark.errors import PySparkException  # noqa: PLC0415 - PySpark converts some of them
 

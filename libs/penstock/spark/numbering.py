@@ -1,10 +1,10 @@
 """The stage `terms`, in Spark tasks. It finds the distinct terms and numbers the new terms.
 
 Terms, including those of the existing dictionary, are partitioned by lexical form, so that one task receives all
-occurrences of a term. A task numbers its new terms from 0. An offset per task makes these numbers unique, but it is
-known only when all tasks are done. The output therefore contains *codes*. A code is a known id, or (new, kind of id,
-task, number). There are three kinds of rows (column `what`). A `map` row has local ids of a part and their codes,
-packed. A `new` row has a new term. A `count` row has the number of new terms.
+occurrences of a term. A task numbers its new terms from 0. An offset per task makes these numbers unique, but the
+offsets are known only when all tasks are done. The output therefore contains *codes*. A code is a known id, or (new,
+kind of id, task, number). There are three kinds of rows (column `what`). A `map` row has local ids of a part and their
+codes, packed. A `new` row has a new term. A `count` row has the number of new terms.
 """
 
 from __future__ import annotations

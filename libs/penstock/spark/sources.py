@@ -58,8 +58,8 @@ def list_sources(
     format: str | None,  # noqa: A002 - as in the API
     mapping: dict[str, Any] | None = None,
 ) -> list[SourceFile]:
-    """Return the files of paths, globs and folders without duplicates. `mapping`: settings of a mapping if these are
-    data files. DataError if a pattern matches no file, or if a format is unknown.
+    """Return the files of paths, globs and folders without duplicates. `mapping`: settings of a mapping if the files
+    are data files. DataError if a pattern matches no file, or if a format is unknown.
     """
     files = HadoopFiles(spark)
     found = {status.uri: status for pattern in patterns for status in files.matching(pattern)}

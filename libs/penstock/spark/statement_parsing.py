@@ -121,7 +121,7 @@ class StagedPart:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the task has found more bad lines than a load can have."""
+        """Whether the task has found more bad lines than a load is allowed to have."""
         return self._bad > self._settings.max_bad
 
     def scope(self, file: int) -> native.BlankScope:
@@ -129,7 +129,7 @@ class StagedPart:
         return self._scopes.setdefault(file, native.BlankScope())
 
     def read(self, file: int, start: int, lines: int) -> int:
-        """Add lines to those that were read of a split. Returns the number of lines before."""
+        """Add to the number of lines that were read from a split. Returns the number before the addition."""
         before = self._lines.get((file, start), 0)
         self._lines[file, start] = before + lines
         return before
@@ -155,8 +155,8 @@ class StagedPart:
         yield from self.bad(file, start, parsed.bad, parsed.bad_count)
 
     def bad(self, file: int, start: int, bad: Sequence[tuple[int, bytes, str]], count: int) -> Iterator[Any]:
-        """Yield a row for each bad line of a split, given as (line, bytes, reason). `count`: their number, which can be
-        greater than the number of given lines.
+        """Yield a row for each bad line of a split, given as (line, bytes, reason). `count`: the number of bad lines in
+        the split, which can be greater than the number of given lines.
         """
         self._bad += count
         if bad:

@@ -1,8 +1,8 @@
 """The stream adaptor on Spark. It is one streaming query from the events topics to the tuples topics (ADR 32).
 
-After each batch, the driver commits its offsets as the progress of the adaptors' consumer group. A *run* of the
-streaming query starts at this progress. A plain adaptor can therefore continue where Spark stopped, and vice versa.
-Each run has its own Spark checkpoint. After a failure, Spark can write a batch again. Within a source partition,
+After each batch, the driver commits the offsets of the batch as the progress of the adaptors' consumer group. A *run*
+of the streaming query starts at this progress. A plain adaptor can therefore continue where Spark stopped, and vice
+versa. Each run has its own Spark checkpoint. After a failure, Spark can write a batch again. Within a source partition,
 records are always in order and without gaps. The dispatcher can therefore drop duplicates (ADR 22).
 
 A run uses one version of the predicate filter (ADR 45). A new version of the filter starts a new run.

@@ -23,8 +23,8 @@ class _JsonLines(logging.Formatter):
 
 
 def write_to(path: Path) -> None:
-    """Append the audit log to a file. The log has one line for each HTTP request that changes something, or that is
-    refused although it would change something.
+    """Append the audit log to a file. The log has one line for each HTTP request that changes something. It also has
+    one line for each refused request that would have changed something.
 
     Creates the file with mode 0600. StorageError if the file cannot be written.
     """

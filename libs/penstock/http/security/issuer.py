@@ -109,8 +109,8 @@ class Issuer:
         self._keys = SigningKeys(source or settings.source())
 
     def last_error(self) -> str | None:
-        """Return the reason why no token can be checked, or None. If former keys exist, a failed fetch of keys is only
-        logged.
+        """Return the reason why no token can be checked, or None. None also if the last fetch of keys has failed, but
+        former keys exist.
         """
         return None if len(self._keys) else self._keys.last_error
 

@@ -20,8 +20,8 @@ _log = logging.getLogger(__name__)
 
 
 class KeySource(Protocol):
-    """The source of keys. `refresh_s`: seconds between regular fetches. `retry_s`: minimum time in s since the last
-    fetch before a fetch for an unknown key or after a failure.
+    """The source of keys. `refresh_s`: seconds between regular fetches. `retry_s`: minimum time in s between the last
+    fetch and the next fetch, if the next fetch is for an unknown key or follows a failure.
     """
 
     refresh_s: float
@@ -66,7 +66,9 @@ class SigningKeys:
             return self._fetch
 
     def next_fetch_s(self) -> float:
-        """Return the time in s until an unknown key can cause a fetch. At most 0 if it can do so now."""
+        """Return the time in s until an unknown key can cause a fetch. The time is 0 or negative if an unknown key can
+        cause a fetch now.
+        """
         return self._fetched + self._source.retry_s - time.monotonic()
 
     def close(self) -> None:

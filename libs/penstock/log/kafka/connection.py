@@ -94,8 +94,8 @@ class KafkaConnection:
         self._lock = Lock()
         self._opened: list[Client] = []
         self.small_topics: dict[str, int] = {}
-        """The topics with a low maximum record size, and this size in bytes. A batch of records could exceed the size.
-        `limits` updates this dict.
+        """The maximum record size in bytes of each topic in which a batch of records could exceed this size. `limits`
+        updates this dict.
         """
 
     def _on_error(self, error: KafkaError) -> None:
@@ -106,8 +106,8 @@ class KafkaConnection:
             _log.warning("kafka: %s", error.str())
 
     def denied(self, operation: str, resource: str, answer: KafkaError | None = None) -> DeniedError:
-        """Return the error for an operation that this client is not allowed to perform. `resource`: kind and name, as
-        in "topic penstock.control".
+        """Return the error for an operation that this client is not allowed to perform. `resource`: kind and name of
+        the resource, as in "topic penstock.control".
         """
         return denial(principal(self._client), operation, resource, answer)
 
@@ -197,9 +197,9 @@ class KafkaConnection:
             self._answered(_asking(request), None, ("Describe", f"topic {topic}"))
 
     def operations(self, topics: Iterable[str]) -> dict[str, frozenset[str] | None]:
-        """Return the operations that this client is allowed to perform on each topic. Operations have their names in
-        ACLs. None means that the brokers do not report the operations. The result lacks topics that do not exist, and
-        topics that the client is not allowed to describe.
+        """Return the operations that this client is allowed to perform on each topic. Operations are named as in ACLs.
+        None means that the brokers do not report the operations. The result does not contain topics that do not exist,
+        and topics that the client is not allowed to describe.
         """
         known = self.topics()
         asked = [name for name in topics if name in known]
@@ -344,8 +344,8 @@ def _asking(request: Callable[[], Mapping[Any, Future[T]]]) -> Callable[[], T]:
 
 
 def _repeated(first: Future[T], request: Callable[[], Mapping[Any, Future[T]]]) -> Callable[[], T]:
-    """Return a function that waits for the result of `first`. Each further call makes a new request, because a failed
-    future never gets another result.
+    """Return a function that waits for the result of the future `first`. Each further call makes a new request, because
+    a failed future never gets another result.
     """
     results = chain([first.result], repeat(_asking(request)))
 

@@ -32,8 +32,8 @@ def principal(properties: Mapping[str, object]) -> str:
 
 
 def denial(who: str, operation: str, resource: str, answer: KafkaError | None = None) -> DeniedError:
-    """Return the error for an operation that `who` is not allowed to perform. `resource`: kind and name, as in "topic
-    penstock.control".
+    """Return the error for an operation that `who` is not allowed to perform. `resource`: kind and name of the
+    resource, as in "topic penstock.control".
     """
     said = "" if answer is None else f" ({answer.str()})"
     return DeniedError(f"{who} may not {operation} {resource}{said}: `penstock acls` prints the ACLs that are needed")

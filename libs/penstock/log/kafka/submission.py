@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def produce(producer: Producer, record: Record, on_delivery: Delivery) -> None:
-    """Submit a record to librdkafka. BufferError if its queue is full."""
+    """Submit a record to librdkafka. BufferError if librdkafka's queue is full."""
     topic, value, key, partition, headers, timestamp_ms = record
     if not headers and timestamp_ms is None:
         producer.produce(topic, value, key, partition, on_delivery)  # by position: this runs once for each record

@@ -103,8 +103,8 @@ class KafkaWriter:
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
-        """Raise LogError if the client fails in the block. The error has the reason of the first refused record. The
-        writer is then unusable.
+        """Raise LogError if the client fails in the `with` block. The error has the reason of the first refused record.
+        The writer is then unusable.
         """
         try:
             with unmasked():
@@ -345,7 +345,7 @@ class KafkaTransactionalWriter:
 
     def _until_done(self, call: Callable[[float], object], within_s: float = math.inf) -> None:
         """Repeat a call until it succeeds or fails permanently. Stops after `within_s` seconds or at the time
-        `_give_up_at`, whichever is earlier. The argument of the call is its timeout in s.
+        `_give_up_at`, whichever is earlier. The argument of `call` is a timeout in s.
         """
         give_up_at = min(self._give_up_at, time.monotonic() + within_s)
         while True:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MemoryReader:
-    """Reads partitions from given offsets. Polls serve partitions in turn, so that none starves."""
+    """Reads partitions from given offsets. Polls serve partitions in turn, so that no partition starves."""
 
     def __init__(self, log: MemoryBroker, owner: str = "") -> None:
         self._log = log
@@ -161,8 +161,8 @@ class MemoryGroupReader:
 
 
 def wait_for(log: MemoryBroker, take: Callable[[], list[Message]], timeout_s: float) -> list[Message]:
-    """Call `take` until it returns messages or the timeout passes. The timeout is real time, also with a virtual
-    clock.
+    """Call `take` until it returns messages or the timeout passes. The timeout is in real time, even if the log has a
+    virtual clock.
     """
     deadline = time.monotonic() + timeout_s
     with log.changed:

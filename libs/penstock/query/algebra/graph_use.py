@@ -93,8 +93,8 @@ def _of_join(left: GraphUse, right: GraphUse) -> GraphUse:
 
 
 def _of_first(first: GraphUse, *others: GraphUse) -> GraphUse:
-    """Return the GraphUse of a pattern with several parts. The other parts extend or filter the solutions of
-    `first`.
+    """Return the GraphUse of a pattern with several parts. `first`: the part whose solutions the other parts extend or
+    filter.
     """
     if first is GraphUse.NONE and any(other is not GraphUse.NONE for other in others):
         return GraphUse.DEPENDS

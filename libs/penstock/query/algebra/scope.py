@@ -177,8 +177,8 @@ def all_variables(node: Node) -> Names:
 
 @_memoised
 def binding_variables(node: Node) -> Names:
-    """Return the variables that a pattern binds or looks up. They occur in triple patterns, BIND, VALUES or graph
-    names. Variables that occur only in expressions are not in the result.
+    """Return the variables that a pattern binds or looks up. These variables occur in triple patterns, BIND, VALUES or
+    graph names. Variables that occur only in expressions are not in the result.
     """
     match node:
         case Join() | LeftJoin() | Minus():

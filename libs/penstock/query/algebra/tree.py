@@ -120,7 +120,7 @@ class Call:
     """A call of an operator or function, named as in docs/plan-format.md (`=`, `and`, `strlen`, `cast:integer`, …).
 
     `extra`: an argument that is not an expression. For the function `iri`, this argument is the base IRI. For
-    `window_start` and `window_end`, it is the IRI of the window.
+    `window_start` and `window_end`, this argument is the IRI of the window.
     """
 
     name: str

@@ -56,7 +56,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class FlatGroup:
-    """The elements of a group, which are to be joined, and its conditions."""
+    """The conditions of a group, and the elements that a plan must join."""
 
     elements: tuple[Element, ...]
     filters: tuple[tuple[Expr, Scope], ...]

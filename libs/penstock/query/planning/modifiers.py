@@ -139,7 +139,7 @@ def _order(context: PlanContext, node: OrderBy, inner: Relation, scope: Scope) -
 
 
 def _limit_order(context: PlanContext, node: Spec, limited: Slice) -> None:
-    """Set the number of first rows that each member needs, in an ORDER BY directly below a LIMIT."""
+    """If an ORDER BY is directly below a LIMIT, set in the ORDER BY how many first rows each member needs."""
     while node["op"] == "project":
         node = node["in"]
     if node["op"] != "order" or limited.limit is None or limited.offset + limited.limit > _MOST_FIRST:

@@ -147,8 +147,8 @@ def _minus(context: PlanContext, node: Minus, outer: Relation, scope: Scope) -> 
 
 
 def _may_be_tested(context: PlanContext, node: Minus, left: Relation, scope: Scope) -> bool:
-    """Return whether the plan can compute a MINUS by a test of each row of `left` for compatible rows of the right
-    side.
+    """Return whether the plan can compute a MINUS by a test. The test searches, for each row of `left`, a compatible
+    row of the right side.
 
     The test must give the same result as MINUS. Each pair of rows must therefore share a bound variable. The rows of
     the right side must not depend on variables of the outer pattern: MINUS hides these variables from its right side,

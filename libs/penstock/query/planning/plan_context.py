@@ -90,8 +90,9 @@ class PlanContext:
         return len(self._slots)
 
     def may_search(self, elements: Sequence[Element]) -> bool:
-        """Return whether the planner is allowed to compare all join orders of a group. The elements must be small in
-        total, and a plan has at most _MOST_SEARCHES such searches. A call with small elements counts as a search.
+        """Return whether the planner is allowed to compare all join orders of a group. The total size of the elements
+        must be small, and a plan has at most _MOST_SEARCHES such searches. A call with elements of a small total size
+        counts as a search.
         """
         if sum(size(element.pattern) for element in elements) > _SEARCHED_SIZE:
             return False

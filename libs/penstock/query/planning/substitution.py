@@ -87,8 +87,9 @@ def is_sub_select(node: Node) -> bool:
 def joinable(node: Node, name: str) -> bool:
     """Return whether a join on variable `name` can replace the substitution of the variable in a pattern.
 
-    It can if two results are equal for every value. The first result is the solutions of the pattern with the value
-    substituted. The second result is the solutions of the original pattern that are compatible with the value.
+    The join can replace the substitution if two results are equal for every value. The first result is the solutions of
+    the pattern with the value substituted. The second result is the solutions of the original pattern that are
+    compatible with the value.
     """
     spend()
     match node:

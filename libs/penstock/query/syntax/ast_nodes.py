@@ -86,7 +86,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """A call of a built-in function, by name, or of a function named by an IRI."""
+    """A call of a built-in function (given by name), or of a function that has an IRI."""
 
     function: Token
     args: tuple[ExprSyntax, ...]
@@ -287,8 +287,8 @@ class DurationSyntax:
 
 @dataclass(frozen=True, slots=True)
 class DatasetClause:
-    """FROM [NAMED] source [window]. `window_name`: RSP-QL's name for the window over stream `source`. `removed`: the
-    window contains what the stream has removed.
+    """FROM [NAMED] source [window]. `window_name`: RSP-QL's name for the window over stream `source`. `removed`:
+    whether the window contains the tuples that the stream has removed.
     """
 
     source: Token

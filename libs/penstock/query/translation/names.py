@@ -61,8 +61,8 @@ class Names:
         self._resolved.clear()
 
     def iri(self, token: Token) -> Iri:
-        """Return the IRI for a token: an `iri` of the grammar, a bare name, or `a`. Fault if its prefix is not
-        declared, or if a bare name has no base.
+        """Return the IRI for a token: an `iri` of the grammar, a bare name, or `a`. Fault if a prefix is not declared,
+        or if a bare name has no base.
         """
         key = str(token)
         value = self._resolved.get(key)

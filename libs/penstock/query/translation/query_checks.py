@@ -35,7 +35,7 @@ def check_operator(query: QuerySyntax, operator: Token) -> None:
 
 
 def check_windows(query: ContinuousQuery) -> None:
-    """Raise Fault for a registered query without a window, because it would have no instants."""
+    """Raise Fault for a registered query without a window, because such a query would have no instants."""
     if query.registered and not query.windows:
         raise Fault("a registered query needs a window: FROM STREAM <s> [RANGE …]", query.at, "REGISTER")
 

@@ -169,7 +169,7 @@ def _header(
 
 
 def _declared(tokens: tuple[Token, ...]) -> tuple[Variable, ...]:
-    """Return the declared parameters of a query set. Fault if one is declared twice."""
+    """Return the declared parameters of a query set. Fault if a parameter is declared twice."""
     found: dict[str, Variable] = {}
     for token in tokens:
         variable = Variable(token[1:], position(token))

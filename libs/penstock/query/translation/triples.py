@@ -45,7 +45,7 @@ class TripleReader:
         self.triples: list[Triple | PathTriple] = []
 
     def read(self, block: TriplesBlock) -> None:
-        """Translate the triples of a block, and append them to `triples`. Fault if one is invalid."""
+        """Translate the triples of a block, and append them to `triples`. Fault if a triple is invalid."""
         for same in block.subjects:
             self.context.budget.spend(same.at)
             subject = self._node(same.subject)
@@ -188,7 +188,7 @@ class DeleteDataReader(_Ground, DataReader):
 
 
 class PatternReader(TripleReader):
-    """Translates the triples of one basic graph pattern. Blank nodes become hidden variables, and predicates may be
+    """Translates the triples of one basic graph pattern. Blank nodes become hidden variables, and predicates can be
     paths.
     """
 

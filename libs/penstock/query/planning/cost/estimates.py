@@ -37,8 +37,9 @@ _INDEPENDENT_ROWS = 1000.0
 
 
 def fanout(context: PlanContext, element: Element, bound: Names) -> tuple[float, float]:
-    """Return the cost of a join with an element of a group. The first number is the expected number of result rows per
-    input row; the input rows bind the names `bound`. The second number is a one-time cost, measured in rows.
+    """Return two numbers: the cost of a join with an element of a group. The first number is the expected number of
+    result rows per input row. Input rows bind the names `bound`. The second number is a one-time cost, measured in
+    rows.
     """
     pattern = element.pattern
     if isinstance(pattern, (Triple, PathTriple)):

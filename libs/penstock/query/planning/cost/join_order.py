@@ -30,8 +30,8 @@ def best_order(
     *,
     search: bool = True,
 ) -> list[int]:
-    """Return the positions of `elements` in the cheapest order that was found. `search`: whether an exhaustive search
-    is allowed. `bound`: names that are bound before the first join.
+    """Return the cheapest order of `elements` that was found, as a list of their positions. `search`: whether an
+    exhaustive search is allowed. `bound`: names that are bound before the first join.
 
     `binds` returns the names that an element binds. `fanout(element, bound)` returns the number of matches per row, and
     a one-time cost. Names in `bound` that the element does not bind have no effect on this result.

@@ -1,4 +1,4 @@
-"""The choice between execution in place and fork-join. The choice is for scans of a stored graph in stores (ADR 18).
+"""The choice between execution in place and fork-join, for scans of a stored graph in stores (ADR 18).
 
 With execution in place, the engine reads edge lists from the stores. For each morsel, it reads the edge lists of the
 morsel's keys in three rounds. Wukong (OSDI'16 §5) does the same for few rows. With fork-join, the engine sends each row
@@ -17,7 +17,7 @@ _MORSEL = 1024  # rows of a step that are read together (native/src/exec/operato
 _ROUNDS = 3  # read rounds per morsel: buckets, records, lists
 MOST_ROWS = 1 << 17
 """Maximum number of rows that a fork sends at once (native/src/exec/fork.cpp). If fork-join is cheaper only for more
-rows than this maximum, it is not used.
+rows than this maximum, fork-join is not used.
 """
 
 

@@ -1,8 +1,8 @@
 """The algebra of a query with entailment: property paths, and types that need no look-up (ADR 93).
 
 Paths of links, inverses, sequences and alternatives become triple patterns. Each of these patterns is then rewritten. A
-path with `*`, `+` or `?` stays a path, and its solutions are a set. In such a path, the alternative of all predicates
-that entail a link replaces the link.
+path with `*`, `+` or `?` stays a path, and its solutions are a set. In such a path, each link is replaced by an
+alternative of all predicates that entail the link.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _expanded(subject: Term, path: Path, target: Term, at: int, rewriter: Rewrit
 
 
 def _entailed(path: Path, rewriter: Rewriter) -> Path:
-    """Return a path below a closure, with each link replaced by the predicates that entail it."""
+    """Return a path inside `*`, `+` or `?`, with each link replaced by the predicates that entail the link."""
     match path:
         case Link():
             links = tuple(

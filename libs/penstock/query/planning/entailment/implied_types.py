@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 
 def without_implied(patterns: Iterable[Triple], rewriter: Rewriter) -> tuple[tuple[Triple, ...], tuple[Expr, ...]]:
-    """Return the patterns of a basic graph pattern that remain without implied types, and conditions to test in
-    addition. A type `x a C` is implied if other patterns of the basic graph pattern entail it. If it follows only from
-    the range of a property, a condition tests that `x` is not a literal, because a literal has no type.
+    """Remove implied types from a basic graph pattern. Returns the other patterns, and conditions that must be tested
+    in addition. A type `x a C` is implied if other patterns of the basic graph pattern entail this type. If the type
+    follows only from the range of a property, a condition tests that `x` is not a literal, because a literal has no
+    type.
     """
     retained = list(patterns)
     conditions: list[Expr] = []
@@ -40,9 +41,9 @@ def _is_type(pattern: Triple) -> bool:
 
 
 def _ways(pattern: Triple, term: Term, class_: Iri, rewriter: Rewriter) -> list[bool]:
-    """Return whether a pattern entails that `term` has the class `class_`, and by which of its ends. The result is
-    [False] if the term is the pattern's subject, [True] if the term is the object, and [] if the pattern does not
-    entail the class.
+    """Return the end of a pattern that entails the class `class_` of `term`. The result is [False] if the pattern
+    entails the class of its subject and `term` is this subject. The result is [True] for the object, and [] if the
+    pattern does not entail the class of `term`.
     """
     if not isinstance(pattern.predicate, Iri):
         return []

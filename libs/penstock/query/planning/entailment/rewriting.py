@@ -61,7 +61,7 @@ class Rewriter:
     def rewritten(self, pattern: Triple) -> tuple[Rewritten, ...]:
         """Return the patterns that together have the solutions of `pattern` over the entailed graph. Several of these
         patterns can have the same solution, and one pattern can have a solution several times. If the result is a
-        single pattern without a table, it has each solution once.
+        single pattern without a table, this pattern has each solution once.
         """
         found = self._found.get(pattern)
         if found is None:

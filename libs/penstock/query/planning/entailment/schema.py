@@ -158,7 +158,7 @@ class ClosedSchema:
         self._budget.spend(work=1 + pairs // 64)
 
     def _classes(self, pairs: Iterable[Pair]) -> dict[int, frozenset[int]]:
-        """Return, for each term in a pair, the other terms of its equivalence class. Two terms of a pair are
+        """Return, for each term in a pair, the other terms of its equivalence class. The two terms of each pair are
         equivalent.
         """
         members: dict[int, set[int]] = {}
