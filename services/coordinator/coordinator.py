@@ -185,7 +185,7 @@ class Coordinator:
         return self._do(lambda active: active.streams.declare(requested))
 
     def drop(self, iri: str) -> None:
-        """Drop a stream. DataError if a query reads or publishes the stream. UnknownStreamError if it is not
+        """Drop a stream. DataError if a query reads or publishes the stream. UnknownStreamError if the stream is not
         declared.
         """
         self._do(lambda active: active.streams.drop(iri))

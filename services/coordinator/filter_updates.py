@@ -52,8 +52,8 @@ class FilterUpdates:
 
         Returns the end in ms of the last batch from which an earlier filter possibly removed tuples that the query
         reads. Returns None if there is no such batch. The registration point of a new query is not before the closed
-        batches, so only open batches count. A query that replaces another one can read closed batches. There, closed
-        batches count, too, unless the earlier query reads all needed predicates of the stream (ADR 95).
+        batches, so only open batches count. A query that replaces another query can read closed batches. For such a
+        query, closed batches count, too, unless the earlier query reads all needed predicates of the stream (ADR 95).
         """
         if not self._state.filters:
             return None

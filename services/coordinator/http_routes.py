@@ -84,10 +84,10 @@ def routes(
     certificate: Path | None = None,
     engines_ca: Path | None = None,
 ) -> list[BaseRoute]:
-    """Return the routes. `lock` is held during each request and during each step of the service, so that these do not
-    overlap. `dictionaries`: addresses of the dictionary's instances. Clients need these addresses to prepare bulk
-    loads. `certificate`: certificate chain of this instance, for HTTPS. `engines_ca`: CA of the certificates of query
-    engines. The coordinator sends updates to query engines for evaluation.
+    """Return the routes. `lock` is held during each request and during each step of the service, so that requests and
+    steps do not overlap. `dictionaries`: addresses of the dictionary's instances. Clients need these addresses to
+    prepare bulk loads. `certificate`: certificate chain of this instance, for HTTPS. `engines_ca`: CA of the
+    certificates of query engines. The coordinator sends updates to query engines for evaluation.
     """
     handler = _Handler(coordinator, lock, dictionaries, certificate, engines_ca)
     forwarding = Forwarding(handler.other_active, certificate)
@@ -229,7 +229,7 @@ class _Handler:
         return list(found.values())
 
     async def engines(self, _: Request) -> Response:
-        """Return the addresses of live query engines, by instance. Also on standby."""
+        """Return the addresses of live query engines, by instance. Standby instances return them, too."""
         return JSONResponse(await self._do(lambda c: c.engines))
 
     async def placement(self, _: Request) -> Response:

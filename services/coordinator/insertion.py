@@ -57,7 +57,7 @@ class Insertion:
         """Parse an RDF document and encode its terms. `graph`: IRI of the graph for statements that name no graph.
 
         DataError, with the line, if the document is invalid. LimitError if the document has more than MAX_INSERTION
-        triples. TransientError if `service` is unavailable.
+        triples. TransientError if the dictionary service (`service`) is unavailable.
         """
         dictionary = native.Dictionary()
         quads = parse_document(dictionary, data, syntax, base)

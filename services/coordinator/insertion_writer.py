@@ -94,7 +94,7 @@ class InsertionWriter:
         return self._state.insertions
 
     def insert(self, insertion: Insertion, request: str | None = None) -> int:
-        """Remove and store quads, and return their number.
+        """Remove and store quads. Returns the number of removed and stored quads.
 
         `request`: a name chosen by the client. If one of the latest RETAINED_DONE requests had the same name, nothing
         changes. The call then returns the number of quads of the earlier request.
@@ -136,7 +136,7 @@ class InsertionWriter:
 
     def load(self, manifest: Manifest, terms: TermService) -> int:
         """Commit a prepared bulk load: one load record per shard, in the shards topic. Returns the number of the load's
-        triples. `terms` decodes the ids of its named graphs. Errors as for `Manifest.check`.
+        triples. `terms` decodes the ids of the load's named graphs. Errors as for `Manifest.check`.
         """
         manifest.check(self._topics.shards)
         graphs = np.unique(manifest.graphs)

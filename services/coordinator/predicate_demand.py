@@ -65,7 +65,8 @@ def includes(these: frozenset[str] | None, needed: frozenset[str] | None) -> boo
 
 
 def version_of(current: StreamPredicates | None, needed: frozenset[str] | None) -> int | None:
-    """Return the version since which a filter includes all needed predicates. None if the filter lacks one of them.
+    """Return the version since which a filter includes all needed predicates. None if the filter lacks one of these
+    predicates.
 
     If `current` is None, there is no filter, and adaptors pass on all tuples. If `needed` is None, the query needs all
     predicates.
@@ -126,8 +127,8 @@ class KnownVersions:
         self._complete: dict[tuple[str, int], dict[int, int]] = {}
 
     def cut_until(self, stream: StreamDeclaration, version: int) -> int | None:
-        """Return the end in ms of an open batch: the last one with events that an older filter possibly restricted. A
-        filter is older if its version is less than `version`.
+        """Return the end in ms of the last open batch with events that an older filter possibly restricted. A filter is
+        older if its version is less than `version`.
 
         The result NEVER means that no open batch has such events. None means that records which an older filter has
         restricted can still arrive.
@@ -150,10 +151,11 @@ class KnownVersions:
 
     def complete_from(self, stream: StreamDeclaration, version: int) -> int | None:
         """Return the end in ms of a batch. Filters that are older than `version` restricted no events of later batches.
-        In contrast to `cut_until`, this includes closed batches.
+        In contrast to `cut_until`, the batch can be closed.
 
-        The result is the end of the last batch that was open, cut or closed at the first call of this method or of
-        `cut_until` that did not return None for the version. NEVER and None: see `cut_until`.
+        The result is fixed at the first call for this version, of this method or of `cut_until`, that does not return
+        None. The result is the end of the last batch that was closed at this call, or the result of `cut_until` if that
+        is later. NEVER and None: see `cut_until`.
         """
         end_ms = self.cut_until(stream, version)
         if end_ms is None or version == 0:

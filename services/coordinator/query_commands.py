@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 class SeparateError(Exception):
-    """A registration cannot be part of a transaction with others, because it creates a topic or replaces a query. The
-    registration has no effect yet.
+    """A registration cannot share a transaction with other registrations, because it creates a topic or replaces a
+    query. The registration has no effect yet.
     """
 
 
@@ -149,7 +149,9 @@ class QueryCommands:
         return [self._registrar.queries[name] for name, *_ in requested]
 
     def undo(self, change: Change, commands: int) -> None:
-        """Undo gathered registrations, which are not in the log. `commands`: the number of commands before them."""
+        """Undo gathered registrations, which are not in the log. `commands`: the number of commands before these
+        registrations.
+        """
         for command in reversed(change.commands):
             if isinstance(command, QueryRegistration):
                 self._registrar.stop(command.name)
@@ -164,7 +166,7 @@ class QueryCommands:
 
 
 def _of_query(name: str, error: Exception) -> Exception:
-    """Return an error of one of several registrations, with the name of the query."""
+    """Add the name of the query to the error of one of several registrations. Returns the new error."""
     if isinstance(error, SeparateError):
         message = "it exists with another text or options, has a topic of its own, or is a query set"
         return DataError(f"query {name!r} must be registered on its own: {message}")

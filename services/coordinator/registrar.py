@@ -131,8 +131,8 @@ class Registrar:
         """Declare a stream. The change is empty if the stream is already declared identically. DataError if the
         declaration is invalid, if the stream is declared differently, or if another stream has the name.
 
-        `name` determines the names of the stream's topics. If it is None, the IRI determines them. `begin`: where the
-        stream's data begins in these topics.
+        `name` determines the names of the stream's topics. If `name` is None, the IRI determines these names. `begin`:
+        where the stream's data begins in these topics.
         """
         checked = Declaration.checked(iri, **settings)
         known = self.streams.get(iri)

@@ -87,8 +87,8 @@ def place_buckets(
 
 
 def accepting(engines: Mapping[str, Heartbeat]) -> set[str]:
-    """Return the engines that are allowed to get buckets: all engines that are ready and do not shut down. If none is
-    ready, all engines that do not shut down.
+    """Return the engines that are allowed to get buckets: all engines that are ready and do not shut down. If no engine
+    is ready, return all engines that do not shut down.
     """
     staying = {name for name, beat in engines.items() if not beat.leaves}
     return {name for name in staying if engines[name].ready} or staying
@@ -124,7 +124,7 @@ def _serves(holder: Heartbeat | None, shard: str) -> bool:
 
 def share_out(count: int, before: Mapping[str, str], alive: Collection[str]) -> dict[str, str]:
     """Return the holder of each of `count` shares. `before`: the previous holders. `alive`: the processes to which
-    shares can be assigned. If there are none, nothing changes.
+    shares can be assigned. If there are no such processes, nothing changes.
 
     Every process gets an equal part, and keeps as many of its previous shares as fit into this part. The result is
     deterministic.
@@ -149,7 +149,7 @@ def share_out(count: int, before: Mapping[str, str], alive: Collection[str]) -> 
 
 def balance(count: int, before: Mapping[str, str], alive: Collection[str], loads: Loads) -> dict[str, str]:
     """Return the engine of each of `count` buckets, so that the engines have similar loads. `before`: the previous
-    engines. `alive`: the engines to which buckets can be assigned. If there are none, nothing changes.
+    engines. `alive`: the engines to which buckets can be assigned. If there are no such engines, nothing changes.
 
     Buckets move only if there is a reason (see `reason_to_move`), and then as few as possible. The result is
     deterministic.
@@ -195,7 +195,8 @@ def _totals(found: Mapping[str, str], alive: Collection[str], weights: Mapping[s
 
 def _level(found: dict[str, str], totals: dict[str, float], weights: Mapping[str, float]) -> None:
     """Move one bucket after another from the engine with the highest load to the engine with the lowest load. Stop when
-    a move no longer reduces the difference between the two, or when the difference is at most `_LEVEL` of the average.
+    a move no longer reduces the difference between the two loads, or when the difference is at most `_LEVEL` of the
+    average.
     """
     enough = _LEVEL * sum(totals.values()) / len(totals)
     while True:

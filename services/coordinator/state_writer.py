@@ -65,8 +65,8 @@ class StateWriter:
 
     @contextmanager
     def gathered(self) -> Iterator[Change]:
-        """Gather the changes that the body of the `with` statement commits. They become one change, which the caller
-        commits afterwards.
+        """Gather the changes that the body of the `with` statement commits. The gathered changes become one change,
+        which the caller commits afterwards.
         """
         self._gathered = change = Change()
         try:
@@ -75,7 +75,7 @@ class StateWriter:
             self._gathered = None
 
     def confirm(self) -> None:
-        """Commit an empty transaction. If it succeeds, this instance is still active, and its last decision is
+        """Commit an empty transaction. If the commit succeeds, this instance is still active, and its last decision is
         valid.
         """
         self.commit([])
@@ -99,7 +99,7 @@ class StateWriter:
         """Commit a change. The transaction writes the change's commands to all partitions of the shards topic, its
         updates to the control topic, and the predicate filters of its streams.
 
-        An empty change commits nothing. While changes are gathered, the change is only added to them.
+        An empty change commits nothing. While changes are gathered, the change is only added to the gathered changes.
         """
         if not change.commands:
             return

@@ -109,8 +109,8 @@ class Requests:
         return self._log.reader({Partition(topic): self._positions.get(topic, START)})
 
     def step(self, active: Active) -> bool:
-        """Process new requests. Returns whether there were any. A query is processed after the declarations that
-        precede it, and only when adaptors pass on the query's predicates. Later queries wait for this query.
+        """Process new requests. Returns whether there were any requests. A query is processed after the declarations
+        that precede it, and only when adaptors pass on the query's predicates. Later queries wait for this query.
 
         After a LogError, the caller must read the coordinator's state from the log again.
         """

@@ -34,9 +34,9 @@ class DictionaryNode:
     """One instance. `location`: the instance's address, `grpc://host:port`. If the port in `location` is 0, `port`
     returns the chosen port.
 
-    `directory`: folder of snapshots. If it is None, every start reads the whole topic. `every_s`: seconds between
-    snapshots. Without new terms, no snapshot is written. `limits`: limits of clients' requests. `certificates`: see
-    `DictionaryServer`.
+    `directory`: folder of snapshots. If `directory` is None, every start reads the whole topic. `every_s`: seconds
+    between snapshots. Without new terms, no snapshot is written. `limits`: limits of clients' requests. `certificates`:
+    see `DictionaryServer`.
 
     `in_memory`: if more than this number of terms are in memory, the least recently used terms leave the memory. All
     terms are then in an archive, a folder in `directory`. The archive takes the place of the snapshots (ADR 104). 0:

@@ -67,7 +67,7 @@ class GateLimits:
 
     @classmethod
     def of_messages(cls, max_message_bytes: int) -> GateLimits:
-        """Return limits for requests of at most `max_message_bytes`. `max_held_bytes` is twice as much. The other
+        """Return limits for requests of at most `max_message_bytes`. `max_held_bytes` is twice this size. The other
         limits have their defaults.
         """
         return cls(max_message_bytes, 2 * max_message_bytes)

@@ -81,8 +81,8 @@ class Intake:
         self.size = 0
 
     def table(self, reader: flight.MetadataRecordBatchReader, schema: pa.Schema) -> pa.Table:
-        """Read the table of a request. DataError if the table does not have the schema, LimitError if it exceeds a
-        limit, TransientError if all requests together hold too many bytes.
+        """Read the table of a request. DataError if the table does not have the schema, LimitError if the table exceeds
+        a limit, TransientError if all requests together hold too many bytes.
         """
         batches: list[pa.RecordBatch] = []
         rows = 0

@@ -1,4 +1,6 @@
-"""The terms of a dictionary instance: all in memory, or the recently used ones in memory and all in the archive."""
+"""The terms of a dictionary instance. Either the memory contains all terms, or the archive contains all terms and the
+memory contains the recently used terms.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,7 @@ class HeldTerms:
         return ids
 
     def check_left(self, needed: int) -> None:
-        """LimitError if there are not enough ids for new terms. `needed`: the number of new terms."""
+        """Raise LimitError if there are not enough ids for new terms. `needed`: the number of new terms."""
         if self.next_slot + needed > native.PRIVATE_SLOTS:
             raise LimitError(f"the cluster has used up its ids: {native.PRIVATE_SLOTS - 1} terms")
 

@@ -109,8 +109,8 @@ class KnownTerms:
         self.held = HeldTerms(archive, self._most)
 
     def read(self, timeout_s: float = 0.0) -> bool:
-        """Read new records. Waits at most `timeout_s` seconds for records. Returns whether there were any. StorageError
-        if an entry's id is not the id that this process assigns to the term.
+        """Read new records. Waits at most `timeout_s` seconds for records. Returns whether there were any records.
+        StorageError if an entry's id is not the id that this process assigns to the term.
         """
         messages = self._reader.poll(_POLL, timeout_s)
         read = ((message, self._records.read(message, DICTIONARY)) for message in messages)

@@ -81,7 +81,7 @@ class SnapshotDictionary:
         )
 
     def step(self, timeout_s: float) -> bool:
-        """Perform one step of the instance. Returns whether it read new terms."""
+        """Perform one step of the instance. Returns whether the instance read new terms."""
         return self.node.step(timeout_s)
 
     def close(self) -> None:

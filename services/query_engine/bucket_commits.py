@@ -84,8 +84,8 @@ class BucketCommits:
 
     def _write(self, bucket: Bucket) -> BucketState | None:
         """Commit the pending records of a bucket with its progress, and return the progress. If a results topic refuses
-        records, the method replaces these by error records and tries again. Returns None if a refusal has made the
-        writer unusable.
+        records, the method replaces these records by error records and tries again. Returns None if a refusal has made
+        the writer unusable.
         """
         replica = self._replica
         progress = bucket.progress(replica.runtime, replica.history.step)
@@ -120,9 +120,9 @@ class BucketCommits:
         return not error.topic
 
     def confirm(self, every_ms: int = CONFIRM_MS, numbers: Collection[int] | None = None) -> bool:
-        """Commit the last progress of buckets again, to check that no other engine has opened them. Releases each
-        bucket that another engine has opened. Returns whether any bucket was released. `numbers`: the buckets to check;
-        None means all buckets.
+        """Commit the last progress of buckets again, to check that no other engine has opened these buckets. Releases
+        each bucket that another engine has opened. Returns whether any bucket was released. `numbers`: the buckets to
+        check; None means all buckets.
 
         Does nothing if the previous check was less than `every_ms` ago. Without this check, an engine that waits for
         another process would commit nothing, and would not notice that it is fenced. The engine could then wait forever

@@ -21,7 +21,9 @@ backlog.
 SLICE_MS = 100
 """Time for catch-up per service step, in ms. An evaluation that has started is completed."""
 LIVE_SLICE_MS = 20
-"""The same for an engine that has had results of other queries in the last LIVE_MS. These queries wait for a turn."""
+"""The value of SLICE_MS for an engine that has had results of other queries in the last LIVE_MS. These queries wait
+meanwhile.
+"""
 LIVE_MS = 1_000
 SLICE_INSTANTS = 1_000
 """Maximum number of instants for catch-up per service step. Their results remain in memory until the commit."""
@@ -84,7 +86,9 @@ class CatchUp:
         return self._until(SLICE_MS)
 
     def finish(self, group: Group, over: Callable[[], bool]) -> bool:
-        """Evaluate the due instants of a group until `over` returns True. Returns whether all of them are evaluated."""
+        """Evaluate the due instants of a group until `over` returns True. Returns whether all due instants are
+        evaluated.
+        """
         done = self._backlog.finish(group, self._runtime.firing.fire, over)
         self._runtime.firing.tidy()
         return done

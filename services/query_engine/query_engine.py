@@ -61,8 +61,8 @@ class QueryEngine:
 
     The engine calls `progress` for each evaluation; an exception that `progress` raises ends the engine. `interrupted`
     returns whether the process is stopping; steps are then short. `timer`: see `LoadMeter`. `load_directory`: see
-    `UpdateEvaluator`. `last_error`: if the last step ended early because it could not reach another process, the error.
-    Otherwise None. `graph`: the stored graph if stores hold it, otherwise None.
+    `UpdateEvaluator`. `last_error`: the error of the last step if the step ended early because another process was
+    unreachable, otherwise None. `graph`: the stored graph if stores hold it, otherwise None.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class QueryEngine:
         self._heartbeat_sender.url = url
 
     def status(self, name: str) -> QueryStatus | None:
-        """Return the status of a query, or None if this engine does not evaluate it. Any thread can call it."""
+        """Return the status of a query, or None if this engine does not evaluate the query. Any thread can call it."""
         for bucket in list(self.buckets.values()):
             for member, registration in list(bucket.members.values()):
                 if registration.record.name == name:

@@ -62,8 +62,8 @@ class Preparation:
         self._next: dict[int, QueryRegistration] = {}  # queries whose preparation failed
 
     def step(self, bucket: int, queries: Iterable[QueryRegistration]) -> bool:
-        """Prepare further queries of a bucket, for about `PREPARE_MS`. Returns whether all are prepared. `queries`: the
-        bucket's queries. Only the first call for a bucket uses this argument.
+        """Prepare further queries of a bucket, for about `PREPARE_MS`. Returns whether all queries are prepared.
+        `queries`: the bucket's queries. Only the first call for a bucket uses this argument.
 
         After an error, the next call retries the same query.
         """

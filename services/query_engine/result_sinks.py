@@ -51,8 +51,8 @@ _BROKEN = "an earlier record of this query was rejected: the next evaluation has
 
 @dataclass(slots=True)
 class _Refusal:
-    """The records that a topic rejects: records of more than `limit` bytes, or all if `limit` is None. `until_ms`: when
-    to retry. `absent`: whether the topic was deleted. `met`: whether a record was replaced for this reason.
+    """The records that a topic rejects: records of more than `limit` bytes, or all records if `limit` is None.
+    `until_ms`: when to retry. `absent`: whether the topic was deleted. `met`: whether a record was replaced.
     """
 
     reason: str
@@ -243,9 +243,9 @@ class ResultSinks:
 
     # ---- transactions
     def refuse(self, error: RecordRefusedError, pending: Sequence[Record]) -> bool:
-        """Record that a topic has rejected a transaction. Errors then replace the answers that the topic rejects: all,
-        or only answers above its size limit. Returns False if the caller must handle the error: the topic is not a
-        results topic, or it is the cluster's results topic and also rejects errors.
+        """Record that a topic has rejected a transaction. Errors then replace the answers that the topic rejects: all
+        answers, or only answers above the size limit. Returns False if the caller must handle the error: the topic is
+        not a results topic, or it is the cluster's results topic and also rejects errors.
         """
         topic = error.topic
         if not self._topics.takes_results(topic):

@@ -1,4 +1,4 @@
-"""Where the records of evaluations go, and how they are written: topic, partition and format."""
+"""The topic and partition to which the records of evaluations are written, and the format of these records."""
 
 from __future__ import annotations
 

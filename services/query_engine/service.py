@@ -138,7 +138,7 @@ class AtEnd:
             self._last = self._now()
 
     def behind(self) -> str | None:
-        """Return the reason why the engine is not ready, or None if it was at the end of the log in the last
+        """Return the reason why the engine is not ready, or None if the engine was at the end of the log in the last
         `BEHIND_S`.
         """
         if self._last is None:

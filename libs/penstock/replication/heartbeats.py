@@ -86,8 +86,8 @@ class HeartbeatSender:
         batch, by stream. `ready`: whether the process accepts more shards or buckets. `loads`: loads of buckets, in µs
         of work per second.
 
-        If there is no thread, sends a heartbeat if one is due. If there is a thread, it sends a heartbeat at once when
-        `holds` or `ready` changes.
+        If there is no thread, sends a heartbeat if one is due. If there is a thread, the thread sends a heartbeat at
+        once when `holds` or `ready` changes.
         """
         changed = (holds, ready) != (self._holds, self._ready)
         self._holds, self._vts, self._ready, self._loads = holds, vts or {}, ready, loads or {}

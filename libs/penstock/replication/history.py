@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 NOTHING = -(1 << 62)
 """A time before all others."""
 FOR_EVER = 1 << 62
-"""A time after all others. It is the progress of an ended derived stream, so that no query waits for the stream."""
+"""A time after all others. This time is the progress of an ended derived stream, so that no query waits for the stream.
+"""
 INSERTIONS = (1 << 20) - 1
 """The stream number of insertions in the store. A view excludes later insertions in the same way as it excludes later
 batches of a stream.
@@ -105,10 +106,10 @@ class History:
         return max((self.step if step is None else step for step in steps), default=self.step)
 
     def bounds(self, streams: Iterable[str], time: int, since_step: int = 0) -> list[tuple[int, int]]:
-        """Return the progress of the streams that a query does not name. The progress is that of an earlier step: the
+        """Return the progress, at an earlier step, of the streams that a query does not name. The earlier step is the
         step at which instant `time` of the query became due. `streams`: the streams that the query names. The result
         contains (stream number, last closed batch) for each other stream. Insertions count as a stream. `since_step`: a
-        lower bound of that step.
+        lower bound of the earlier step.
 
         The result is empty if the instant became due at the current step, or is not due yet. The view then excludes
         nothing.

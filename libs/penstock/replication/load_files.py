@@ -155,8 +155,8 @@ class LoadFiles:
 
 
 def file_system(folder: str) -> tuple[fs.FileSystem, str]:
-    """Return the Arrow file system of a folder, and the folder's path in it. DataError if Arrow does not support the
-    folder.
+    """Return the Arrow file system of a folder, and the folder's path in this file system. DataError if Arrow does not
+    support the folder.
     """
     try:
         return fs.FileSystem.from_uri(folder)  # type: ignore[no-any-return]

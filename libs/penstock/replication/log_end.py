@@ -1,5 +1,5 @@
-"""Detects when a process has nearly reached the end of the log. The process reports this to the coordinator in
-heartbeats.
+"""Detects when a process has nearly reached the end of the log. Heartbeats report to the coordinator whether this is
+the case.
 """
 
 from __future__ import annotations

@@ -57,9 +57,10 @@ class GroupState(GroupProgress):
     query's last complete answer. `members`: only for a query set; the records of the set's parameters topic that have
     taken effect.
 
-    `answers`: the answers at `last_ms`, for ISTREAM, DSTREAM and `changes`. They are pieces of JSON text: a base, and
-    the changes since the base. In a state that is to be written, `answers` contains only the pieces that follow the
-    first `earlier` pieces of the partition. `earlier` is 0, or the number of pieces that the partition contains.
+    `answers`: the answers at `last_ms`, for ISTREAM, DSTREAM and `changes`, as pieces of JSON text. The pieces are a
+    base, and the changes since the base. In a state that is to be written, `answers` contains only the pieces that
+    follow the first `earlier` pieces of the partition. `earlier` is 0, or the number of pieces that the partition
+    contains.
     """
 
     counted: str | None = None
@@ -197,7 +198,7 @@ class ProgressView:
 
 
 class ProgressWriter:
-    """Creates the records of a bucket's transactions. `parts`: what the partition contains, by group."""
+    """Creates the records of a bucket's transactions. `parts`: the parts that the partition contains, by group."""
 
     def __init__(self, topic: str, bucket: int, parts: Mapping[int, StoredParts]) -> None:
         self._topic, self._bucket = topic, bucket
@@ -205,8 +206,8 @@ class ProgressWriter:
 
     def records(self, state: BucketState, changed: Iterable[int]) -> list[Record]:
         """Return the records that update the partition to `state`. These are records of the groups in `changed`,
-        records of groups that the partition does not contain yet, deletions of removed groups, and the record of
-        `confirmation`. All other groups must still have the progress and state of the last commit.
+        records of groups that the partition does not contain yet, deletions of removed groups, and the record that
+        `confirmation` returns. All other groups must still have the progress and state of the last commit.
 
         Call `committed` after the commit.
         """

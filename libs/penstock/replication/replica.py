@@ -261,7 +261,7 @@ class Replica(Generic[W]):
         self.least_catch_up = min(self.least_catch_up, record.max_catch_up)
 
     def standing(self, name: str) -> Registration | None:
-        """Return the registration of the query `name`. None if no query has this name, or if it was stopped."""
+        """Return the registration of the query `name`. None if no query has this name, or if the query was stopped."""
         return next((r for r in self.registrations.values() if r.record.name == name and r.stopped is None), None)
 
     def _stopped(self, stop: QueryStop) -> None:

@@ -58,8 +58,8 @@ class Stopping:
     """The stop flag, which SIGTERM and SIGINT set. Once the flag is set, the current step finishes. Then the service
     hands over its work and shuts down.
 
-    A long step ends early if the flag is set, and calls `check` between its parts. `leave_s`: time in s that the
-    service has to hand over its work after the stop request.
+    A long step tests the flag and calls `check` between its parts. If the flag is set, the step ends early. `leave_s`:
+    time in s that the service has to hand over its work after the stop request.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic, leave_s: float = LEAVE_S) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def answers_of(dictionary: native.Dictionary) -> SavedAnswers:
-    """Return the answers of a group of queries, of which nothing is saved yet."""
+    """Return the `SavedAnswers` of a new group of queries. No answers are saved yet."""
     return SavedAnswers(dictionary, _names)
 
 

@@ -41,8 +41,8 @@ class _Saved(NamedTuple):
 
 class SavedAnswers:
     """The answers of a group, as the last committed progress contains them. Each commit adds the changes since the
-    previous commit, or replaces everything by a new base. It writes a base if the changes since the last base would
-    have more rows than the answers, if cohorts or members have changed, and first of all.
+    previous commit, or replaces everything by a new base. A commit writes a base in three cases: nothing is saved yet,
+    cohorts or members have changed, or the changes since the last base would have more rows than the answers.
 
     `names(cohort, numbers)` returns the names of members by number. The collection of terms retains the terms of the
     saved answers (`Cohort.saved`), because the next changes contain the terms of removed rows.
@@ -54,8 +54,8 @@ class SavedAnswers:
         self._saved = self._next = _Saved({})
 
     def resume(self, restored: RestoredAnswers, cohorts: Iterable[Cohort]) -> None:
-        """Continue the progress from which the answers of these cohorts were restored. No effect if a member that the
-        progress contains is not there any more.
+        """Continue the progress from which the answers of these cohorts were restored. No effect if the progress
+        contains a member that no longer exists.
         """
         if restored.unclaimed:
             return
@@ -68,8 +68,9 @@ class SavedAnswers:
         self.committed()
 
     def save(self, cohorts: Iterable[Cohort]) -> tuple[int, tuple[str, ...]]:
-        """Return how many pieces the progress retains, and the pieces that follow them, as JSON texts. Call `committed`
-        after the commit. Without it, the next call returns the changes since the last commit again.
+        """Return the number of pieces that the progress retains, and the pieces to write after these, as JSON texts.
+        Call `committed` after the commit. Otherwise, the next call of `save` returns the changes since the last commit
+        again.
         """
         now = {cohort: cohort.predecessor for cohort in cohorts if cohort.predecessor is not None}
         changes = self._changes(now)
@@ -117,7 +118,7 @@ def _piece(added: list[dict[str, Any]], removed: list[dict[str, Any]]) -> str:
 
 class RestoredAnswers:
     """The answers in the committed progress of a group. `saved` must have answers. `changed`: number of rows of the
-    changes since the base. `unclaimed`: names of members whose rows were not asked for.
+    changes since the base. `unclaimed`: names of members whose rows `rows_of` has not returned.
     """
 
     def __init__(self, saved: GroupState, dictionary: native.Dictionary) -> None:

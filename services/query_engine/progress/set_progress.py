@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def set_answers_of(member: SetMember) -> SavedAnswers:
-    """Return the answers of a query set, of which nothing is saved yet."""
+    """Return the `SavedAnswers` of a new query set. No answers are saved yet."""
 
     def names(cohort: Cohort, numbers: native.Ids) -> list[str]:
         assert isinstance(cohort, SetCohort)

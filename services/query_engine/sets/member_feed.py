@@ -74,7 +74,7 @@ class MemberFeed:
 
     # ---- the topic
     def read(self, log: Log, names: TopicNames, clock: Clock) -> bool:
-        """Read records. Returns whether there were any."""
+        """Read records. Returns whether there were any records."""
         if len(self._ahead) >= RECORDS or (self._reader is None and not self._open(log, names, clock)):
             return False
         assert self._reader is not None
@@ -100,8 +100,8 @@ class MemberFeed:
 
     # ---- restart
     def restore(self, runtime: Runtime, terms: TermCache, last_ms: int | None) -> bool:
-        """Restore the members of the last commit once their records are read. Returns whether they are restored now.
-        `last_ms`: the last committed instant. TransientError if the dictionary service is unavailable; call again.
+        """Restore the members of the last commit once their records are read. Returns whether the members are restored
+        now. `last_ms`: the last committed instant. TransientError if the dictionary service is unavailable; call again.
         """
         if self._reader is None or not self._read_to_end():
             return False
