@@ -152,16 +152,16 @@ class Client:
 
         - `topic`: the query's own results topic. None: the results topic of the cluster.
         - `max_catch_up`: maximum number of instants that become due at one advance of a stream. If more instants become
-        due, the query skips them, and `gaps` lists them. None: the coordinator's default.
+          due, the query skips these instants, and `gaps` lists the skipped instants. None: the coordinator's default.
         - `changes`: whether the evaluations contain the rows or triples that the answer gains and loses
-        (`ClusterEvaluation.added`).
+          (`ClusterEvaluation.added`).
         - `result_format`: the format of the records in the results topic. With `json`, each evaluation has its own
-        record. With `json-batch` or `arrow`, one record contains the evaluations of many similar queries at one
-        instant. With `avro`, each row of an answer has its own record, for sinks of Kafka Connect; the coordinator
-        needs a schema registry. This client reads all formats except `avro`.
+          record. With `json-batch` or `arrow`, one record contains the evaluations of many similar queries at one
+          instant. With `avro`, each row of an answer has its own record, for sinks of Kafka Connect; the coordinator
+          needs a schema registry. This client reads all formats except `avro`.
         - `replace`: if a query of this name exists, the new text replaces its text. The new text answers the instants
-        after the last instant of the old text (docs/semantics.md §3). The object of the old query then stands for the
-        new text.
+          after the last instant of the old text (docs/semantics.md §3). The object of the old query then stands for the
+          new text.
         """
         query_name = name or _name_of(text, base)
         options = {"base": base, "topic": topic, "max_catch_up": max_catch_up, "changes": "true" if changes else None}
@@ -296,7 +296,8 @@ class Client:
         require `format`. `graph`: IRI of the graph for statements without a graph.
 
         DataError, with the line, if the document is invalid. LimitError above a million triples. After these errors,
-        nothing is stored. The report counts all triples and terms of the document, even if they are stored already.
+        nothing is stored. The report counts all triples and terms of the document, including triples and terms that are
+        stored already.
         """
         began = time.perf_counter()
         data, syntax, base = document_of(source, format, base)

@@ -46,8 +46,8 @@ class ClusterQuerySet(ClusterQuery):
         """Add members, or replace members with the same key. Returns the number of rows. `rows`: as for
         `penstock.QuerySet.add`.
 
-        When the call returns, the records are durable. The records take effect when the query engine of the set reads
-        them. A row that cannot be a member then becomes a dead letter, and the engine removes the member with the key
+        When the call returns, the records are durable. A record takes effect when the query engine of the set reads the
+        record. A row that cannot be a member then becomes a dead letter, and the engine removes the member with the key
         of this row. DataError if a column or value is missing or invalid. The earlier rows are perhaps added already.
         """
         table = as_table(rows, self.columns)

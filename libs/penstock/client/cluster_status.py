@@ -1,6 +1,4 @@
-"""The status of a query in a cluster. It comes from the coordinator and from the query engine that evaluates the
-query.
-"""
+"""The status of a query in a cluster. The coordinator and the query engine that evaluates the query give the status."""
 
 from __future__ import annotations
 

@@ -98,8 +98,8 @@ class ClusterEvaluation:
 
     @property
     def answer(self) -> Solutions | bool | rdflib.Graph:
-        """The answer: Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT and DESCRIBE. Raises `error` if
-        it is not None. Raises PenstockError if the record has only `added` and `removed` (see `complete`).
+        """The answer: Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT and DESCRIBE. If `error` is not
+        None, raises `error`. Raises PenstockError if the record has only `added` and `removed` (see `complete`).
         """
         if self.error is not None:
             raise self.error
@@ -126,7 +126,7 @@ class ClusterEvaluation:
         embedded engine).
 
         The previous answer is the answer of the last earlier evaluation without an error. If the record has the
-        complete answer (`complete`), `added` is the whole answer. Raises `error` if it is not None.
+        complete answer (`complete`), `added` is the whole answer. If `error` is not None, raises `error`.
         """
         if self.error is not None:
             raise self.error
@@ -149,8 +149,8 @@ def evaluations_of(message: Message, chosen: Callable[[str], bool] = lambda _: T
 
 
 class Results:
-    """The readers of a client for results topics. They deliver each committed evaluation once. Methods can be called
-    from any thread.
+    """The readers of a client for results topics. The readers deliver each committed evaluation once. Methods can be
+    called from any thread.
     """
 
     def __init__(self, log: Log) -> None:
@@ -194,7 +194,7 @@ class Results:
             self._read_ahead.pop(topic, None)
 
     def take(self, query: str, limit: int | None, timeout_s: float) -> list[ClusterEvaluation]:
-        """Remove and return pending evaluations of a query, at most `limit` of them (None: all). Waits at most
+        """Remove and return pending evaluations of a query, at most `limit` evaluations (None: all). Waits at most
         `timeout_s` seconds for the first evaluation. LimitError if another query's queue is full. The evaluations of
         the requested query then cannot be read. DataError if the query's records are in Avro.
         """
@@ -228,8 +228,7 @@ class Results:
                 ahead.popleft()
 
     def _deal_out(self, message: Message) -> None:
-        """Distribute the evaluations in a message. If a queue is full, raises LimitError and distributes none of
-        them.
+        """Distribute the evaluations in a message. If a queue is full, raises LimitError and distributes no evaluation.
         """
         if message.value is not None and format_of(message.headers) == "avro":
             self._unreadable.add(query_of(message.value))
@@ -304,8 +303,9 @@ class ClusterQuery:
         return self._status(self.name, self.number)
 
     def poll(self, limit: int | None = None, timeout_s: float = 0.0) -> list[ClusterEvaluation]:
-        """Remove and return pending evaluations, at most `limit` of them (None: all), in order of time. Waits at most
-        `timeout_s` seconds for the first evaluation. LimitError if another query of the topic must be polled first.
+        """Remove and return pending evaluations in order of time, at most `limit` evaluations (None: all). Waits at
+        most `timeout_s` seconds for the first evaluation. LimitError if another query of the topic must be polled
+        first.
         """
         return self._results.take(self.name, limit, timeout_s)
 

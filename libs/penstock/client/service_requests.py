@@ -108,10 +108,10 @@ class ServiceClient:
         `bases` for the current base URLs.
 
         `wait_s`: additional seconds that the client waits for the response, after the default timeout. The request must
-        be idempotent or have an idempotency key (`name`), so that it can be repeated. Raises the error that an error
-        response describes, for example AccessError. TransientError after 60 failed attempts. An attempt fails if it
-        gets no response, or a response with status 502, 503 or 504. If each attempt fails at once, the 60 attempts take
-        about 15 s.
+        be idempotent or have an idempotency key (`name`), because each attempt repeats the request. Raises the error
+        that an error response describes, for example AccessError. TransientError after 60 failed attempts. An attempt
+        fails if it gets no response, or a response with status 502, 503 or 504. If each attempt fails at once, the 60
+        attempts take about 15 s.
         """
         failed, lost = "no URL is known", False
         for attempt in range(_TRIES):

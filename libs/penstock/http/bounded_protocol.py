@@ -1,10 +1,10 @@
 """HTTP/1.1 connections that enforce `WebLimits`. uvicorn has neither deadlines for requests nor limits on bodies.
 
-A connection is *incomplete* from its opening until the first request has arrived completely. After each response, it is
-again incomplete until the next request has arrived completely. The deadlines for a request's header and body apply only
-to incomplete connections. Only incomplete connections are closed to make room for new connections. A connection whose
-client does not read its response is closed, too. Endpoints limit their own response times. All code here runs on the
-server's event loop.
+A connection is *incomplete* from its opening until the first request has arrived completely. After each response, the
+connection is again incomplete until the next request has arrived completely. The deadlines for a request's header and
+body apply only to incomplete connections. Only incomplete connections are closed to make room for new connections. A
+connection whose client does not read its response is closed, too. Endpoints limit their own response times. All code
+here runs on the server's event loop.
 """
 
 from __future__ import annotations

@@ -78,8 +78,8 @@ def application(
     """Return the ASGI application. Without `feeds`, the application makes feeds of all of the engine's queries.
 
     `access`: the browser requests that are allowed. None allows requests to local host names. `feeds`: the feeds of the
-    engine's queries. The caller closes them to end the live streams before the server stops. `identities`: checks the
-    tokens of requests. If it is None, requests are not authenticated.
+    engine's queries. The caller closes the feeds to end the live streams before the server stops. `identities`: checks
+    the tokens of requests. If `identities` is None, requests are not authenticated.
     """
     middleware = [*(access or Access()).middleware(), *authentication(identities)]
     handler = _Handler(engine, Feeds.of(engine) if feeds is None else feeds)

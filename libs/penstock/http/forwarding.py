@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Endpoint = Callable[[Request], Awaitable[Response]]
 
 _MARK: Final = "penstock-forwarded"
-"""Header of a forwarded request. An instance that receives a request with this header does not forward it again."""
+"""Header of a forwarded request. An instance does not forward a request that already has this header."""
 _SENT: Final = ("accept", "authorization", "content-type", "cookie", "host", "idempotency-key")
 _RETURNED: Final = ("content-type", "location", "retry-after", "www-authenticate")
 _RESPONSE_S: Final = 140.0  # longer than any response of a service takes

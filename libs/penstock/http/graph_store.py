@@ -1,7 +1,7 @@
 """The SPARQL 1.1 Graph Store HTTP Protocol at `/rdf-graphs`.
 
 A request names a graph by `?graph=IRI` or `?default`. A request can also name a graph directly: the URL of a path below
-`/rdf-graphs/` is the graph's IRI. A named graph exists while it has a triple (docs/semantics.md §1).
+`/rdf-graphs/` is the graph's IRI. A named graph exists as long as the graph has a triple (docs/semantics.md §1).
 """
 
 from __future__ import annotations

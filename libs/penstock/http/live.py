@@ -1,8 +1,8 @@
 """Live evaluations over HTTP, as server-sent events.
 
 A feed retains the latest evaluations of its query. Each listener reads at its own speed. If a listener is so slow that
-the feed has dropped evaluations, the listener receives the number of evaluations that it missed. Evaluations are
-serialised only when a listener reads them.
+the feed has dropped evaluations, the listener receives the number of missed evaluations. An evaluation is serialised
+only when a listener reads the evaluation.
 
 This module writes the framing of the events itself, because the library sse-starlette replaces a method of uvicorn's
 `Server` for the whole process. The replacement would also affect servers of an application that embeds Penstock.
@@ -69,7 +69,9 @@ class Feed:
         self._wake()
 
     def close(self) -> None:
-        """Disconnect the listeners because the server stops. They get no end event, because the query continues."""
+        """Disconnect the listeners because the server stops. The listeners get no end event, because the query
+        continues.
+        """
         self._unsubscribe()
         self.closed = True
         self._wake()

@@ -64,8 +64,8 @@ def _json_rows(body: bytes, names: Sequence[str]) -> list[tuple[Any, ...]]:
 
 
 def _csv_table(body: bytes, names: Sequence[str]) -> pa.Table:
-    """Return the columns `names`. Other columns are not converted. A column costs kilobytes of memory even if it is
-    empty, so a small body with many columns would cost much memory.
+    """Return the columns `names`. Other columns are not converted. Even an empty column costs kilobytes of memory. A
+    small body with many columns would therefore cost much memory.
     """
     if not body.strip():
         return pa.table({name: [] for name in names})

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def routes(status: Callable[[str], QueryStatus | None]) -> list[BaseRoute]:
-    """Return the route /queries/NAME/status. `status` runs in worker threads. It returns None if this engine does not
-    evaluate the query.
+    """Return the route /queries/NAME/status. `status` runs in worker threads. `status` returns None if this engine does
+    not evaluate the query.
     """
 
     async def found(request: Request) -> Response:

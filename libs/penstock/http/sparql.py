@@ -1,4 +1,4 @@
-"""The SPARQL 1.1 Protocol: queries with content negotiation, and updates if the endpoint supports them."""
+"""The SPARQL 1.1 Protocol: queries with content negotiation, and updates if the endpoint supports updates."""
 
 from __future__ import annotations
 

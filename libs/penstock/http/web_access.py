@@ -3,7 +3,7 @@
 A page of another site can make a browser send requests to a service on this machine or network. Two checks prevent
 this:
 
-- `Host` must name this service. This stops DNS rebinding, where another site's DNS name resolves to this machine.
+- `Host` must name this service. This check stops DNS rebinding, where another site's DNS name resolves to this machine.
 - `Origin`, which browsers add to requests of pages, must be this service's own origin, or explicitly allowed.
 
 Other clients send no `Origin`. These checks do not authenticate users; they only exclude pages of other sites.
@@ -99,7 +99,7 @@ class AccessMiddleware:
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check a request, and pass the request on if it is allowed."""
+        """Check a request, and pass an allowed request on to the application."""
         reason = self._access.refused(Headers(scope=scope)) if scope["type"] in ("http", "websocket") else None
         if reason is None:
             await self._app(scope, receive, send)

@@ -1,8 +1,8 @@
 """The log port: ordered, durable topics that all services read and write, behind one contract.
 
-This package contains the contract (`port`), its two back ends (`memory`, and `kafka`, which needs confluent-kafka and
-is imported separately), topic names, clocks, and tools that work with either back end (`view`). Record schemas are in
-schemas/. The codecs for these schemas are in `penstock.wire`.
+This package contains the contract (`port`), two back ends, topic names, clocks, and tools that work with either back
+end (`view`). The back ends are `memory` and `kafka`. `kafka` needs confluent-kafka, and is imported separately. Record
+schemas are in schemas/. The codecs for these schemas are in `penstock.wire`.
 """
 
 from penstock.log.errors import (

@@ -1,4 +1,4 @@
-"""The interface of the wall clock. Tests and the simulation have their own implementation, to control the time."""
+"""The interface of the wall clock. Tests and the simulation have implementations of their own, to control the time."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ class FencedError(LogError):
 
 
 class RebalancedError(LogError):
-    """The reader no longer owns some partitions. Another member reads these partitions. The caller must drop records of
-    these partitions that it has read but not yet committed.
+    """The reader no longer owns some partitions. Another member reads these partitions. The caller must drop all
+    records of these partitions that are read but not yet committed.
     """
 
 

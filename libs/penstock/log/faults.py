@@ -22,10 +22,10 @@ class Point(Enum):
 
 
 class Faults(Protocol):
-    """Fault injection. The memory log calls it at every point.
+    """Fault injection. The memory log calls `at` at every point.
 
-    An implementation can raise TransientError, or an exception that represents a process failure. It can also run other
-    processes of a simulation before it returns. No operation is half done at any point.
+    An implementation can raise TransientError, or an exception that represents a process failure. An implementation can
+    also run other processes of a simulation before the call returns. No operation is half done at any point.
     """
 
     def at(self, point: Point, owner: str) -> None:

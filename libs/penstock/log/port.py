@@ -1,7 +1,7 @@
 """The contract of the log. tests/contract/test_log.py runs against every back end.
 
 A topic has numbered partitions; a partition is a sequence of records with increasing offsets. Offsets can have gaps,
-because compaction removes records and transactions leave markers. Callers therefore never compute the next offset. They
+because compaction removes records and transactions leave markers. Callers therefore never compute the next offset, but
 get the next offset from the reader (`positions`). Readers see only committed records.
 
 Several threads can use objects of one log. Only one thread at a time can use a reader or writer.
@@ -62,8 +62,8 @@ class Record(NamedTuple):
 
 class Message(NamedTuple):
     """A record from the log. `error`: the reason why the record could not be read, otherwise an empty text. A message
-    with an error has no key, value or headers. It can stand for several records. Its offset is then the last offset of
-    these records.
+    with an error has no key, value or headers. Such a message can stand for several records. Its offset is then the
+    last offset of these records.
     """
 
     topic: str
@@ -128,9 +128,9 @@ class Writer(Protocol):
 class TransactionalWriter(Protocol):
     """Appends records to any partitions and stores consumed offsets, atomically.
 
-    At most one writer per transactional id is active. If another writer with the same id is opened, it fences this
-    writer. All later calls of this writer raise FencedError. Before the opening call returns, the unfinished
-    transaction of this writer is committed or aborted.
+    At most one writer per transactional id is active. If another writer with the same id is opened, the new writer
+    fences this writer. All later calls of this writer raise FencedError. Before the opening call returns, the
+    unfinished transaction of this writer is committed or aborted.
     """
 
     def commit(
@@ -194,7 +194,7 @@ class Reader(Protocol):
         ...
 
     def caught_up(self) -> bool:
-        """Return whether each partition has been polled up to its end. The reader determines the end of each partition
+        """Return whether each partition has been polled to its end. The reader determines the end of each partition
         after the last `assign`, possibly at different moments.
         """
         ...

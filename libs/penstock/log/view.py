@@ -94,8 +94,8 @@ class Lookup:
     ) -> dict[Partition, dict[int, Message]]:
         """Return the records at these offsets, except for records that retention or compaction has removed.
 
-        All partitions are fetched together, because a client can need most of a second to find topics that it has not
-        read before. TransientError if the log does not respond in time.
+        All partitions are fetched together, because a client can need most of a second to find the leaders of new
+        topics. TransientError if the log does not respond in time.
         """
         spans = self._log.spans(requested)
         left = {

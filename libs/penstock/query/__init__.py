@@ -1,5 +1,5 @@
-"""The query front end: from a query's text to a physical plan. The front end runs when a standing query is registered
-or a one-shot query is asked. It does not run at each evaluation.
+"""The query front end: from a query's text to a physical plan. The front end runs when a standing query is registered,
+and when a one-shot query is executed. The front end does not run at each evaluation of a standing query.
 
 - `parser`: the entry point from text to the checked IR. `syntax` has the grammar and the syntax tree, `translation`
 converts the tree to `algebra` and `ir`; `text_faults` defines errors with a position in the text.

@@ -1,7 +1,8 @@
 """Limits on the cost of parsing, checking, planning and compiling a text (docs/adr/0059).
 
-Some limits are counts. They refuse the same texts on every machine. In addition, the processor time of the thread is
-limited. A `planning` block sets the current budget of its thread. The code in the block calls `spend` and `charge`.
+Some limits are counts. These limits refuse the same texts on every machine. In addition, the processor time of the
+thread is limited. A `planning` block sets the current budget of its thread. The code in the block calls `spend` and
+`charge`.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ class Budget:
     not limited. The number of operators, the depth and the memory of its plan can be twice the limits.
 
     If the processor time between two checks of the clock exceeds half of the limit, this time is a pause. The first
-    pause does not count. It can be a garbage collection of a large process, or the suspension of a virtual machine.
-    Operating systems count both as processor time of the running thread. A second pause counts.
+    pause does not count. A pause can be a garbage collection of a large process, or the suspension of a virtual
+    machine. Operating systems count such a pause as processor time of the running thread. A second pause counts.
     """
 
     __slots__ = (
@@ -136,7 +137,7 @@ class Budget:
             self._looked += seconds
 
     def time(self, on: bool) -> None:
-        """Continue the clock (`on`) or stop it. The clock is stopped while data of updates are read."""
+        """Continue the clock (`on` is true), or stop the clock. The clock is stopped while data of updates are read."""
         if self._deadline is None:
             self._looked = thread_time()
             self._deadline = self._looked + self._left if on and self._left else None

@@ -61,7 +61,7 @@ class QueryDataset:
 
     def lists(self, iri: str) -> bool:
         """Return whether the dataset lists the graph as a named graph. FROM NAMED and windows list a graph. In a
-        continuous query, FROM lists a graph, too. A listed graph exists even if it is empty.
+        continuous query, FROM lists a graph, too. A listed graph exists even if the graph is empty.
         """
         return iri in self._addressed
 

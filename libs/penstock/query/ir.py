@@ -83,7 +83,7 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class ContinuousQuery:
-    """A query. It is one-shot if it has no windows and is not `registered`.
+    """A query. A query is one-shot if it has no windows and is not `registered`.
 
     - `computed_every_ms`: overrides the steps of all windows.
     - `starting_at_ms`: sets t0.

@@ -1,4 +1,4 @@
-"""The text of EXPLAIN. It shows a plan as a tree of operators, with estimates and with measurements of the last
+"""The text of EXPLAIN. The text shows a plan as a tree of operators, with estimates and with measurements of the last
 execution.
 """
 

@@ -57,7 +57,7 @@ class PhysicalPlan:
     """A plan, and how to read the answer from its result.
 
     - `outputs`: for SELECT, (name, slot) of each variable, in order. For CONSTRUCT and DESCRIBE, the slots of "s", "p"
-      and "o". For ASK, `outputs` is empty, and the answer is true if there is a row.
+      and "o". For ASK, `outputs` is empty, and the answer is true if the result has a row.
     - `member`: for the plan of a group, the slot of the hidden member column.
     - `parameters`: the slots of the template's parameters.
     - `labels`: description and expected number of rows by node id, for EXPLAIN.

@@ -1,4 +1,4 @@
-"""Prepared texts. If a text differs from an earlier text only in constants, it is neither parsed nor planned again
+"""Prepared texts. A text that differs from an earlier text only in constants is neither parsed nor planned again
 (docs/adr/0088-prepared-texts.md).
 
 The parameters of a prepared text are its constants in subject and object position and in comparisons, as in a template
@@ -140,7 +140,8 @@ class _PreparedData:
 
 
 class PreparedText:
-    """The common part of texts with the same `Normalized.pattern` and the same fixed constants. `prepare` creates it.
+    """The common part of texts with the same `Normalized.pattern` and the same fixed constants. `prepare` creates a
+    prepared text.
 
     `fixed`: the numbers of the constants that are not parameters.
     """
@@ -165,8 +166,8 @@ class PreparedText:
         self, text: str, constants: Sequence[str], name: str | None = None
     ) -> BoundQuery | BoundStanding | BoundUpdate:
         """Return the statement of a text with the same `Normalized.pattern` and the same fixed constants. `constants`,
-        `name`: the fields of the text's normalized form. An operation of an update becomes a `BoundModify` if it has a
-        pattern. The offsets in operations refer to the text that was prepared.
+        `name`: the fields of the text's normalized form. An operation of an update becomes a `BoundModify` if the
+        operation has a pattern. The offsets in operations refer to the text that was prepared.
         """
         terms: dict[int, Constant] = {}
         last, written = self._builders[0][1], ""
@@ -197,8 +198,8 @@ def prepare(normalized: Normalized, statement: Statement, *, registered: bool = 
     whether the text is that of a standing query.
 
     None if each later text must be parsed. This holds for a text without parameters, a text with an entailment, and an
-    update with an operation on a document or a whole graph. It also holds for a standing query whose validity depends
-    on more than its streams (`_is_plain`).
+    update with an operation on a document or a whole graph. This also holds for a standing query whose validity depends
+    on more than the query's streams (`_is_plain`).
     """
     if isinstance(statement, ContinuousQuery):
         if (

@@ -59,8 +59,8 @@ def resolve(query: ContinuousQuery, catalogue: Catalogue, *, stands: bool = Fals
 
 
 def stored_graphs(query: ContinuousQuery) -> list[Iri]:
-    """Return the IRIs of the stored graphs that a query names, with their positions. The graphs in dataset clauses come
-    first, then the graphs in patterns.
+    """Return the IRIs of the stored graphs that a query names, with the positions of the IRIs in the text. The graphs
+    in dataset clauses come first, then the graphs in patterns.
     """
     listed = [*query.dataset.default, *query.dataset.named]
     known = {clause.name for clause in query.windows if not clause.named_window} | {iri.value for iri in listed}

@@ -38,8 +38,8 @@ class SetTemplate:
 
 
 def set_template(query: ContinuousQuery, name: str) -> SetTemplate:
-    """Return the template of the query set `name`. The query must be resolved. QueryError if it declares no parameters,
-    does not use a declared parameter, or publishes a stream.
+    """Return the template of the query set `name`. The query must be resolved. QueryError if the query declares no
+    parameters, does not use a declared parameter, or publishes a stream.
     """
     if not query.parameters:
         raise error_at(query, query.name_at, "a query set needs parameters: REGISTER QUERY name (?parameter …) AS …")

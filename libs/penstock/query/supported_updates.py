@@ -1,4 +1,4 @@
-"""Checks which updates can be executed. For other updates, it makes errors with positions."""
+"""Checks which updates can be executed. For other updates, this module makes errors with positions."""
 
 from __future__ import annotations
 

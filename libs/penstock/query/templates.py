@@ -38,8 +38,8 @@ _PARAMETER = "$"  # not a valid first character of a SPARQL variable
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A query with parameters in place of constants. A template has no text. It has a name only if the query publishes
-    a stream. A template is the key of a group.
+    """A query with parameters in place of constants. A template has no text. A template has a name only if the query
+    publishes a stream. A template is the key of a group.
     """
 
     query: ContinuousQuery

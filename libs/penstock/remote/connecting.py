@@ -57,9 +57,10 @@ def connect(
     shared secret.
 
     `node`: the number by which reads of the caller refer to that process. The transport "auto" selects shared memory if
-    the regions of the process can be mapped on this machine. Otherwise it selects RDMA if both sides have RDMA, and TCP
-    if not. "rdma" falls back to TCP, with a warning. "shm" and "tcp" do not fall back. `rdma_device`: the name of the
-    RDMA device. "" selects the first usable device. DataPlaneError if the process is unreachable or rejects the secret.
+    the regions of the process can be mapped on this machine. Otherwise, "auto" selects RDMA if both sides have RDMA,
+    and TCP if not. "rdma" falls back to TCP, with a warning. "shm" and "tcp" do not fall back. `rdma_device`: the name
+    of the RDMA device. "" selects the first usable device. DataPlaneError if the process is unreachable or rejects the
+    secret.
 
     `tls`: None means no TLS. With TLS, the process must present a certificate for `host`. RDMA does not encrypt. With
     TLS, RDMA is therefore permitted only if `rdma_unencrypted` is set. Otherwise "auto" does not select RDMA, and

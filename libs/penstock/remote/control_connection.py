@@ -3,9 +3,9 @@
 If the processes have certificates, the connection uses TLS 1.3, and both sides first present their certificates (ADR
 74).
 
-A frame consists of the length of a JSON object (u32), the object, and the columns that it lists. Before the first
-message, both sides prove that they hold the same secret. For this purpose, each side returns the HMAC of the random
-challenge that the other side has sent.
+A frame consists of the length of a JSON object (u32), the object, and the columns that the object lists. Before the
+first message, both sides prove that they hold the same secret. For this purpose, each side returns the HMAC of the
+random challenge that the other side has sent.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def lease_end(asked_s: float, lease_s: float) -> float:
     """Return a time in s of the requester's clock. Until this time, a lease is certainly valid.
 
     `asked_s`: time of the request. `lease_s`: duration of the lease. The store begins the lease after the request, and
-    measures it by its own clock.
+    measures the duration by the store's own clock.
     """
     return asked_s + lease_s * (1 - _LEASE_MARGIN)
 
@@ -133,7 +133,7 @@ class Connection:
         self._socket.close()
 
     def interrupt(self) -> None:
-        """Make a pending `send` or `receive` fail at once. It can be called from any thread."""
+        """Make a pending `send` or `receive` fail at once. Any thread can call this method."""
         with contextlib.suppress(OSError):  # it is already closed
             end(self._socket)
 

@@ -1,5 +1,5 @@
-"""The engine's side of fork-join (ADR 18): it sends plan fragments and rows to the stores that own the keys of the
-rows, and receives the extended rows.
+"""The engine's side of fork-join (ADR 18). The engine sends plan fragments and rows to the stores that own the keys of
+the rows. The stores return the extended rows.
 
 Rows are sent as an Arrow IPC stream of one record batch. The batch has one column of uint64 per slot. The name of the
 column is the number of the slot.
@@ -70,8 +70,8 @@ def _column(array: pa.Array) -> Ids:
 
 
 class Forking:
-    """Executes the forks of an engine's plans in the stores, one fork at a time. It opens one connection per place, at
-    the first use of the place.
+    """Executes the forks of an engine's plans in the stores, one fork at a time. Opens one connection per place, at the
+    first use of the place.
 
     The rows of a fork are divided among *places*. Each place is one shard. The address of a place is the address of the
     store that holds the shard at present. `owners`: the place of each shard. `address_of` returns the address of a
@@ -119,7 +119,7 @@ class Forking:
 
     def interrupt(self, address: Address) -> None:
         """Interrupt a fork that waits for the store at `address`, so that the fork fails at once. Call this method when
-        the store has failed. It can be called from any thread.
+        the store has failed. Any thread can call this method.
         """
         for reached, connection in list(self._connections.values()):
             if reached == address:

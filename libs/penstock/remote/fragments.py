@@ -1,4 +1,4 @@
-"""The store's side of fork-join: it executes plan fragments of query engines over a shard."""
+"""The store's side of fork-join: the execution of query engines' plan fragments over a shard."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Fragments:
         (s) and `memory` (bytes). A time or memory of 0 stands for the maximum of this module.
 
         DataError if the fragment is invalid. StorageError if the store does not have the snapshot yet, or no longer has
-        it. LimitError if time or memory is exhausted.
+        the snapshot. LimitError if time or memory is exhausted.
         """
         plan, seed = self._plan(str(asked["plan"]))
         slots, columns = rows_from_arrow(rows)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 class Keeper:
     """A thread that renews the leases of an engine. The leases therefore stay valid while the engine's loop is busy.
-    The thread renews them four times per lease duration (`lease_ms`).
+    The thread renews each lease four times per lease duration (`lease_ms`).
     """
 
     def __init__(self, graph: StoresGraph, lease_ms: int = LEASE_MS) -> None:

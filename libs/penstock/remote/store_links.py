@@ -3,7 +3,7 @@ engine reads shards.
 
 A lease covers regions. Each region is identified by its epoch. If a shard has moved to a store after the store has
 granted a lease, the shard perhaps lacks the leased snapshot. The engine therefore requests a lease before and after it
-attaches a shard. It reads the shard only if both leases contain the same epoch.
+attaches a shard. The engine reads the shard only if both leases contain the same epoch of the shard.
 """
 
 from __future__ import annotations
@@ -145,8 +145,8 @@ class ControlLink:
 
 @dataclass(slots=True)
 class _Held:
-    """The link to one store, its lease, and the epochs of its attached shards. `granted`: the oldest readable snapshot.
-    `until`: the end of the lease.
+    """The link to one store, the lease, and the epochs of the store's attached shards. `granted`: the oldest readable
+    snapshot. `until`: the end of the lease.
     """
 
     node: int
@@ -218,7 +218,7 @@ class StoreLinks:
 
     def mend(self, graph: LeasedGraph, *, doubtful: bool) -> None:
         """Renew leases and links after a read has failed, at most once every `_MEND_EVERY_S` seconds. `doubtful`:
-        whether data-plane connections are possibly broken. If they are, all shards are attached again.
+        whether data-plane connections are possibly broken. In this case, all shards are attached again.
         """
         self._doubtful |= doubtful
         if self._clock() >= self._mended + _MEND_EVERY_S:

@@ -54,7 +54,7 @@ class StoresGraph(native.RemoteStore):
     # ---- application of steps
     def number_labels(self, graphs: Ids, predicates: Ids) -> NDArray[np.uint32]:
         """Return the number of the edge label of each (graph, predicate) pair. The numbers are the same as in the
-        stores, because all replicas assign them in the total order.
+        stores, because all replicas number labels in the total order.
         """
         self.labels_only.number_labels(graphs, predicates)
         return super().number_labels(graphs, predicates)
@@ -84,7 +84,7 @@ class StoresGraph(native.RemoteStore):
         return iter(())
 
     def batch(self, absorption: Absorption, predicates: Ids) -> None:
-        """Count a batch as one snapshot, if it has tuples that the stores commit."""
+        """Count a batch as one snapshot, if the batch has tuples that the stores commit."""
         self.snapshot += bool(batch_labels(self, absorption, predicates).any())
 
     def capture(self, directory: str, previous: str = "") -> native.StoreCapture:
@@ -194,8 +194,8 @@ class StoresGraph(native.RemoteStore):
 
 
 class WindowStream(native.Stream):
-    """The native stream of a query engine, for windows. It adds no tuples to the stored graph. The stores read the
-    stream from the log, and absorb its timeless tuples themselves.
+    """The native stream of a query engine, for windows. This stream adds no tuples to the stored graph. The stores read
+    the stream from the log, and absorb its timeless tuples themselves.
     """
 
     def __init__(

@@ -61,8 +61,8 @@ class GroupSettings(ServiceSettings):
 
 
 class PeerSettings(ClusterSettings):
-    """Settings of services that authenticate to each other by certificates: dictionaries and their clients, and stores
-    and query engines.
+    """Settings of services that authenticate to each other by certificates. Dictionaries and the dictionaries' clients
+    do so, and stores and query engines do so.
     """
 
     tls_ca: Path | None = Field(
@@ -120,11 +120,11 @@ def peer_tls(certificates: PeerCertificates | None) -> PeerTls | None:
 
 
 def topics_of(context: Context[S], principal: Principal) -> ClusterTopics:
-    """Return the cluster's topics. If topics that the service uses are missing, creates them, or waits until a service
-    with the permission to create topics has created them.
+    """Return the cluster's topics. Creates missing topics that the service uses, or waits until a service with the
+    permission to create topics has created these topics.
 
-    DeniedError if the service needs an operation on these topics that it is not permitted to perform. SettingsError if
-    PENSTOCK_SHARDS or PENSTOCK_BUCKETS differs from the number of partitions of the existing topic.
+    DeniedError if the service lacks the permission for an operation on these topics. SettingsError if PENSTOCK_SHARDS
+    or PENSTOCK_BUCKETS differs from the number of partitions of the existing topic.
     """
     topics = ClusterTopics(context.names, context.settings.shards, context.settings.buckets)
     _create(context, used_topics(principal, topics))
@@ -137,7 +137,7 @@ def topics_of(context: Context[S], principal: Principal) -> ClusterTopics:
 
 
 def _create(context: Context[S], used: Sequence[Topic]) -> None:
-    """Create topics, or wait until a service with the permission to create topics has created them."""
+    """Create topics, or wait until a service with the permission to create topics has created these topics."""
     for attempt in range(_TRIES):
         try:
             context.log.create(used)
@@ -164,8 +164,8 @@ def _check_shape(context: Context[S], topics: ClusterTopics) -> None:
 
 
 def read_secret(path: Path) -> bytes:
-    """Return the secret in a file, without white space around it. SettingsError if the file cannot be read, or if the
-    secret is too short.
+    """Return the secret in a file, without white space at the start and end. SettingsError if the file cannot be read,
+    or if the secret is too short.
     """
     try:
         secret = path.read_bytes().strip()

@@ -1,5 +1,5 @@
-"""Health checks. A service is live if its loop has recently finished an iteration. A service is ready if it is live,
-its last step has not failed, and every check succeeds.
+"""Health checks. A service is live if its loop has recently finished an iteration. A service is ready if three
+conditions hold: the service is live, its last step has not failed, and every check succeeds.
 """
 
 from __future__ import annotations

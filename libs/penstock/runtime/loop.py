@@ -1,5 +1,5 @@
-"""The loop around a service's steps. It retries transient failures with increasing pauses. Any other error ends the
-loop. A transient failure that lasts longer than `give_up_s` also ends the loop.
+"""The loop around a service's steps. The loop retries transient failures with increasing pauses. Any other error ends
+the loop. A transient failure that lasts longer than `give_up_s` also ends the loop.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ServiceCore(Protocol):
 
 @runtime_checkable
 class Leaving(Protocol):
-    """A service core that hands its shards or buckets over to other processes before it ends."""
+    """A service core with a handover: before the end, other processes take over its shards or buckets."""
 
     @property
     def left(self) -> bool:
@@ -127,7 +127,7 @@ class Loop:
 
     def run(self, core: ServiceCore, timeout_s: float) -> None:
         """Run steps until a stop is requested. If the service core has a handover (`Leaving`), then run steps until the
-        handover is over. Raises errors that are not transient. Raises a transient error if it lasts longer than
+        handover is over. Raises errors that are not transient. Raises a transient error that lasts longer than
         `give_up_s`.
         """
         try:

@@ -6,9 +6,9 @@ A load has four stages. `parse` converts text to statements in local ids. `terms
 writes a folder, and an interrupted load resumes after the last complete stage. The counts of earlier stages determine
 the partition sizes of later stages, so that a task's memory stays bounded.
 
-A load into a cluster has no stage `dictionary`: the cluster's dictionary service numbers the terms. Its edge files
-remain, because stores read them. Query engines with PENSTOCK_GRAPH=engine also read them, because these engines hold
-the stored graph themselves.
+A load into a cluster has no stage `dictionary`: the cluster's dictionary service numbers the terms. The edge files of
+such a load remain, because stores read these files. Query engines with PENSTOCK_GRAPH=engine also read the files,
+because these engines hold the stored graph themselves.
 """
 
 from __future__ import annotations

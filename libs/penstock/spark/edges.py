@@ -1,5 +1,5 @@
-"""The stage `edges`, in Spark tasks. It translates statements to ids, assigns each edge to the bins of its two ends,
-and sorts the bins.
+"""The stage `edges`, in Spark tasks. The stage translates statements to ids, assigns each edge to the bins of its two
+ends, and sorts the bins.
 
 A bin is a part of a shard (`native.bins`) that fits into a task's memory. The file of a bin has one row per edge end,
 without duplicates. The rows are sorted by (graph, predicate), vertex and value.

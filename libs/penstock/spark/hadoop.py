@@ -87,7 +87,7 @@ class HadoopFiles:
             return sorted(status.getPath().getName() for status in listed if status.isDirectory())
 
     def delete(self, name: str) -> None:
-        """Delete a file, or a folder with its content. No effect if it does not exist."""
+        """Delete a file, or a folder with its content. No effect if the file or folder does not exist."""
         with _naming(name):
             path, system = self._resolve(name)
             system.delete(path, True)
@@ -134,8 +134,8 @@ class HadoopFiles:
 
     @contextmanager
     def local(self, uri: str, scratch: Path) -> Iterator[Path]:
-        """Yield a local path for a file. It is the path of the file itself, or of a temporary copy in `scratch`. `uri`:
-        the `FileStatus.uri` of the file.
+        """Yield a local path for a file. The path is that of the file itself, or that of a temporary copy in `scratch`.
+        `uri`: the `FileStatus.uri` of the file.
         """
         split = urlsplit(uri)
         if split.scheme == "file":

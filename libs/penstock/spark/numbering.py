@@ -1,6 +1,6 @@
-"""The stage `terms`, in Spark tasks. It finds the distinct terms and numbers the new terms.
+"""The stage `terms`, in Spark tasks. The stage finds the distinct terms and numbers the new terms.
 
-Terms, including those of the existing dictionary, are partitioned by lexical form, so that one task receives all
+Terms, including the terms of the existing dictionary, are partitioned by lexical form, so that one task receives all
 occurrences of a term. A task numbers its new terms from 0. An offset per task makes these numbers unique, but the
 offsets are known only when all tasks are done. The output therefore contains *codes*. A code is a known id, or (new,
 kind of id, task, number). There are three kinds of rows (column `what`). A `map` row has local ids of a part and their
@@ -175,7 +175,7 @@ class _Numbering:
             yield _rows("new", len(chosen), code=code, kind=kind, lexical=lexical, datatype=datatype, lang=lang)
 
     def _parts_of_dictionary(self, terms: int) -> Iterator[tuple[Ids, NDArray[np.uint8], list[Any]]]:
-        """Yield the slots, kinds and texts of the dictionary's terms, at most `terms` of them at a time."""
+        """Yield the slots, kinds and texts of the dictionary's terms, at most `terms` terms at a time."""
         slot, end = 1, native.next_slot(self._dictionary)
         while slot < end:
             ids, kinds, *texts, slot = native.dictionary_columns(self._dictionary, slot, terms, BYTES_PER_BATCH)

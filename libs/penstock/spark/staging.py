@@ -1,4 +1,4 @@
-"""The staging folder of a load. It contains the output of each stage, and the list of complete stages.
+"""The staging folder of a load. The folder contains the output of each stage, and the list of complete stages.
 
 `load.json` describes the load (files with sizes and times, graph, maximum number of bad lines, shards) and the results
 of complete stages. A stage's folder without an entry is a remnant, which is deleted before the stage runs again.
@@ -42,7 +42,7 @@ class Staging:
         return str(self._state["id"])
 
     def open(self, description: dict[str, Any]) -> bool:
-        """Resume the described load, or start it. Returns whether there was something to resume.
+        """Resume or start the described load. Returns whether there was something to resume.
 
         Removes the remains of a different load.
         """

@@ -1,5 +1,5 @@
-"""The stage `parse`, in Spark tasks. It parses text into statements in *local* ids, and collects the terms of these
-ids.
+"""The stage `parse`, in Spark tasks. The stage parses text into statements in *local* ids, and collects the terms of
+these ids.
 
 Each task has its own dictionary, so that tasks exchange nothing during parsing. A task writes rows of four kinds
 (`what`) to the staging table. `triples` rows have packed columns of local ids. `terms` rows have the terms of the local
@@ -181,7 +181,7 @@ class StagedPart:
         return self._rows("triples", 1, s=s, p=p, o=o, g=g, line=[len(quads)])
 
     def ends(self) -> Iterator[Any]:
-        """Yield the rows that are known only after all input. They are the `lines` rows and the `terms` rows."""
+        """Yield the rows that are known only after all input, which are the `lines` rows and the `terms` rows."""
         if self._lines:
             files, starts = zip(*self._lines, strict=True)
             yield self._rows("lines", len(files), file=files, start=starts, line=list(self._lines.values()))

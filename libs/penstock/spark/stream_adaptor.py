@@ -1,4 +1,5 @@
-"""The stream adaptor on Spark. It is one streaming query from the events topics to the tuples topics (ADR 32).
+"""The stream adaptor on Spark. The stream adaptor is one streaming query from the events topics to the tuples topics
+(ADR 32).
 
 After each batch, the driver commits the offsets of the batch as the progress of the adaptors' consumer group. A *run*
 of the streaming query starts at this progress. A plain adaptor can therefore continue where Spark stopped, and vice
@@ -83,7 +84,7 @@ class StreamSettings:
 
 
 class StreamAdaptor:
-    """The driver. It has counters over all batches.
+    """The driver, with counters over all batches.
 
     - `events`: events that were converted to tuples.
     - `tuples`, `dead`: tuples and dead letters that were written.
@@ -255,9 +256,9 @@ class StreamAdaptor:
 
     # ---- progress
     def _take_progress(self, query: StreamingQuery) -> bool:
-        """Process the batches that have finished since the last call. Adds their numbers of events and tuples to the
-        counters, and commits their offsets. Returns whether there were such batches. All records of these batches are
-        in the log.
+        """Process the batches that have finished since the last call. Adds the numbers of events and tuples of these
+        batches to the counters, and commits the offsets of the batches. Returns whether there were such batches. All
+        records of these batches are in the log.
         """
         fresh = [p for p in query.recentProgress if p["batchId"] > self._batch and p["sources"]]
         for progress in fresh:

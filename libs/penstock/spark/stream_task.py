@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from penstock.wire import StreamDeclaration, StreamPredicates
 
 READ = ("topic", "partition", "offset", "time_ms", "key", "value", "headers")
-"""Input columns of a task. They are the fields of a message. `time_ms` is the timestamp of the record in the log.
+"""Input columns of a task, which are the fields of a message. `time_ms` is the timestamp of the record in the log.
 `headers` is a list of (key, value).
 """
 RECORDS = pa.schema(

@@ -74,8 +74,8 @@ class _RefusedError(Exception):
 
 
 class AuthenticationMiddleware:
-    """Responds with 401 to a request without a valid token, with 403 if the role of the token does not suffice, with
-    429 if the request exceeds the token's rate, and with 503 while tokens cannot be checked.
+    """Refuses requests. The status of the response is 401 for a request without a valid token, 403 if the role of the
+    token does not suffice, 429 if the request exceeds the token's rate, and 503 while tokens cannot be checked.
 
     `POST /login` with a token as body sets a cookie. From then on, the browser sends this cookie.
     """
@@ -86,7 +86,7 @@ class AuthenticationMiddleware:
         self._rates = RequestRates()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check a request, and pass the request on if it is allowed."""
+        """Check a request, and pass an allowed request on to the application."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -172,7 +172,7 @@ class AuthenticationMiddleware:
                 _record(scope, identity.name, status)
 
     async def _login(self, scope: Scope, receive: Receive) -> Response:
-        """Set the cookie for a valid token, or clear it for an empty body."""
+        """Set the cookie for a valid token, or clear the cookie for an empty body."""
         if scope["method"] != "POST":
             return _refusal(405, "POST a token")
         body = b""

@@ -19,8 +19,8 @@ CHECK_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """Files of a server's certificate chain and key (PEM). `client_ca`: the CA of clients' certificates. If it is
-    given, clients need a certificate of this CA.
+    """Files of a server's certificate chain and key (PEM). `client_ca`: the CA of clients' certificates. If `client_ca`
+    is given, clients need a certificate of this CA.
     """
 
     certificate: Path

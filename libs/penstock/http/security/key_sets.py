@@ -1,7 +1,7 @@
 """Key sets of issuers (JWKS, RFC 7517), read from a file or over HTTPS.
 
-Only public keys of asymmetric signatures are used. Each key fixes the algorithms that it verifies, so a token cannot
-select another algorithm.
+Only public keys of asymmetric signatures are used. The key determines the accepted algorithms, so a token cannot select
+another algorithm.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ class KeyFile:
 
 
 class KeyUrl:
-    """A key set at a URL. The URL is given, or it is in the issuer's discovery document (OpenID Connect)."""
+    """A key set at a URL. This URL is either given, or contained in the issuer's discovery document (OpenID Connect).
+    """
 
     refresh_s = 300.0
     retry_s = 10.0

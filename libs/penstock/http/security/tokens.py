@@ -1,7 +1,7 @@
 """Static tokens in a file that can change while the service runs.
 
-One token per line: `NAME ROLE sha256:DIGEST [rate=N] [max_body_mb=N]`. The file contains digests, so it does not reveal
-the tokens. The command `penstock token` creates a token and its line.
+One token per line: `NAME ROLE sha256:DIGEST [rate=N] [max_body_mb=N]`. The file contains digests, and therefore does
+not reveal the tokens. The command `penstock token` creates a token and its line.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def new_token(name: str, role: Role) -> tuple[str, str]:
 
 
 class TokenFile:
-    """The tokens of a file. Before this object checks a token, it tests whether the file has changed, but at most once
+    """The tokens of a file. Before a check of a token, this object tests whether the file has changed, but at most once
     per `CHECK_S` seconds. If the file has changed, this object reads the file again.
 
-    If the new content is malformed, it is not applied: the former tokens stay valid, and `last_error` gives the reason.
+    Malformed new content is not applied: the former tokens stay valid, and `last_error` gives the reason.
     """
 
     def __init__(self, path: Path, now: Callable[[], float] = time.monotonic) -> None:
@@ -62,7 +62,7 @@ class TokenFile:
         self.last_error: str | None = None
 
     def identify(self, token: str) -> Identity | None:
-        """Return the owner of a token, or None. Any thread can call it."""
+        """Return the owner of a token, or None. Any thread can call this method."""
         self._reload()
         return self._identities.get(_digest(token))
 
@@ -109,7 +109,7 @@ def _digest(token: str) -> str:
 
 
 def _read(path: Path) -> dict[str, Identity]:
-    """Return the identities, by the digests of their tokens. TokenError, with the line if a line is malformed."""
+    """Return the identity of each token, by the token's digest. TokenError, with the line if a line is malformed."""
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_FILE_BYTES + 1)

@@ -68,7 +68,7 @@ class Client(Protocol):
 
 
 class KafkaConnection:
-    """A Kafka cluster, for the readers and writers of one log. It can be used from any thread.
+    """A Kafka cluster, for the readers and writers of one log. Any thread can use this object.
 
     `give_up_s`: how long a transaction waits in s while no broker answers. `interrupt`: a function that is called while
     a transaction waits. If the function raises an exception, the wait ends, and the outcome of the transaction is
@@ -117,7 +117,7 @@ class KafkaConnection:
 
     # ---- topics
     def create(self, topics: Iterable[Topic]) -> None:
-        """Create the topics that do not exist, and wait until they are usable."""
+        """Create the topics that do not exist, and wait until these topics are usable."""
         requested, known = list(topics), self.topics()
         missing = {topic.name: _new_topic(topic) for topic in requested if topic.name not in known}
         if missing:

@@ -21,7 +21,7 @@ DENIED: Final = {
 
 def principal(properties: Mapping[str, object]) -> str:
     """Return the principal of a client with these librdkafka properties. For certificates and tokens, returns a
-    description, because brokers can map the names in them to other principals.
+    description, because brokers can map the names in certificates and tokens to other principals.
     """
     if properties.get("sasl.username"):
         return f"User:{properties['sasl.username']}"

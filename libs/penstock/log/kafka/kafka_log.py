@@ -2,7 +2,8 @@
 extra.
 
 Users can set any librdkafka property (`security.protocol`, `sasl.*`, `ssl.*` …). The log itself sets the properties for
-isolation, idempotence and offset commits, because its contract depends on them. These values take precedence.
+isolation, idempotence and offset commits, because the contract of the log depends on these properties. The values of
+the log take precedence.
 """
 
 from __future__ import annotations

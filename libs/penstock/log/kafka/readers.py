@@ -119,8 +119,8 @@ class KafkaReader:
         self._restart()
 
     def _restart(self) -> None:
-        """Reassign the partitions that are not paused, from their positions. The client drops the records that it has
-        prefetched and fetches them again.
+        """Reassign the partitions that are not paused, from their positions. The client drops prefetched records and
+        fetches these records again.
         """
         self._at_end.clear()
         active = {name: at for name, at in self._positions.items() if name not in self._paused}
@@ -144,7 +144,7 @@ class KafkaReader:
         return dict(self._positions)
 
     def caught_up(self) -> bool:
-        """Return whether each partition has been polled up to its end."""
+        """Return whether each partition has been polled to its end."""
         return self._at_end >= self._positions.keys()
 
     def close(self) -> None:

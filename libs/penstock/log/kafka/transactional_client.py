@@ -1,4 +1,4 @@
-"""Opens the client of a transactional writer as soon as the brokers allow it."""
+"""Opens the client of a transactional writer as soon as the brokers accept the client."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def open_client(settings: Mapping[str, Any], give_up_at: float) -> Producer:
     """Return a client that has fenced the previous client with the same transactional id. KafkaException if this fails
     permanently, or does not succeed before the time `give_up_at` (monotonic clock).
 
-    The brokers refuse the request of a client while they abort the open transaction of the previous client. After such
-    a refusal, or without a connection, librdkafka 2.16 waits 500 ms before it retries. During this time, no client can
-    commit. This function therefore retries at once, with a new client.
+    While the brokers abort the open transaction of the previous client, they refuse requests of the new client. After
+    such a refusal, or without a connection, librdkafka 2.16 waits 500 ms before it retries. During this time, no client
+    can commit. This function therefore retries at once, with a new client.
     """
     for tries in count():
         left_s = give_up_at - time.monotonic()

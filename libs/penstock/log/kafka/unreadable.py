@@ -61,8 +61,8 @@ class UnreadableBatches:
         return Message(*name, end - 1, -1, None, None, (), error_text)
 
     def forget(self) -> None:
-        """Forget which batches were skipped, because the reader has moved. The reader then skips such a batch again
-        when it reads the batch again.
+        """Forget which batches were skipped, because the reader has moved. If the reader then reads such a batch again,
+        the reader skips the batch again.
         """
         self._ends.clear()
 

@@ -36,7 +36,7 @@ DELETE_RETENTION_MS = 86_400_000
 
 
 class MemoryBroker:
-    """Topics of the memory log, for its readers and writers. They can be used from any thread."""
+    """Topics of the memory log, for its readers and writers. Any thread can use this object."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class MemoryBroker:
             return {name: len(partitions) for name, (_, partitions) in self._topics.items()}
 
     def partition(self, name: Partition) -> PartitionLog:
-        """Return a partition. UnknownTopicError if it does not exist."""
+        """Return a partition. UnknownTopicError if the partition does not exist."""
         _, partitions = self._topics.get(name.topic, (None, []))
         if not 0 <= name.number < len(partitions):
             raise UnknownTopicError(f"unknown topic or partition {name.topic}[{name.number}]", name.topic)
@@ -210,7 +210,7 @@ class MemoryBroker:
         return next(self._members)
 
     def group(self, name: str) -> Group:
-        """Return a group. The first call creates it."""
+        """Return a group. The first call for a group creates the group."""
         return self._groups.setdefault(name, Group())
 
     def reshare(self) -> None:

@@ -1,7 +1,7 @@
 """The log in memory, for tests and the simulation.
 
-It provides Kafka's guarantees and reproduces its pitfalls (`memory_broker`). The given clock supplies the time, and
-`Faults` injects faults. Without other threads, the same calls give the same results.
+This log provides Kafka's guarantees and reproduces Kafka's pitfalls (`memory_broker`). The given clock supplies the
+time, and `Faults` injects faults. Without other threads, the same calls give the same results.
 """
 
 from __future__ import annotations

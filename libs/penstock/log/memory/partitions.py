@@ -96,7 +96,7 @@ class PartitionLog:
 
 
 class Group:
-    """A consumer group: its members, their assignment and the stored progress."""
+    """A consumer group: the members, the assignment of partitions to members, and the stored progress."""
 
     def __init__(self) -> None:
         self.progress: dict[Partition, int] = {}
@@ -117,7 +117,9 @@ class Group:
         self._members.pop(member, None)
 
     def share(self, partitions: Iterable[Partition]) -> None:
-        """Assign the partitions to the members that subscribe to them. A change starts a new generation."""
+        """Assign the partitions of each topic to the members that subscribe to the topic. A change starts a new
+        generation.
+        """
         owners: dict[Partition, int] = {}
         for i, partition in enumerate(sorted(partitions)):
             wanting = sorted(m for m, topics in self._members.items() if partition.topic in topics)

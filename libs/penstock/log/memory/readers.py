@@ -69,7 +69,7 @@ class MemoryReader:
         return dict(self._positions)
 
     def caught_up(self) -> bool:
-        """Return whether each partition has been polled up to its end."""
+        """Return whether each partition has been polled to its end."""
         with self._log.changed:
             return all(position >= self._log.partition(name).end for name, position in self._positions.items())
 

@@ -80,7 +80,7 @@ def exists_patterns(expr: Expr) -> Iterator[Node]:
 
 
 def nodes(root: Node) -> Iterator[Node]:
-    """Yield a node and all nodes below it, depth first, including nodes in EXISTS."""
+    """Yield a node and all nodes below this node, depth first, including nodes in EXISTS."""
     yield root
     for child in children(root):
         yield from nodes(child)

@@ -120,8 +120,8 @@ def _replacement(text: str, groups: int) -> list[str | int]:
 
 
 def _group_number(text: str, at: int, groups: int) -> tuple[int, int]:
-    """Read a group number at offset `at`. It has one digit, and further digits as long as a group with the longer
-    number exists. Returns the number, and the offset after the number.
+    """Read a group number at offset `at`. The number has one digit, and further digits as long as a group with the
+    longer number exists. Returns the number, and the offset after the number.
     """
     if not (at < len(text) and "0" <= text[at] <= "9"):
         raise PatternError("a $ in a replacement stands before no digit")

@@ -1,10 +1,10 @@
 r"""Translation of XPath regular expressions to patterns of the `regex` module.
 
-XQuery and XPath Functions and Operators, section 5.6.1, defines the language. It consists of XML Schema's regular
-expressions (with `\i \c \d \s \w`, `\p{Lu}`, `\p{IsGreek}`, and subtraction of classes, such as `[a-z-[aeiou]]`), and
-of anchors, reluctant quantifiers and back-references. Syntax that has another meaning in the `regex` module is refused
-or rewritten: look-around, possessive quantifiers, `$` before a final newline, and `\w` and `\s`, which match more
-characters than in XML Schema.
+XQuery and XPath Functions and Operators, section 5.6.1, defines the language. The language consists of XML Schema's
+regular expressions (with `\i \c \d \s \w`, `\p{Lu}`, `\p{IsGreek}`, and subtraction of classes, such as
+`[a-z-[aeiou]]`), and of anchors, reluctant quantifiers and back-references. Syntax that has another meaning in the
+`regex` module is refused or rewritten: look-around, possessive quantifiers, `$` before a final newline, and `\w` and
+`\s`, which match more characters than in XML Schema.
 
 A search can take exponential time: with back-references, matching is NP-hard. Every search therefore has a time limit.
 """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def expression(context: PlanContext, expr: Expr, rows: Relation, scope: Scope) -> Spec:
-    """Return an expression over `rows` in plan format. Each EXISTS in it becomes a sub-plan."""
+    """Return an expression over `rows` in plan format. Each EXISTS in the expression becomes a sub-plan."""
 
     def sub_plan(call: Exists) -> Spec:
         inner, row = plan_exists(context, call, rows, scope)

@@ -82,8 +82,8 @@ def conjuncts(expr: Expr) -> list[Expr]:
 
 def flatten(node: Node, scope: Scope, dataset: QueryDataset, around: Names = frozenset()) -> FlatGroup:
     """Divide a group into elements and conditions. `around`: names that can be bound outside of `node`. The filter of a
-    nested group becomes a condition of the whole group only in the following case. Every solution of the nested group
-    binds all names that are both in the filter and in `around`.
+    nested group becomes a condition of the whole group only if every solution of the nested group binds the shared
+    names. Shared names are the names in the filter that are also in `around`.
     """
     match node:
         case Bgp():

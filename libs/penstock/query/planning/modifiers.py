@@ -181,7 +181,7 @@ def _group(context: PlanContext, node: Group, left: Relation, scope: Scope) -> R
 def _per_graph(context: PlanContext, node: Group, groups: Relation, matches: str, scope: Scope) -> Relation:
     """Plan aggregates without GROUP BY inside of GRAPH ?g. Each graph yields a row, even if the graph has no matches.
 
-    `matches`: the variable with the number of matches in a graph. It is unbound if the graph has no matches.
+    `matches`: the variable with the number of matches in a graph. This variable is unbound if the graph has no matches.
     """
     base = start(context, node, scope)
     spec = context.node("leftjoin", "", base.rows, left=base.node, right=groups.node)

@@ -21,7 +21,7 @@ class Later:
     """The set of names that can be bound after a position in the join order. `last`: for each name, the last position
     that binds the name.
 
-    `home`: for each name, the number of the connected part that binds the name. It is set if a group has several
+    `home`: for each name, the number of the connected part that binds the name. `home` is set if a group has several
     connected parts (`components`). `part`: the number of the current part. Names of other parts are bound later.
     `apart`: further names that are bound later.
     """

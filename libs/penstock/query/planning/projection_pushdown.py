@@ -15,9 +15,9 @@ _MAX_STEPS = 64  # deeper operators retain all columns, because the sets of used
 
 
 def prune_columns(root: Spec, shown: frozenset[int]) -> Spec:
-    """Return the root of a plan that yields the same rows as the plan of `root`, but only with the slots `shown`. The
-    plan changes only if it has a projection at the top. Only the operators slice, distinct, reduced and order can be
-    above this projection.
+    """Return the root of a plan that yields the same rows as the plan of `root`, but only with the slots `shown`. Only
+    a plan with a projection at the top changes. Only the operators slice, distinct, reduced and order can be above this
+    projection.
 
     The projection loses columns of parameters. These columns are not needed, because a member determines the values of
     its parameters. Existing nodes are not modified.

@@ -1,8 +1,8 @@
 """Substitution by EXISTS. An EXISTS evaluates its pattern with the bindings of each outer row (SPARQL 1.1 §18.6).
 
 In the pattern, each variable that the outer row binds is a constant. If a join gives the same result as the
-substitution (see `joinable`), the plan evaluates the pattern without the outer rows, and joins its solutions with these
-rows. Otherwise the plan evaluates the pattern from the outer rows.
+substitution (see `joinable`), the plan evaluates the pattern without the outer rows, and joins the pattern's solutions
+with these rows. Otherwise the plan evaluates the pattern from the outer rows.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Substitution:
     """The substitution of an EXISTS.
 
     - `certain`: names that are bound in every outer row.
-    - `maybe`: names that are bound in some outer rows. The pattern does not bind these names, but its expressions can
-    read them.
+    - `maybe`: names that are bound in some outer rows. The pattern does not bind these names, but expressions in the
+      pattern can read these names.
     - `row`: slot of the row number.
     - `tests`: the conditions that select the outer rows of this substitution.
 
@@ -170,8 +170,8 @@ def _apart_from_inside(node: Graph, name: Variable, numbers: Iterator[int]) -> N
 
 
 def compatible(one: Variable, other: Variable) -> Call:
-    """Return the condition that the values of two variables are compatible. They are compatible if at least one of the
-    variables is unbound, or if both values are equal.
+    """Return the condition that the values of two variables are compatible. Two values are compatible if at least one
+    of the variables is unbound, or if the values are equal.
     """
     unbound = [Call("not", (Call("bound", (variable,)),)) for variable in (one, other)]
     return Call("or", (*unbound, Call("sameterm", (one, other))))

@@ -188,7 +188,7 @@ class StreamPattern:
 
 @dataclass(frozen=True, slots=True)
 class ServicePattern:
-    """SERVICE. It is not supported. The grammar accepts it, so that the error message can name SERVICE."""
+    """SERVICE, which is not supported. The grammar accepts SERVICE, so that the error message can name SERVICE."""
 
     at: int = _AT
 

@@ -90,7 +90,7 @@ class PlainReader:
 
     def read(self, at: int, most: int) -> tuple[int, int]:
         """Read triples from the offset `at` on, until at most `most` tokens are read. Returns the offset after the
-        triples, and the number of tokens in all of them.
+        triples, and the number of tokens in all triples.
         """
         triples: list[PlainTriple] = []
         tokens = 0

@@ -1,4 +1,4 @@
-"""Texts of Strider (ISWC'17 §3.1). Such a text contains several queries over one stream. It does not name the
+"""Texts of Strider (ISWC'17 §3.1). Such a text contains several queries over one stream. The text does not name the
 stream.
 """
 

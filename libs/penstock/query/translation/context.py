@@ -31,8 +31,8 @@ def labels_in(text: str) -> frozenset[str]:
 
 @dataclass(slots=True)
 class Pattern:
-    """A translated group. `condition`: the FILTERs of the group. They are separate, because an OPTIONAL uses them as
-    its join condition.
+    """A translated group. `condition`: the FILTERs of the group. The FILTERs are separate, because an OPTIONAL uses the
+    FILTERs as its join condition.
     """
 
     node: Node

@@ -8,7 +8,9 @@ from fractions import Fraction
 from math import ceil
 
 MAX_DURATION_MS = 1 << 53
-"""Maximum duration in ms, about 285,000 years. It is far below the limits of a 64-bit instant, and exact in JSON."""
+"""Maximum duration in ms, about 285,000 years. This maximum is far below the limits of a 64-bit instant, and exact in
+JSON.
+"""
 
 _UNITS = {
     "ns": Fraction(1, 1_000_000),

@@ -74,7 +74,7 @@ class Translation:
         self._context = Context(Names(base, budget), budget, labels_in(text), any_function=any_function)
 
     def query(self, syntax: QueryText) -> ContinuousQuery:
-        """Translate a query and check it. Fault if it is invalid."""
+        """Translate and check a query. Fault if the query is invalid."""
         context = self._context
         context.names.declare(syntax.prologues[0])
         registered_as = None if syntax.registration is None else self._registered_name(syntax.registration.name)

@@ -1,5 +1,5 @@
-"""Translation of the triples of patterns, templates and data. It expands predicate lists, `[ … ]` and collections
-(SPARQL 1.1 §4.2).
+"""Translation of the triples of patterns, templates and data. The translation expands predicate lists, `[ … ]` and
+collections (SPARQL 1.1 §4.2).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TripleReader:
         self.triples: list[Triple | PathTriple] = []
 
     def read(self, block: TriplesBlock) -> None:
-        """Translate the triples of a block, and append them to `triples`. Fault if a triple is invalid."""
+        """Translate the triples of a block, and append the results to `triples`. Fault if a triple is invalid."""
         for same in block.subjects:
             self.context.budget.spend(same.at)
             subject = self._node(same.subject)

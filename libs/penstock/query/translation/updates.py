@@ -56,7 +56,7 @@ class UpdateTranslation:
         self._data = self._context()  # shared by all INSERT DATA, which cannot have common blank node labels
 
     def update(self, syntax: UpdateText) -> Update:
-        """Translate an update and check it. Fault if it is invalid."""
+        """Translate and check an update. Fault if the update is invalid."""
         operations = []
         for prologue, operation in syntax.operations:
             self._names.declare(prologue)

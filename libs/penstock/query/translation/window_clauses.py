@@ -27,7 +27,7 @@ MAX_COUNT = 1 << 31
 
 
 def milliseconds(syntax: DurationSyntax) -> int:
-    """Return a duration in ms. Fault if it is zero, negative, too long, or no duration."""
+    """Return a duration in ms. Fault if the duration is zero, negative, too long or malformed."""
     try:
         return duration_ms(syntax.text)
     except ValueError as error:

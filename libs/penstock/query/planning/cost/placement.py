@@ -1,9 +1,9 @@
 """The choice between execution in place and fork-join, for scans of a stored graph in stores (ADR 18).
 
-With execution in place, the engine reads edge lists from the stores. For each morsel, it reads the edge lists of the
-morsel's keys in three rounds. Wukong (OSDI'16 §5) does the same for few rows. With fork-join, the engine sends each row
-to the store that owns the row's key. The stores return the extended rows. `python -m benchmarks stores` measures the
-costs (docs/adr/0018).
+With execution in place, the engine reads edge lists from the stores. For each morsel, the engine reads the edge lists
+of the morsel's keys in three rounds. Wukong (OSDI'16 §5) does the same for few rows. With fork-join, the engine sends
+each row to the store that owns the row's key. The stores return the extended rows. `python -m benchmarks stores`
+measures the costs (docs/adr/0018).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """How to choose where scans of the stored graph run.
+    """The parameters of the choice where scans of the stored graph run.
 
     - `execution`: "in-place", "fork-join", or "auto" for the cheaper of both.
     - `transports`: for each store, the transport over which the engine reads. The costs assume that all stores own
@@ -85,8 +85,8 @@ class Placement:
         return rounds + (warm + cold) / len(reads)
 
     def forked_us(self, rows: float, steps: tuple[Step, ...], width_in: int, width_out: int) -> float:
-        """Return the cost in µs of a fork with the scans `steps`, if `rows` rows enter it. `width_in`, `width_out`:
-        number of columns that are sent and returned.
+        """Return the cost in µs of a fork with the scans `steps`, if `rows` rows enter the fork. `width_in`,
+        `width_out`: number of columns that are sent and returned.
         """
         cells = rows * width_in + rows * steps[-1].rows_out * width_out
         worked = rows * sum(step.rows_in for step in steps)

@@ -38,8 +38,8 @@ def rewritten_pattern(context: PlanContext, pattern: Triple | PathTriple) -> tup
 
 def divided(part: Rewritten, bound: Names) -> tuple[list[Table], list[Table]]:
     """Divide the tables of a rewritten pattern. The first list is joined before the pattern is matched, the second list
-    afterwards. A table is in the first list if rows bind one of its variables. It is also in the first list if only
-    this table gives the pattern a term to look up.
+    afterwards. A table is in the first list if rows bind one of the table's variables. A table is also in the first
+    list if only this table gives the pattern a term to look up.
     """
     first: list[Table] = []
     later: list[Table] = []

@@ -36,8 +36,8 @@ class Table:
 @dataclass(frozen=True, slots=True)
 class Rewritten:
     """A pattern over asserted triples, joined with tables. Its solutions, without the variables that the rewriting has
-    added, are solutions of the original pattern over the entailed graph. `subject`: a term that must not be a literal,
-    because it is the object of the asserted triple and the subject of the entailed triple.
+    added, are solutions of the original pattern over the entailed graph. `subject`: a term that must not be a literal.
+    This term is the object of the asserted triple and the subject of the entailed triple.
     """
 
     pattern: Triple
@@ -180,7 +180,7 @@ class Rewriter:
 
     def _replaced(self, part: Rewritten, pattern: Triple) -> Iterator[Rewritten]:
         """Yield up to three variants of a pattern. In these variants, the subject, the object, or both are replaced by
-        terms that are owl:sameAs them.
+        other terms that are owl:sameAs the replaced terms.
         """
         if not self._closed.same:
             return

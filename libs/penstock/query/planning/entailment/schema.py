@@ -1,6 +1,6 @@
 """The schema of entailment and its closure.
 
-The schema is stored as ids. For each predicate, it has the pairs (subject, object) of the stored triples.
+The schema is stored as ids. For each predicate, the schema has the pairs (subject, object) of the stored triples.
 """
 
 from __future__ import annotations
