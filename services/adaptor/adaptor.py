@@ -6,7 +6,7 @@ changed by then, the adaptor writes the tuples of the same events again (ADR 45)
 
 Tuples are durable before the group's offsets are committed. After a crash or a rebalance, the adaptor can therefore
 write tuples again. Each record contains its source offsets, and the dispatcher uses these offsets to remove duplicates.
-Dead letters can be duplicated, too. Their consumers recognise duplicates by the key, which is the position of the
+Dead letters can be duplicated, too. Consumers recognise duplicate dead letters by the key, which is the position of the
 source event.
 """
 
@@ -70,8 +70,8 @@ class Adaptor:
         self._follow()
 
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Read events and write their tuples. Waits at most `timeout_s` seconds for events. Returns whether there were
-        any events.
+        """Read events and write the tuples of these events. Waits at most `timeout_s` seconds for events. Returns
+        whether there were any events.
 
         TransientError if the log, the dictionary or the schema registry is unavailable. No event is lost; call again.
         """
@@ -184,8 +184,8 @@ class Adaptor:
 
 
 def _portion(work: Sequence[Message]) -> Sequence[Message]:
-    """Return the first messages, so that the sum of their parsers' CPU limits is at most PORTION_CPU_S. The first
-    message is always included. Small messages count as 0 s, because this process parses small messages itself.
+    """Return as many of the first messages as fit: the sum of the parsers' CPU limits is at most PORTION_CPU_S. The
+    first message is always included. Small messages count as 0 s, because this process parses small messages itself.
     """
     cpu_s = 0.0
     for i, message in enumerate(work):

@@ -31,7 +31,7 @@ class Opening:
     """Opens the coordinator's writer and reads the control topic.
 
     Opening the writer fences the earlier instance. No other instance can therefore add records to the topic while this
-    instance reads it.
+    instance reads the topic.
     """
 
     def __init__(self, log: Log, topics: ClusterTopics) -> None:

@@ -1,10 +1,10 @@
 """The coordinator service: writes declarations, registrations and insertions to the log, and assigns shards and
 buckets.
 
-One instance is active. It commits each decision in one transaction. The transaction writes a command to all partitions
-of the shards topic. The command takes effect at its position in partition 0. This position also determines a query's
-registration point. The same transaction updates the compacted control topic. From this topic, the next active instance
-restores the state. An instance that is no longer active is fenced, and can commit nothing.
+One instance is active. The active instance commits each decision in one transaction. The transaction writes a command
+to all partitions of the shards topic. The command takes effect at its position in partition 0. This position also
+determines a query's registration point. The same transaction updates the compacted control topic. From this topic, the
+next active instance restores the state. An instance that is no longer active is fenced, and can commit nothing.
 """
 
 from __future__ import annotations
@@ -207,9 +207,9 @@ class Coordinator:
         NotYetError if adaptors still discard predicates that the query reads. The coordinator has then extended the
         predicate filter; retry. NotYetError also if a schema registry has not answered yet. `max_catch_up`: maximum
         number of instants that become due at one advance of a stream. If an advance makes more instants due, the query
-        skips them. None means the coordinator's default. `replace`: whether the query replaces a registered query of
-        the same name. The new query then begins after the last instant of the earlier query (docs/semantics.md §3).
-        `options`: see `ResultOptions`.
+        skips these instants. None means the coordinator's default. `replace`: whether the query replaces a registered
+        query of the same name. The new query then begins after the last instant of the earlier query (docs/semantics.md
+        §3). `options`: see `ResultOptions`.
         """
         given = name, text, base, topic, max_catch_up
         return self._do(lambda active: active.queries.register(*given, replace=replace, **options))
@@ -269,7 +269,7 @@ class Coordinator:
         return self._do(lambda active: active.insertions.load(manifest, self.terms))
 
     def standing(self, name: str) -> Standing | None:
-        """Return the status of a query. None if the query is not registered, or if no engine has enrolled it."""
+        """Return the status of a query. None if the query is not registered, or if no engine has enrolled the query."""
         record = self._registrar.queries.get(name)
         self._status.refresh()
         return None if record is None else self._status.standing(record)

@@ -1,7 +1,7 @@
-"""A fair lock: threads acquire it in the order in which they began to wait.
+"""A fair lock: threads acquire the lock in the order in which they began to wait.
 
-A thread that releases a `threading.Lock` and acquires it again in a loop can starve other threads. The steps of a busy
-service are such a loop, and would delay HTTP requests.
+A loop that releases and again acquires a `threading.Lock` can starve other threads. The steps of a busy service are
+such a loop, and would delay HTTP requests.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class FairLock:
         self._waiting: deque[threading.Lock] = deque()
 
     def __enter__(self) -> None:
-        """Acquire the lock after all threads that already wait for it."""
+        """Acquire the lock after all threads that already wait for the lock."""
         with self._mutex:
             if not self._held:
                 self._held = True

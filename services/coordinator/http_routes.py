@@ -1,5 +1,5 @@
-"""The coordinator's requests over HTTP. A standby instance forwards each request to the active instance. It responds
-with status 503 if it does not know the active instance.
+"""The coordinator's requests over HTTP. A standby instance forwards each request to the active instance, or responds
+with status 503 if the active instance is unknown.
 
 - PUT, GET, DELETE /streams/NAME: JSON with `iri` and settings. POST /streams: JSON with several declarations, by name
 - PUT, GET, DELETE /queries/NAME: the query's text; ?base=, ?topic=, ?max_catch_up=, ?changes=, ?result_format=,
@@ -229,7 +229,7 @@ class _Handler:
         return list(found.values())
 
     async def engines(self, _: Request) -> Response:
-        """Return the addresses of live query engines, by instance. Standby instances return them, too."""
+        """Return the addresses of live query engines, by instance. Standby instances return these addresses, too."""
         return JSONResponse(await self._do(lambda c: c.engines))
 
     async def placement(self, _: Request) -> Response:
@@ -334,9 +334,9 @@ def _stream_document(record: StreamDeclaration) -> dict[str, Any]:
 
 
 def _query_document(record: QueryRegistration, standing: Standing | None) -> dict[str, Any]:
-    """Return a registration as JSON. The key `point` has the registration point in ms, null until it is known. The key
-    `gaps` has the instants that leaps of event time skip. The key `error` has the reason why the results topic rejects
-    answers.
+    """Return a registration as JSON. The key `point` has the registration point in ms, null until this point is known.
+    The key `gaps` has the instants that leaps of event time skip. The key `error` has the reason why the results topic
+    rejects answers.
     """
     gaps = [] if standing is None else [asdict(gap) for gap in standing.gaps]
     point, error = (None, None) if standing is None else (standing.point_ms, standing.error)

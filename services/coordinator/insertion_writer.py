@@ -33,7 +33,7 @@ RETAINED_DONE = 4_096
 
 class CompletedRequests:
     """The latest insertions with a request name that were stored, at most RETAINED_DONE. `records`: the records of the
-    control topic. The `InsertionDone` records among them restore this object.
+    control topic. The `InsertionDone` records in `records` restore this object.
     """
 
     def __init__(self, records: Iterable[Wire]) -> None:
@@ -54,7 +54,7 @@ class CompletedRequests:
     def add(self, done: InsertionDone) -> dict[bytes, InsertionDone | None]:
         """Add a completed request. Returns the records to write to the control topic, by key; None deletes a key.
 
-        If there are more than RETAINED_DONE requests, the oldest ones are removed, here and in the control topic.
+        If there are more than RETAINED_DONE requests, the oldest requests are removed, here and in the control topic.
         """
         self._done[done.request] = done
         changes: dict[bytes, InsertionDone | None] = {_key(done): done}

@@ -1,4 +1,5 @@
-"""Predicate demand: the predicates that adaptors must pass on, and the time since which all adaptors do so (ADR 45).
+"""Predicate demand: the predicates whose tuples adaptors must pass on, and the time since which all adaptors do so (ADR
+45).
 
 Only queries read the timing tuples of a stream. Adaptors can therefore discard the tuples of timing predicates that no
 query reads. If a query needs further predicates, the coordinator first extends the filter. The dispatcher confirms when
@@ -207,9 +208,9 @@ class PredicatePushdown:
         reads: Mapping[str, Iterable[frozenset[str] | None]],
         now_ms: int,
     ) -> list[StreamPredicates]:
-        """Return the next versions of the filters to restrict. A filter is restricted if it lets through more
-        predicates than queries need, and if this need has not changed for `after_ms`. `reads`: for each stream, the
-        sets of predicates that queries over this stream read.
+        """Return the next versions of the filters to restrict. A filter is restricted if two conditions hold. The
+        filter lets through more predicates than queries need. This need has not changed for `after_ms`. `reads`: for
+        each stream, the sets of predicates that queries over this stream read.
         """
         found = []
         self._forget(now_ms)

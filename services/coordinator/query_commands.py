@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 class SeparateError(Exception):
-    """A registration cannot share a transaction with other registrations, because it creates a topic or replaces a
-    query. The registration has no effect yet.
+    """A registration that creates a topic or replaces a query cannot share a transaction with other registrations. The
+    registration has no effect yet.
     """
 
 
@@ -115,9 +115,9 @@ class QueryCommands:
         registered in the schema registry.
 
         The subject is `TOPIC-value` for a topic that the registration names. In the cluster's results topic, queries
-        have different schemas, so the subject contains the name of the schema. DataError if there is no registry, if it
-        refuses the schema, or if the query cannot have records in Avro. NotYetError while the registry has not
-        answered.
+        have different schemas, so the subject contains the name of the schema. DataError if there is no registry, if
+        the registry refuses the schema, or if the query cannot have records in Avro. NotYetError while the registry has
+        not answered.
         """
         if options.get("result_format") != "avro":
             return None

@@ -1,7 +1,7 @@
-"""The registrar: validates declarations and registrations. It applies them to an embedded engine without data.
+"""The registrar: validates declarations and registrations, and applies both to an embedded engine without data.
 
-The engine has all declarations and queries. The code that evaluates queries thus also checks their names, graphs,
-limits and groups. For each named graph with content, the engine stores only one triple.
+The engine has all declarations and queries. The code that evaluates queries thus also checks the names, graphs, limits
+and groups of queries. For each named graph with content, the engine stores only one triple.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class Registrar:
         is invalid.
 
         `parsed`: the result of `parse` for this text, if available. `not_before_ms`: a lower bound of the registration
-        point. `earlier`: the query that this query replaces; it is already stopped.
+        point. `earlier`: the query that this query replaces, which is already stopped.
         """
         if self.stands(name, text, base, topic, max_catch_up, **options):
             return Change()

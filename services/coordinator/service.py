@@ -64,7 +64,7 @@ class LockedCoordinator:
 
 
 def open_coordinator(context: Context[CoordinatorSettings]) -> LockedCoordinator:
-    """Open the coordinator, on standby until it is elected."""
+    """Open the coordinator, which is on standby until its election."""
     settings, lock = context.settings, FairLock()
     terms = settings.terms()
     coordinator = Coordinator(

@@ -3,7 +3,7 @@ placement, the last heartbeats and the measured loads.
 
 Buckets are assigned according to load (ADR 97), and only to engines that are near the end of the log. If no engine is
 near the end, all engines get buckets. If a store still serves a shard, the shard moves only when the shard's new store
-has brought it up to date (ADR 58).
+has an up-to-date copy of the shard (ADR 58).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from penstock.wire import Heartbeat
 
 BUSY = 100_000
-"""Minimum load of an engine in µs of work per second for moves of buckets because of unequal loads. Below this load, a
-move costs more than it gains.
+"""Minimum load of an engine in µs of work per second for moves of buckets because of unequal loads. Below this load,
+the cost of a move exceeds the gain.
 """
 IMBALANCE = 0.25
 """Limit of the difference between the highest and the lowest load of an engine, as a share of the average load. Buckets
@@ -97,8 +97,8 @@ def accepting(engines: Mapping[str, Heartbeat]) -> set[str]:
 def place_shards(
     count: int, before: Placement, stores: Mapping[str, Heartbeat]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return two mappings by shard: the stores that serve the `count` shards, and the stores that prepare shards to
-    serve them later. `stores`: the latest heartbeats, by instance.
+    """Return two mappings by shard: the stores that serve the `count` shards, and the stores that prepare shards, in
+    order to serve these shards later. `stores`: the latest heartbeats, by instance.
     """
     staying = {name for name, beat in stores.items() if not beat.leaves}
     if not staying:
@@ -116,8 +116,8 @@ def place_shards(
 
 
 def _serves(holder: Heartbeat | None, shard: str) -> bool:
-    """Return whether a store serves a shard that is assigned to it. A store that shuts down serves the shard as long as
-    the store's heartbeats list the shard. `holder`: the store's last heartbeat, or None.
+    """Return whether a store serves a shard that the placement assigns to the store. A store that shuts down serves the
+    shard as long as the store's heartbeats list the shard. `holder`: the store's last heartbeat, or None.
     """
     return holder is not None and (not holder.leaves or int(shard) in holder.holds)
 
@@ -169,7 +169,7 @@ def balance(count: int, before: Mapping[str, str], alive: Collection[str], loads
 
 
 def reason_to_move(count: int, before: Mapping[str, str], alive: Collection[str], loads: Loads) -> str | None:
-    """Return the reason why buckets must move, or None if they need not move."""
+    """Return the reason why buckets must move, or None if no bucket needs to move."""
     weights = loads.weights(count)
     found = {bucket: engine for bucket, engine in before.items() if engine in alive and bucket in weights}
     if len(found) < count:

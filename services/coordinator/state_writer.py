@@ -96,8 +96,8 @@ class StateWriter:
         del self._state.registrar.new_graphs[: len(graphs)]
 
     def commit_change(self, change: Change, filters: Sequence[StreamPredicates] = ()) -> None:
-        """Commit a change. The transaction writes the change's commands to all partitions of the shards topic, its
-        updates to the control topic, and the predicate filters of its streams.
+        """Commit a change. The transaction writes the change's commands to all partitions of the shards topic. It also
+        writes the change's updates to the control topic, and the predicate filters of the changed streams.
 
         An empty change commits nothing. While changes are gathered, the change is only added to the gathered changes.
         """
@@ -120,7 +120,7 @@ class StateWriter:
         self._state.filters |= {record.stream: record for record in filters}
 
     def commit_filters(self, filters: Sequence[StreamPredicates]) -> None:
-        """Commit predicate filters in a transaction of their own, without the state and attached records."""
+        """Commit predicate filters in a separate transaction, without the state and attached records."""
         self._writer.commit(self._filter_records(filters))
         self._state.filters |= {record.stream: record for record in filters}
         self.written += 1

@@ -42,7 +42,7 @@ class StreamCommands:
         `Registrar.declare`; LimitError above MAX_DECLARED.
 
         If an earlier stream with the same IRI had a predicate filter, the new stream starts with a filter that lets all
-        predicates through, because the two streams can have different timing predicates.
+        predicates through. The reason is that the two streams can have different timing predicates.
         """
         if len(requested) > MAX_DECLARED:
             raise LimitError(f"{len(requested)} streams in one request (MAX_DECLARED is {MAX_DECLARED})")
@@ -68,7 +68,7 @@ class StreamCommands:
         """Return where each new stream begins in its topics, by IRI.
 
         Earlier records of the topics belong to an earlier stream with the same topics. A reader that does not know the
-        new declaration yet must not assign records of the new stream to the earlier one.
+        new declaration yet must not assign records of the new stream to the earlier stream.
         """
         names = self._topics.names
         named = {iri: name or iri for iri, name, _ in requested if iri not in self._registrar.streams}

@@ -1,5 +1,5 @@
-"""Requests by topic. The coordinator executes the records that users write to the streams topic and the queries topic,
-like requests over HTTP.
+"""Requests by topic. Users write requests as records to the streams topic and the queries topic. The coordinator
+executes these records like requests over HTTP.
 
 | topic | key | value | headers |
 | --- | --- | --- | --- |
@@ -168,8 +168,8 @@ class Requests:
         return True
 
     def _registered_together(self, active: Active) -> int:
-        """Process the first pending queries in one transaction. Returns their number. 0, without effect, if the first
-        query must be processed on its own.
+        """Process the first pending queries in one transaction. Returns the number of processed queries. The number is
+        0, and nothing has changed, if the first query must be processed on its own.
         """
         done, before = 0, active.registrar.commands
         if len(self._held) < 2 or self._held[0].offset < self._alone_before:
@@ -258,8 +258,8 @@ def _register(active: Active, name: str, message: Message) -> None:
 
 
 def options_of(given: Mapping[str, str]) -> ResultOptions:
-    """Return the options of a registration from their texts. DataError if `changes` is neither `true` nor `false`, or
-    `result_format` is unknown.
+    """Parse the options of a registration. DataError if `changes` is neither `true` nor `false`, or `result_format` is
+    unknown.
     """
     changes = option_of("changes", given.get("changes"))
     report = given.get("report")

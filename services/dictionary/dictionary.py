@@ -1,5 +1,5 @@
-"""The dictionary service: assigns ids to terms. It writes each term and id to the dictionary topic before a client sees
-the id.
+"""The dictionary service: assigns ids to terms. The service writes each term and id to the dictionary topic before a
+client sees the id.
 
 The native dictionary contains the terms; `known_terms` reads the topic.
 """
@@ -123,7 +123,7 @@ class DictionaryService:
         self.known.snapshot(folder)
 
     def _make_durable(self, fresh: Sequence[TermTuple], blanks: int) -> None:
-        """Intern new terms and write them to the topic. `blanks`: number of blank nodes that the request needs.
+        """Intern new terms and write these terms to the topic. `blanks`: number of blank nodes that the request needs.
 
         Clients must not see an id that is not durable. The instance therefore serves no further request if several
         attempts to write fail, or if any other error occurs.

@@ -1,4 +1,4 @@
-"""A dictionary instance: follows the topic on standby, and serves when it is elected."""
+"""A dictionary instance: follows the topic on standby, and serves clients after its election."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class DictionaryNode:
         return read
 
     def _failed(self, what: str, error: PenstockError) -> None:
-        """Log a failure, unless it is the same as the previous failure."""
+        """Log a failure that differs from the previous failure."""
         reason = f"{type(error).__name__}: {error}"
         if reason != self.last_error:
             _log.error("the dictionary %s: %s", what, reason)
@@ -151,7 +151,9 @@ class DictionaryNode:
         self._saved, self.unsaved = saved, None
 
     def _save(self, directory: DataDirectory) -> int:
-        """Write a snapshot, or new terms to the archive. Returns the topic offset up to which terms are saved."""
+        """Write a snapshot, or new terms to the archive. Returns the offset in the topic before which all terms are
+        saved.
+        """
         folder = directory.begin() if self._archive is None else None
         with self._server.lock:  # so that no id is assigned meanwhile
             source = self._service or self._known

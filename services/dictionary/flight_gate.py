@@ -1,11 +1,12 @@
-"""The network endpoint of the Flight server. It forwards connections, and limits each request while its bytes arrive.
+"""The network endpoint of the Flight server. The gate forwards connections, and limits each request while the request
+arrives.
 
 Arrow Flight sets no message limit in gRPC. If clients could connect to the Flight server directly, this server would
-buffer messages of almost 2 GiB before it calls a handler. The Flight server therefore listens on a private Unix socket,
-and this gate listens on the network. The gate parses the frame headers of HTTP/2 (RFC 9113 §4.1), which are neither
-compressed nor encrypted. A frame header contains the size of the frame, and identifies the request to which the frame
-belongs. The gate also checks the messages in the frames of a request (`MessageCheck`). If a request exceeds a limit, or
-a message is not accepted, the gate closes the connection and does not forward the bytes.
+buffer messages of almost 2 GiB before the call of a handler. The Flight server therefore listens on a private Unix
+socket, and this gate listens on the network. The gate parses the frame headers of HTTP/2 (RFC 9113 §4.1), which are
+neither compressed nor encrypted. A frame header contains the size of the frame, and identifies the request to which the
+frame belongs. The gate also checks the messages in the frames of a request (`MessageCheck`). If a request exceeds a
+limit, or a message is not accepted, the gate closes the connection and does not forward the bytes.
 
 With a TLS context, a connection begins with a handshake, in which the client presents its certificate (ADR 71). The
 gate connects to the Flight server after the handshake. A connection in its handshake counts towards the maximum number
@@ -153,7 +154,7 @@ class FlightGate:
 
 
 class _Frames:
-    """Counts the bytes of the requests of one connection, and checks their messages."""
+    """Counts the bytes of one connection's requests, and checks the messages of these requests."""
 
     def __init__(self, gate: FlightGate) -> None:
         self._gate = gate
@@ -183,9 +184,9 @@ class _Frames:
         return len(self._preface) == len(_PREFACE)
 
     def check(self, data: bytes) -> bool:
-        """Count the bytes of `data`, and check the messages in it. Returns False if a request, a control frame or the
-        number of incomplete requests now exceeds a limit. Returns False also if a message is not accepted, or if the
-        data are not HTTP/2.
+        """Count the bytes of `data`, and check the messages in these bytes. Returns False if a request, a control frame
+        or the number of incomplete requests now exceeds a limit. Returns False also if a message is not accepted, or if
+        the data are not HTTP/2.
         """
         at = 0
         if not self.begun:

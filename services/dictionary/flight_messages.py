@@ -1,4 +1,5 @@
-"""Checks of the messages of a Flight request while their bytes arrive, before Flight decodes them.
+"""Checks of the messages of a Flight request. The checks run while the bytes of a message arrive, before Flight decodes
+the message.
 
 If gRPC or Arrow has compressed a message, Flight decompresses the message as a whole. A megabyte can then become many
 gigabytes. Clients of the dictionary compress nothing.
@@ -90,7 +91,7 @@ def _acceptable(head: bytes, length: int) -> bool:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a protobuf varint and the position after it. IndexError if the varint is incomplete or too long."""
+    """Return a protobuf varint and the position after the varint. IndexError if the varint is incomplete or too long."""
     value = 0
     for shift in range(0, 64, 7):
         byte = data[at]

@@ -1,8 +1,8 @@
-"""Requests of the dictionary's Flight server, validated while they are read.
+"""Requests of the dictionary's Flight server. A request is validated while the server reads the request.
 
 Without TLS, clients are not authenticated. The server therefore limits the rows and bytes of each request, and the
-number and bytes of all concurrent requests. It rejects a request as soon as the request exceeds a limit. gRPC delivers
-only whole messages, so `flight_gate` limits the size of messages.
+number and bytes of all concurrent requests. The server rejects a request as soon as the request exceeds a limit. gRPC
+delivers only whole messages, so `flight_gate` limits the size of messages.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Requests:
 
 
 class Intake:
-    """One request while it is read."""
+    """One request that is being read."""
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests

@@ -41,7 +41,7 @@ class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
     """Serves the dictionary that `active` returns. On standby, `active` returns None, and the server rejects all
     requests as unavailable. The server executes one request at a time, because the dictionary has one writer.
 
-    `location`: `grpc://host:port`; port 0 means any free port. Clients connect to a gate, which limits their requests.
+    `location`: `grpc://host:port`; port 0 means any free port. Clients connect to a gate, which limits requests.
     `certificates`: if given, clients must connect by TLS, with a certificate of the CA in `certificates`. If None, any
     client can connect, without TLS. `broken`: the error after which the server rejects all requests, or None.
     """

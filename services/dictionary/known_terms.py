@@ -42,11 +42,12 @@ _FILE, _STATE = "dictionary.bin", "dictionary.json"
 class KnownTerms:
     """The terms of all records before offset `position`. Blank nodes with numbers below `reserved` are possibly in use.
 
-    `archive`: the archive of terms, if there is one; `most`: see `HeldTerms`. The archive's owner closes it.
+    `archive`: the archive of terms, if there is one; `most`: see `HeldTerms`. The owner of the archive closes the
+    archive.
 
     `promised`: the topic offset of the snapshot or archive. After a crash, brokers can report an earlier end of the
-    topic until they have completed the last transactions. In that case, the instance does not use the snapshot or
-    archive, and reads the whole topic.
+    topic, until the last transactions are completed. In that case, the instance does not use the snapshot or archive,
+    and reads the whole topic.
     """
 
     def __init__(

@@ -94,7 +94,7 @@ class SnapshotDictionary:
 
 
 def open_dictionary(context: Context[DictionarySettings]) -> SnapshotDictionary:
-    """Open the dictionary, on standby until it is elected."""
+    """Open the dictionary, which is on standby until its election."""
     made = SnapshotDictionary(context)
     context.observers.append(lambda: context.metrics.active.set(made.node.active))
     context.observers.append(lambda: context.metrics.memory.labels("terms").set(made.node.bytes))

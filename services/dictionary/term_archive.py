@@ -1,7 +1,7 @@
 """The archive of terms: a file with the durable terms of a dictionary, in its data directory (ADR 104).
 
-The archive is an SQLite database. It contains exactly the terms of the dictionary topic's records before the offset
-`position`. Terms and offset change in one transaction.
+The archive is an SQLite database. The database contains exactly the terms of the dictionary topic's records before the
+offset `position`. Terms and offset change in one transaction.
 """
 
 from __future__ import annotations
@@ -128,8 +128,7 @@ class TermArchive:
         self.state = state
 
     def clear(self, promised: int) -> None:
-        """Remove all terms, and store `promised`. The next reader of the topic then begins at the start of the topic.
-        """
+        """Remove all terms, and store `promised`. The next reader of the topic then begins at the start of the topic."""
         state = ArchiveState(promised=promised)
         with self._errors(), self._transaction():
             self._file.execute("DROP TABLE terms")

@@ -1,9 +1,8 @@
 """The dispatcher: computes event time, and writes closed batches to all shards (ADR 22).
 
 A transaction contains closed batches for all shards, refused events, and the dispatcher's state in a compacted topic.
-The state includes the offsets up to which the tuples topics were read. A restarted dispatcher continues from the state
-of the last transaction. The dispatcher therefore closes no batch twice, and decides about each event as before the
-restart.
+The state includes the next offsets to read in the tuples topics. A restarted dispatcher continues from the state of the
+last transaction. The dispatcher therefore closes no batch twice, and decides about each event as before the restart.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ class Dispatcher:
         return self._streams
 
     def tallies(self) -> Tallies:
-        """Return the sums of all streams' counters since the start of this instance. Any thread can call it."""
+        """Return the sums of all streams' counters since the start of this instance. Any thread can call this method."""
         return sum((stream.tallies for stream in list(self._streams.values())), self._gone)
 
     def step(self, timeout_s: float = 0.0) -> bool:
@@ -174,8 +173,8 @@ class Dispatcher:
     def _write(self) -> None:
         """Write closed batches, refused events and changed states. After a TransientError, the next call continues.
 
-        A transaction is committed when it reaches `TRANSACTION_BYTES`. A transaction always contains the state that
-        follows from its records. Otherwise, a restart would write refused events again.
+        A transaction is committed when its size reaches `TRANSACTION_BYTES`. A transaction always contains the state
+        that follows from its records. Otherwise, a restart would write refused events again.
         """
         self._commit()
         self._copy_refused()

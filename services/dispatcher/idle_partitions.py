@@ -46,8 +46,8 @@ class IdlePartitions:
 
     # ---- detection
     def look(self, streams: Mapping[str, StreamTime], reader: Reader, wall_ms: int) -> Iterator[StreamTime]:
-        """Exclude idle partitions from the watermarks of their streams, and yield these streams. `wall_ms`: the current
-        time.
+        """Exclude idle partitions from the watermarks of streams, and yield the streams that have such partitions.
+        `wall_ms`: the current time.
 
         A partition with unprocessed events or tuples is not excluded. `reader`: the reader of the tuples topics.
         """

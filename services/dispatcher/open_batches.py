@@ -63,8 +63,9 @@ class Rows:
 
 
 class Origin(NamedTuple):
-    """The origin of tuples: the partition and offset (`position`) of their record in the tuples topic. `next_offset`,
-    `filter_version`: the partition's next source offset and filter version before this record is processed.
+    """The origin of tuples: the partition of the tuples topic, and the offset (`position`) of the tuples' record in
+    this partition. `next_offset`, `filter_version`: the partition's next source offset and filter version before this
+    record is processed.
     """
 
     partition: int
@@ -88,7 +89,7 @@ class OpenBatches:
         return 33 * self.tuples
 
     def add(self, rows: Rows, origin: Origin) -> None:
-        """Add tuples to their batches."""
+        """Add each tuple to its batch."""
         if len(rows) == 0:
             return
         numbers = batch_of(rows.times, self._batch_ms)  # type: ignore[arg-type]  # the formula holds for columns too

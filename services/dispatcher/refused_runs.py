@@ -6,7 +6,7 @@ can also contain accepted events of closed batches, because a restarted dispatch
 times. The number of runs therefore depends on the number of accepted events in open batches, not on the number of
 refused events.
 
-The place of an event is the offset of its message, and its number in this message.
+The place of an event is the offset of the event's message, and the number of the event in this message.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class RefusedRuns:
 
     # ---- after a restart
     def known(self, places: Numbers) -> NDArray[np.bool_]:
-        """Return a mask of the events that were refused before the restart, given their places."""
+        """Return a mask of the events that were refused before the restart, given the places of the events."""
         if len(self._saved) == 0:
             return np.zeros(len(places), np.bool_)
         run = np.searchsorted(self._saved[:, 0], places, side="right") - 1

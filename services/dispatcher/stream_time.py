@@ -44,8 +44,8 @@ class ClosedBatch(NamedTuple):
 
 @dataclass(slots=True)
 class Tallies:
-    """Counters of the input. `far_advances`: heartbeats that were rejected because their time is too far ahead.
-    `outdated`: records that were skipped because an older filter version was applied to them (ADR 45).
+    """Counters of the input. `far_advances`: number of rejected heartbeats, whose time is too far ahead. `outdated`:
+    number of skipped records, to which an older filter version was applied (ADR 45).
     """
 
     events: int = 0
@@ -177,7 +177,7 @@ class StreamTime:
         return f"its stream has {refused_runs.MAX_RUNS} runs of refused events in open batches (MAX_RUNS)"
 
     def _overfull(self, events: _Events, accepted: np.ndarray) -> np.ndarray:
-        """Return a mask of the accepted events that would exceed the maximum size of their batches."""
+        """Return a mask of the accepted events that would exceed the maximum size of a batch."""
         full = np.zeros(len(accepted), np.bool_)
         if self.open.tuples + len(events.tuples) <= self._max_batch_tuples:
             return full
@@ -222,7 +222,7 @@ class StreamTime:
         return all(part.idle for part in self.partitions)
 
     def overdue(self, wall_ms: int) -> list[int]:
-        """Return the partitions that are not marked as idle, although they had no record for the idle timeout."""
+        """Return the partitions that had no record for the idle timeout, and are not marked as idle yet."""
         since = wall_ms - self.declaration.idle_timeout_ms
         return [i for i, part in enumerate(self.partitions) if not part.idle and part.heard_ms <= since]
 
@@ -254,7 +254,7 @@ class StreamTime:
 
     def close(self) -> Iterator[ClosedBatch]:
         """Close all batches that the watermark permits. Yields each nonempty batch together with the empty batches
-        before it, and finally the empty batches after the last nonempty batch.
+        directly before. Finally yields the empty batches after the last nonempty batch.
         """
         if self.watermark_ms == NEVER:
             return

@@ -1,4 +1,4 @@
-"""Follows the placement: opens the buckets that an engine gains, and releases the buckets that it loses."""
+"""Follows the placement: opens the buckets that an engine gains, and releases the buckets that the engine loses."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Opening:
 
 
 class BucketAssignment:
-    """Opens and releases buckets so that they match the placement. `opening`: buckets whose progress is being read, by
+    """Opens and releases buckets according to the placement. `opening`: buckets whose progress is being read, by
     number.
     """
 
@@ -116,7 +116,7 @@ class BucketAssignment:
 
     @property
     def holds_all(self) -> bool:
-        """Whether the placement still assigns to this engine every bucket that it evaluates."""
+        """Whether the placement still assigns to this engine every bucket that the engine evaluates."""
         mine = self._placement.buckets_of(self._instance)
         return mine is not None and self._buckets.by_number.keys() <= mine
 

@@ -125,8 +125,8 @@ class BucketCommits:
         check; None means all buckets.
 
         Does nothing if the previous check was less than `every_ms` ago. Without this check, an engine that waits for
-        another process would commit nothing, and would not notice that it is fenced. The engine could then wait forever
-        for a snapshot that stores no longer retain.
+        another process would commit nothing, and would not notice the fencing. The engine could then wait forever for a
+        snapshot that stores no longer retain.
         """
         now_ms, held = self._clock.now_ms(), len(self._buckets.by_number)
         if now_ms < self._confirmed_ms + every_ms:

@@ -116,8 +116,8 @@ class Bucket:
 
     # ---- members
     def enrol(self, registrations: Iterable[Registration], runtime: Runtime, texts: Texts) -> None:
-        """Make queries members of this bucket. A query continues after the last committed instant of its group. If its
-        group has no committed instant, the query begins after its registration point.
+        """Make queries members of this bucket. A query continues after the last committed instant of the query's group.
+        If the group has no committed instant, the query begins after the registration point.
         """
         fresh: dict[int, list[Cohort]] = {}
         for registration in registrations:
@@ -270,7 +270,7 @@ class Bucket:
         self.dirty = True
 
     def outdated(self, sinks: ResultSinks) -> bool:
-        """Return whether the errors of results topics have changed since they were last reported."""
+        """Return whether the errors of results topics have changed since the last report."""
         return self._errors_at not in (-1, sinks.changes)
 
     def report_errors(self, names: TopicNames, sinks: ResultSinks) -> None:
@@ -363,8 +363,8 @@ class BucketSet:
         return bucket if bucket is not None and str(query.number) in bucket.members else None
 
     def pending(self) -> tuple[int, int]:
-        """Return the number of records that wait for a commit, and the size in bytes of the evaluations among them.
-        Both are totals of all buckets.
+        """Return the number of records that wait for a commit, and the size in bytes of those records that contain
+        evaluations. Both are totals of all buckets.
         """
         return sum(len(bucket.pending) for bucket in self), sum(bucket.pending_bytes for bucket in self)
 

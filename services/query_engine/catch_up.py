@@ -26,7 +26,9 @@ meanwhile.
 """
 LIVE_MS = 1_000
 SLICE_INSTANTS = 1_000
-"""Maximum number of instants for catch-up per service step. Their results remain in memory until the commit."""
+"""Maximum number of instants for catch-up per service step. The results at these instants remain in memory until the
+commit.
+"""
 TURN_INSTANTS = 32
 """Number of instants after which queries over other streams have their turn."""
 FINISH_MS = 200
@@ -82,7 +84,7 @@ class CatchUp:
         self._live_ms = self._clock.now_ms()
 
     def slice_over(self) -> Callable[[], bool]:
-        """Return a function that returns whether SLICE_MS have passed since the call of `slice_over`."""
+        """Return a function that tests whether SLICE_MS have passed since this call of `slice_over`."""
         return self._until(SLICE_MS)
 
     def finish(self, group: Group, over: Callable[[], bool]) -> bool:
@@ -94,7 +96,7 @@ class CatchUp:
         return done
 
     def patience(self) -> Callable[[], bool]:
-        """Return a function that returns whether FINISH_MS have passed since the call of `patience`."""
+        """Return a function that tests whether FINISH_MS have passed since this call of `patience`."""
         return self._until(FINISH_MS)
 
     def full(self) -> bool:

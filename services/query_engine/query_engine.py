@@ -1,5 +1,5 @@
-"""The query-engine service: follows the total order, evaluates the buckets that the placement assigns to it, and
-commits results with progress.
+"""The query-engine service: follows the total order, evaluates the buckets that the placement assigns to this engine,
+and commits results with progress.
 
 Each evaluation of a query at an instant is committed exactly once. For this, one transaction of the bucket's writer
 contains the results together with the progress of the queries' groups. The next engine that opens the writer fences
@@ -185,7 +185,9 @@ class QueryEngine:
         self._heartbeat_sender.url = url
 
     def status(self, name: str) -> QueryStatus | None:
-        """Return the status of a query, or None if this engine does not evaluate the query. Any thread can call it."""
+        """Return the status of a query, or None if this engine does not evaluate the query. Any thread can call this
+        method.
+        """
         for bucket in list(self.buckets.values()):
             for member, registration in list(bucket.members.values()):
                 if registration.record.name == name:
@@ -235,5 +237,5 @@ class QueryEngine:
 
     @property
     def holds_all(self) -> bool:
-        """Whether the placement still assigns to this engine every bucket that it evaluates."""
+        """Whether the placement still assigns to this engine every bucket that the engine evaluates."""
         return self.assignment.holds_all

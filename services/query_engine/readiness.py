@@ -1,7 +1,7 @@
-"""The readiness of an engine for buckets, and the preparation of a bucket before the engine opens it (ADR 58).
+"""The readiness of an engine for buckets, and the preparation of a bucket before the opening (ADR 58).
 
 When an engine opens a bucket, the previous engine can no longer evaluate the bucket. The new engine therefore does as
-much work as possible before it opens the bucket.
+much work as possible before the opening.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Readiness:
         self.ready = self._end.near and (busy or self._reaches())
 
     def _reaches(self) -> bool:
-        """Return whether the engine can read the stored graph. It can do so if it has the graph itself, or valid leases
-        of all stores. Also requests missing leases, because an engine without buckets has no evaluations that would
-        request them.
+        """Return whether the engine can read the stored graph. The engine can read the graph if it holds the graph
+        itself, or has valid leases of all stores. Also requests missing leases, because an engine without buckets has
+        no evaluations that would request leases.
         """
         if self._graph is None:
             return True

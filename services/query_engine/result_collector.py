@@ -49,8 +49,8 @@ class ResultCollector:
 
     # ---- records
     def collect(self, buckets: BucketSet) -> None:
-        """Add the records of all evaluations to the pending records of their buckets, and give the published answers to
-        the buckets' sinks.
+        """Add the record of each evaluation to the pending records of its bucket, and give each published answer to the
+        sink in its bucket.
         """
         evaluated, self._blocks = self._blocks, {}
         published, self._published = self._published, {}

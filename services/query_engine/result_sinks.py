@@ -1,11 +1,11 @@
-"""Result sinks: the records of evaluations, and the handling of topics that reject them.
+"""Result sinks: the records of evaluations, and the handling of topics that reject records.
 
 If a topic rejects one record, the whole transaction fails. The engine then commits again, with errors in place of the
 rejected records. Each evaluation is committed once, as an answer or as an error. An answer that exceeds the topic's
-`max.message.bytes` is replaced by an error in that topic. A topic can also reject all records, because it was deleted
-or the engine is not authorized. The evaluations of the topic's queries are then replaced by errors in the cluster's
-results topic, and the engine retries the topic periodically. It retries a deleted topic only once the topic exists
-again: an earlier attempt would make the bucket's writer unusable.
+`max.message.bytes` is replaced by an error in that topic. A topic can also reject all records, because the topic was
+deleted or the engine is not authorized. The evaluations of the topic's queries are then replaced by errors in the
+cluster's results topic, and the engine retries the topic periodically. A deleted topic is retried only once the topic
+exists again: an earlier attempt would make the bucket's writer unusable.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Refusal:
 
 
 class Evaluated(NamedTuple):
-    """Records of evaluations, and the number of evaluations in them."""
+    """Records of evaluations, and the number of evaluations in these records."""
 
     records: list[Record]
     evaluations: int

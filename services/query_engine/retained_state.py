@@ -39,7 +39,8 @@ class RetainedState:
     def learn(self, own: Iterable[int]) -> bool:
         """Read the progress that other engines have committed. Returns whether another engine had committed progress.
 
-        `own`: numbers of this engine's buckets. `learn` skips the progress of these buckets, because `record` adds it.
+        `own`: numbers of this engine's buckets. `learn` skips the progress of these buckets, because `record` adds this
+        progress.
         """
         learnt = self._commitments.learn(own)
         if learnt:
@@ -52,8 +53,8 @@ class RetainedState:
         self.apply_floor()
 
     def release(self, number: int) -> None:
-        """Apply the last progress of a bucket that this engine has released. `learn` has read this progress, but has
-        skipped it. The call is needed because the bucket's new engine possibly commits nothing.
+        """Apply the last progress of a bucket that this engine has released. `learn` has read and skipped this
+        progress. The call is needed because the bucket's new engine possibly commits nothing.
         """
         self._commitments.release(number)
         self.apply_floor()

@@ -1,5 +1,5 @@
-"""The query engine's process: evaluates its buckets and writes checkpoints. It serves one-shot queries at /sparql,
-graphs at /rdf-graphs, and the status of its queries at /queries/NAME/status.
+"""The query engine's process: evaluates its buckets and writes checkpoints. The process serves one-shot queries at
+/sparql, graphs at /rdf-graphs, and the status of its queries at /queries/NAME/status.
 """
 
 from __future__ import annotations
@@ -219,8 +219,9 @@ class CheckpointedEngine:
 
     @property
     def left(self) -> bool:
-        """Whether the engine can stop. It can stop if it has no buckets any more. It can also stop if no other engine
-        takes over: `_ALONE_S` after `leave`, the placement still assigns all of this engine's buckets to it.
+        """Whether the engine can stop. The engine can stop if it has no buckets any more. The engine can also stop if
+        no other engine takes over. This is the case if, `_ALONE_S` after `leave`, the placement has not reassigned any
+        of the engine's buckets.
         """
         alone = time.monotonic() > self._asked + _ALONE_S and self.engine.holds_all
         return self.engine.left or alone

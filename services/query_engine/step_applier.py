@@ -33,7 +33,7 @@ _COMMIT_AT_BYTES = 32 << 20  # size of pending evaluations in bytes at which the
 
 
 class StepApplier:
-    """Applies the steps of the total order. An UnavailableError interrupts a step; `resume` continues it."""
+    """Applies the steps of the total order. An UnavailableError interrupts a step; `resume` continues the step."""
 
     def __init__(
         self,

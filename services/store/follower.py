@@ -58,7 +58,7 @@ class Follower:
 
     @property
     def graph(self) -> ShardSet:
-        """The state machine of the replica. It contains the shards and the streams."""
+        """The state machine of the replica. The state machine contains the shards and the streams."""
         return self.replica.runtime
 
     @property

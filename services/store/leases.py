@@ -1,8 +1,9 @@
 """Leases of query engines on a store's shards. A lease retains the append logs and replaced tables that its engine can
 still read.
 
-An engine requests a lease over the control connection (`penstock.remote.control_connection`) and renews the lease while
-it runs. The lease expires after `lease_ms` without renewal. A store therefore never waits for an engine (ADR 16).
+An engine requests a lease over the control connection (`penstock.remote.control_connection`) and renews the lease as
+long as the engine runs. The lease expires after `lease_ms` without renewal. A store therefore never waits for an engine
+(ADR 16).
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Leases:
 
     # ---- shards
     def add(self, shard: ShardStore) -> None:
-        """Add a shard, and extend all leases to it."""
+        """Add a shard, and extend all leases to this shard."""
         with self._lock:
             self._shards[shard.number] = shard
             for lease in self._leases.values():

@@ -166,8 +166,8 @@ class ServedStore:
 
     @property
     def left(self) -> bool:
-        """Whether the store can stop. It can stop if it has no shards any more. It can also stop if, `_ALONE_S` after
-        `leave`, at least one of its shards is not prepared by another store (`Store.alone`).
+        """Whether the store can stop. The store can stop if it has no shards any more. The store can also stop if,
+        `_ALONE_S` after `leave`, at least one of its shards has no other store that prepares the shard (`Store.alone`).
         """
         return self.store.left or (time.monotonic() > self._asked + _ALONE_S and self.store.alone)
 
@@ -217,7 +217,7 @@ class StoreGauges:
 
 
 def open_store(context: Context[StoreSettings]) -> ServedStore:
-    """Open the store. The store has no shards until the coordinator assigns shards to it."""
+    """Open the store. The store has no shards until the coordinator assigns shards to the store."""
     made = ServedStore(context)
     context.observers.append(StoreGauges(made.store, context.metrics, context).observe)
     context.health.check("shards", lambda: made.store.unready)

@@ -72,8 +72,8 @@ class ShardCheckpoints:
 
     def finish(self, capture: ShardCapture) -> None:
         """Write and publish a captured checkpoint, and remove older checkpoints that other stores have written for the
-        shard. Does nothing if the shard was released meanwhile. Any thread can call it. StorageError if the checkpoint
-        cannot be written.
+        shard. Does nothing if the shard was released meanwhile. Any thread can call this method. StorageError if the
+        checkpoint cannot be written.
         """
         with self._finishing:
             if capture.directory not in self._open.values():
@@ -93,7 +93,7 @@ class ShardCheckpoints:
 
     def _directory(self, shard: int) -> DataDirectory:
         """Return this store's folder of a shard. Creates the folder again if another store, with a newer checkpoint,
-        has removed it.
+        has removed the folder.
         """
         known = self._open.get(shard)
         if known is not None and not (known.path / "LOCK").exists():

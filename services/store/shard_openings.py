@@ -1,6 +1,4 @@
-"""Shards that are being opened. A thread loads such a shard from its checkpoint while the store serves its other
-shards.
-"""
+"""Shards that are being opened. A thread loads such a shard from a checkpoint while the store serves its other shards."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ class ShardSet:
         self.batches = 0
 
     def moved(self, iri: str) -> None:
-        """Close a stream's batches up to the stream's watermark. Stores the open batch, then writes the number of the
-        last closed batch to the VTS of each shard.
+        """Close the batches of a stream that end at or before the stream's watermark. Stores the open batch, then
+        writes the number of the last closed batch to the VTS of each shard.
         """
         stream = self.streams.get(iri)
         if stream.watermark is None:

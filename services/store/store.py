@@ -1,9 +1,9 @@
-"""The store service: holds some shards of the stored graph, applies the log to them, and serves them to query engines
-(ADR 38).
+"""The store service: holds some shards of the stored graph, applies the log to these shards, and serves the shards to
+query engines (ADR 38).
 
 The placement lists the shards to serve and to prepare. A thread loads a new shard from the newest checkpoint that any
 store has written for the shard. The shard then follows the log separately until it has reached the step of the store's
-other shards. Heartbeats list a shard once it has been near the end of the log.
+other shards. Heartbeats list a shard once the shard has been near the end of the log.
 
 A store writes only heartbeats to the log. Two stores can therefore hold the same shard, because the log determines the
 content of both copies.
@@ -148,7 +148,7 @@ class Store:
     # ---- shards
     @property
     def shards(self) -> dict[int, ShardStore]:
-        """All shards of this store, by number. Any thread can read it."""
+        """All shards of this store, by number. Any thread can read this property."""
         return {n: shard for follower in self.followers() for n, shard in list(follower.graph.shards.items())}
 
     def _placed(self) -> bool:
@@ -171,8 +171,8 @@ class Store:
         return opened
 
     def _open_shard(self, number: int) -> tuple[ShardStore, Follower]:
-        """Create a shard and its follower, from the shard's newest checkpoint if there is one. Any thread can call
-        it.
+        """Create a shard and its follower, from the shard's newest checkpoint if there is one. Any thread can call this
+        method.
         """
         self._made += 1
         directory = self._directory / f"{number}-{self._made}-{self._token}"
@@ -213,7 +213,7 @@ class Store:
         self._heartbeat_sender.beat(self.prepared(), self.local_vts())
 
     def leave(self) -> None:
-        """Announce the shutdown. The store serves its shards until the placement assigns them to other stores."""
+        """Announce the shutdown. The store serves its shards until the placement assigns the shards to other stores."""
         self.leaving = True
         self._heartbeat_sender.leave()
         self._beat()

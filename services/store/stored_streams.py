@@ -1,4 +1,6 @@
-"""The streams of a store. They have no windows and no slices, because their batches only change the stored graph."""
+"""The streams of a store. These streams have no windows and no slices, because their batches only change the stored
+graph.
+"""
 
 from __future__ import annotations
 
@@ -82,8 +84,9 @@ class StoredStream:
 
 
 def last_operations(times: Numbers, s: Ids, p: Ids, o: Ids) -> NDArray[np.intp]:
-    """Return the positions of the last operation on each triple, in ascending order. The last operation is the one with
-    the latest time. Among operations with equal times, it is the one that arrived last.
+    """Return the positions of the last operation on each triple, in ascending order. The last operation is the
+    operation with the latest time. Among operations with equal times, the last operation is the operation that arrived
+    last.
     """
     order = np.lexsort((np.arange(len(times)), times, o, p, s))
     ordered = np.stack([s[order], p[order], o[order]])

@@ -57,7 +57,7 @@ class CommitMetrics:
         return leaps
 
     def idle(self) -> None:
-        """Record that all records read so far are applied, and that their results are committed."""
+        """Record that all records read so far are applied, and that all results are committed."""
         self._oldest_ms = None
 
     def take(self) -> list[tuple[float, int]]:

@@ -52,7 +52,7 @@ class LoadMeter:
 
     @property
     def share(self) -> float:
-        """The sum of all loads as a share of the maximum, 0 to 1. Any thread can read it."""
+        """The sum of all loads as a share of the maximum, 0 to 1. Any thread can read this property."""
         return sum(self._loads.values()) / 1_000_000
 
     def loads(self, held: Iterable[int]) -> Mapping[int, int]:

@@ -1,1 +1,1 @@
-"""The progress of query groups and query sets: their state as records of the progress topic contain it (ADR 28, 54)."""
+"""The progress of query groups and query sets: the state in the records of the progress topic (ADR 28, 54)."""

@@ -1,9 +1,10 @@
 """The progress of a query group: the state from which another engine can continue the group. Each transaction contains
 results together with the progress.
 
-The progress consists of the last instant, the count windows, the previous answers that ISTREAM, DSTREAM and `changes`
-need (`saved_answers`), and an event time for each stream. The group no longer needs the tuples up to and including this
-event time. The progress does not contain time windows, because an engine restores time windows from slices.
+The progress has four parts. These are the last instant, the count windows, the previous answers that ISTREAM, DSTREAM
+and `changes` need (`saved_answers`), and an event time for each stream. The group no longer needs the tuples of a
+stream up to and including this event time. The progress does not contain time windows, because an engine restores time
+windows from slices.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.replication.progress_log import GroupState
 
 MAX_PIECES = 1_000
-"""Maximum number of pieces. It limits the records that an engine reads, and the deletions of a transaction."""
+"""Maximum number of pieces. This number limits the records that an engine reads, and the deletions in a transaction."""
 
 FEW_ROWS = 256
 """Changes of at most this number of rows cause no new base, even if the answers are smaller."""
@@ -160,7 +160,7 @@ class _Rows(NamedTuple):
 
 
 def terms_of(saved: GroupState) -> Iterator[TermTuple]:
-    """Yield the terms that `RestoredAnswers` needs, so that their global ids can be fetched."""
+    """Yield the terms that `RestoredAnswers` needs. The caller fetches the global ids of these terms."""
     for text in saved.answers:
         piece = json.loads(text)
         for part in (*piece["added"], *piece["removed"]):

@@ -1,5 +1,5 @@
-"""The progress of a query set's group. It contains the progress of a query group (`bucket_progress`), and the member
-records that have taken effect.
+"""The progress of a query set's group. This progress contains the progress of a query group (`bucket_progress`), and
+the member records that have taken effect.
 """
 
 from __future__ import annotations

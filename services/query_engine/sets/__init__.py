@@ -1,1 +1,1 @@
-"""Query sets of a cluster: the reading of their members from topics, and the results of these members (ADR 92)."""
+"""Query sets of a cluster: the reading of members from topics, and the results of members (ADR 92)."""

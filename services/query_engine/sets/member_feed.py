@@ -40,14 +40,14 @@ MAX_POINTS = 16
 points, the set takes no further records, because each point costs an execution at each instant.
 """
 IDLE_MS = 5_000
-"""Interval in ms of event time. Once per interval, a set without members commits that it needs no older tuples."""
+"""Interval in ms of event time. Once per interval, a set without members commits that the set needs no older tuples."""
 _RETRY_MS = 1_000
 _log = logging.getLogger("penstock.query-engine")
 
 
 class MemberFeed:
     """Reads the members of a query set. `saved`: the committed progress of the set's group, or None. `restoring`:
-    whether the members of the last commit are not restored yet. The set has no members until they are restored.
+    whether the members of the last commit are not restored yet. The set has no members until the restoration.
     """
 
     def __init__(self, registration: Registration, member: SetMember, saved: GroupState | None) -> None:
@@ -100,8 +100,9 @@ class MemberFeed:
 
     # ---- restart
     def restore(self, runtime: Runtime, terms: TermCache, last_ms: int | None) -> bool:
-        """Restore the members of the last commit once their records are read. Returns whether the members are restored
-        now. `last_ms`: the last committed instant. TransientError if the dictionary service is unavailable; call again.
+        """Restore the members of the last commit once the records of these members are read. Returns whether the
+        members are restored now. `last_ms`: the last committed instant. TransientError if the dictionary service is
+        unavailable; call again.
         """
         if self._reader is None or not self._read_to_end():
             return False
@@ -231,12 +232,12 @@ class MemberFeed:
         return now if last_ms is None or now >= last_ms + IDLE_MS else None
 
     def complete_until(self) -> int | None:
-        """Return an instant in ms, or None if it is unknown. All members were evaluated up to and including this
-        instant. Call between two steps of the total order.
+        """Return the instant in ms up to and including which all members were evaluated. None if this instant is
+        unknown. Call between two steps of the total order.
 
-        The progress must contain this instant, because it does not contain the registration points of all members (see
-        `TakenRecords`). Without the instant, the next engine would evaluate the other members from the registration of
-        the set on.
+        The progress must contain this instant, because the progress does not contain the registration points of all
+        members (see `TakenRecords`). Without the instant, the next engine would evaluate the other members from the
+        registration of the set on.
         """
         triggers = [cohort.trigger for cohort in self.member.set_group.set_cohorts() if len(cohort.columns.numbers)]
         known = [trigger.last for trigger in triggers if trigger is not None]

@@ -35,8 +35,8 @@ class MemberFeeds:
         return any(feed.busy for bucket in self._buckets for feed in bucket.feeds.values())
 
     def step(self) -> bool:
-        """Read records, and let them take effect. Does nothing while a step of the total order is partially applied.
-        Returns whether anything changed. TransientError or UnavailableError if the dictionary or a store is
+        """Read records, and let the records take effect. Does nothing while a step of the total order is partially
+        applied. Returns whether anything changed. TransientError or UnavailableError if the dictionary or a store is
         unavailable; call again.
         """
         if self._replica.held is not None or self._replica.runtime.schedule.unfinished:

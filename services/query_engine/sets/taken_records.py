@@ -1,5 +1,5 @@
-"""The records of a parameters topic that have taken effect, and their registration points. They are a part of the
-committed progress of a query set (ADR 92).
+"""The records of a parameters topic that have taken effect, and the registration points of these records. Both are a
+part of the committed progress of a query set (ADR 92).
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 MAX_RUNS = 10_000
-"""Maximum number of runs of a query set. While a set has this number of runs, it takes no further records."""
+"""Maximum number of runs of a query set. While a set has this number of runs, the set takes no further records."""
 REFUSED = "refused"
 """The point of a run whose records were refused, because the set had `max_members` members."""
 
 
 class Run(NamedTuple):
-    """Records with offsets from `first` to `end`, exclusive. `point`: the registration point of their members in ms, or
-    `REFUSED`. None means that the point is still unknown, because no stream of the set has progress yet.
+    """Records with offsets from `first` to `end`, exclusive. `point`: the registration point, in ms, of the members in
+    these records, or `REFUSED`. None means that the point is still unknown, because no stream of the set has progress
+    yet.
     """
 
     first: int

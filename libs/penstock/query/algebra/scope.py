@@ -1,9 +1,9 @@
 """Static properties of the algebra: which variables occur, which variables are bound in every solution, and which
 patterns can be correlated.
 
-A pattern is *correlated* if the rows on its left give it bindings before its evaluation. The alternative is a join of
-independent results. Both give the same result only if no FILTER, BIND, OPTIONAL or MINUS in the pattern could observe
-these bindings. `correlatable` tests this condition.
+A *correlated* pattern is evaluated with the bindings of the rows on the left of the pattern. The alternative is a join
+of independent results. Both give the same result only if no FILTER, BIND, OPTIONAL or MINUS in the pattern could
+observe these bindings. `correlatable` tests this condition.
 """
 
 from __future__ import annotations
