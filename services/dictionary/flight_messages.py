@@ -91,7 +91,9 @@ def _acceptable(head: bytes, length: int) -> bool:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a protobuf varint and the position after the varint. IndexError if the varint is incomplete or too long."""
+    """Return a protobuf varint and the position after the varint. IndexError if the varint is incomplete or too
+    long.
+    """
     value = 0
     for shift in range(0, 64, 7):
         byte = data[at]

@@ -128,7 +128,9 @@ class TermArchive:
         self.state = state
 
     def clear(self, promised: int) -> None:
-        """Remove all terms, and store `promised`. The next reader of the topic then begins at the start of the topic."""
+        """Remove all terms, and store `promised`. The next reader of the topic then begins at the start of the
+        topic.
+        """
         state = ArchiveState(promised=promised)
         with self._errors(), self._transaction():
             self._file.execute("DROP TABLE terms")

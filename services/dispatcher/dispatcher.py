@@ -99,7 +99,9 @@ class Dispatcher:
         return self._streams
 
     def tallies(self) -> Tallies:
-        """Return the sums of all streams' counters since the start of this instance. Any thread can call this method."""
+        """Return the sums of all streams' counters since the start of this instance. Any thread can call this
+        method.
+        """
         return sum((stream.tallies for stream in list(self._streams.values())), self._gone)
 
     def step(self, timeout_s: float = 0.0) -> bool:

@@ -1,4 +1,6 @@
-"""Shards that are being opened. A thread loads such a shard from a checkpoint while the store serves its other shards."""
+"""Shards that are being opened. A thread loads such a shard from a checkpoint while the store serves its other
+shards.
+"""
 
 from __future__ import annotations
 

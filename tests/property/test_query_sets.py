@@ -1,4 +1,6 @@
-"""A query set answers as many single queries would: members come and go, the engine checkpoints, restarts and crashes."""
+"""A query set answers as many single queries would: members come and go, the engine checkpoints, restarts and
+crashes.
+"""
 
 from __future__ import annotations
 

@@ -228,7 +228,9 @@ class Results:
                 ahead.popleft()
 
     def _deal_out(self, message: Message) -> None:
-        """Distribute the evaluations in a message. If a queue is full, raises LimitError and distributes no evaluation."""
+        """Distribute the evaluations in a message. If a queue is full, raises LimitError and distributes no
+        evaluation.
+        """
         if message.value is not None and format_of(message.headers) == "avro":
             self._unreadable.add(query_of(message.value))
             return

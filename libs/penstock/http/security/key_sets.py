@@ -77,7 +77,9 @@ class KeyFile:
 
 
 class KeyUrl:
-    """A key set at a URL. This URL is either given, or contained in the issuer's discovery document (OpenID Connect)."""
+    """A key set at a URL. This URL is either given, or contained in the issuer's discovery document (OpenID
+    Connect).
+    """
 
     refresh_s = 300.0
     retry_s = 10.0

@@ -161,7 +161,9 @@ class _Solution:
         return _Item(variable, self._lifted(item.expr))
 
     def _lifted(self, syntax: ExprSyntax) -> Expr:
-        """Translate an expression. Collect the aggregates of the expression, and replace each aggregate by a variable."""
+        """Translate an expression. Collect the aggregates of the expression, and replace each aggregate by a
+        variable.
+        """
         self._context.aggregates = self._aggregates
         expr = self._expression(self._context, syntax)
         self._context.aggregates = None
