@@ -1,6 +1,4 @@
-"""Fixtures of the tests with containers. They skip a test where there is no Docker daemon, or where it lacks an
-image.
-"""
+"""Fixtures of the tests with containers. They skip a test where there is no Docker daemon, or where it lacks an image."""
 
 from __future__ import annotations
 

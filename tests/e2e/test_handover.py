@@ -36,9 +36,7 @@ AHEAD = 3_000
 PERIOD_S = 8.0
 """Longer than a silence may be, and than a process takes to start."""
 BOUND_S = 1.0
-"""Longest silence of a handover. On a busy machine: three times the longest one of undisturbed periods of this
-length.
-"""
+"""Longest silence of a handover. On a busy machine: three times the longest one of undisturbed periods of this length."""
 END_S = LEAVE_S + 5.0
 """Within which a process ends: the time for its handover, one evaluation, and what closing takes on a busy machine."""
 

@@ -289,9 +289,7 @@ class Liveness:
 def test_a_query_that_catches_up_is_stopped_within_a_second_and_every_service_stays_live(
     broker, topic_prefix, tmp_path
 ):
-    """An old event and then one of now, with a `max_catch_up` that lets the query catch up with 900 million
-    instants.
-    """
+    """An old event and then one of now, with a `max_catch_up` that lets the query catch up with 900 million instants."""
     with (
         Traffic(broker.bootstrap_servers, topic_prefix) as traffic,
         small(broker.bootstrap_servers, topic_prefix, tmp_path, engines=1, stores=1) as cluster,

@@ -1,6 +1,4 @@
-"""Cases with many updates, most of which remove: DELETE and INSERT with data and patterns, CLEAR, MOVE, COPY,
-sequences.
-"""
+"""Cases with many updates, most of which remove: DELETE and INSERT with data and patterns, CLEAR, MOVE, COPY, sequences."""
 
 from __future__ import annotations
 

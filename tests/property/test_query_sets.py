@@ -1,6 +1,4 @@
-"""A query set answers as many single queries would: members come and go, the engine checkpoints, restarts and
-crashes.
-"""
+"""A query set answers as many single queries would: members come and go, the engine checkpoints, restarts and crashes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Updates with patterns in a simulated cluster: an engine evaluates them, the coordinator writes their effects
-(ADR 76).
-"""
+"""Updates with patterns in a simulated cluster: an engine evaluates them, the coordinator writes their effects (ADR 76)."""
 
 from __future__ import annotations
 

@@ -132,9 +132,7 @@ def by_plain(
 
 
 def messages(names: TopicNames) -> list[Record]:
-    """Return the corpus once for each stream, over all partitions; for the second stream it begins at another
-    message.
-    """
+    """Return the corpus once for each stream, over all partitions; for the second stream it begins at another message."""
     found = []
     for shift, name in enumerate(STREAMS.values()):
         for i, (value, headers) in enumerate(CORPUS[7 * shift :] + CORPUS[: 7 * shift]):

@@ -1,6 +1,4 @@
-"""A dispatcher's surroundings: a log in memory, in which a test writes the events and, in place of the adaptor,
-tuples.
-"""
+"""A dispatcher's surroundings: a log in memory, in which a test writes the events and, in place of the adaptor, tuples."""
 
 from __future__ import annotations
 

@@ -149,9 +149,7 @@ class FedGraph(StoresGraph):
         return counted
 
     def number(self, absorption: Absorption, predicates: Ids) -> None:
-        """Number the labels of tuples that have arrived, here and in the stores. (A cluster does this for each
-        batch.)
-        """
+        """Number the labels of tuples that have arrived, here and in the stores. (A cluster does this for each batch.)"""
         batch_labels(self, absorption, predicates)
         known, self._labels = getattr(self, "_labels", 0), len(self.labels_only.label_pairs()[0])
         if self._labels > known:

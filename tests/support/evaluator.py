@@ -1,6 +1,4 @@
-"""A small evaluator of bodies, which follows SPARQL 1.1 §18 literally: bags of solutions, bottom-up, no
-optimization.
-"""
+"""A small evaluator of bodies, which follows SPARQL 1.1 §18 literally: bags of solutions, bottom-up, no optimization."""
 
 from __future__ import annotations
 

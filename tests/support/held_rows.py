@@ -1,6 +1,4 @@
-"""Consumers of `added` and `removed`: what they hold after each record must be the answer of a query without
-`changes`.
-"""
+"""Consumers of `added` and `removed`: what they hold after each record must be the answer of a query without `changes`."""
 
 from __future__ import annotations
 

@@ -27,9 +27,7 @@ def words(seed: int, start: int, count: int) -> np.ndarray:
 
 
 def rdma_device(side: str) -> str:
-    """Return the RDMA device of a side ("node", or the engine's), from $PENSTOCK_RDMA_DEVICES; "" is the first
-    device.
-    """
+    """Return the RDMA device of a side ("node", or the engine's), from $PENSTOCK_RDMA_DEVICES; "" is the first device."""
     names = os.environ.get("PENSTOCK_RDMA_DEVICES", "").split(",")
     return names[0 if side == "node" else -1]
 

@@ -1,6 +1,4 @@
-"""Hostile input for every interface ("door") of a cluster. The seed, the door's name and a number determine
-each input.
-"""
+"""Hostile input for every interface ("door") of a cluster. The seed, the door's name and a number determine each input."""
 
 from __future__ import annotations
 

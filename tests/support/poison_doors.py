@@ -112,9 +112,7 @@ def to_events(load: Load, inputs: Inputs, stream: str) -> Callable[[random.Rando
 
 
 def to_requests(load: Load, inputs: Inputs, topic: str) -> Callable[[random.Random], Record]:
-    """Return a source of requests for a topic. (The topics are compacted, so the broker refuses records without
-    a key.)
-    """
+    """Return a source of requests for a topic. (The topics are compacted, so the broker refuses records without a key.)"""
 
     def blow(rng: random.Random) -> Record:
         body = inputs.json(rng) if topic == load.names.streams else inputs.query(rng)

@@ -56,9 +56,7 @@ def parse_update(text: str) -> Iterator[tuple[str | None, Triple]]:
 
 
 def _inserted(text: str) -> Iterable[Any]:
-    """Return the quads as they are written. (A store of pyoxigraph changes the spelling of numbers: `02`
-    becomes `2`.)
-    """
+    """Return the quads as they are written. (A store of pyoxigraph changes the spelling of numbers: `02` becomes `2`.)"""
     if plain := re.fullmatch(r"\s*INSERT DATA \{(.*)\}\s*", text, re.DOTALL):
         return ox.parse(plain[1], format=ox.RdfFormat.TRIG)
     store = ox.Store()

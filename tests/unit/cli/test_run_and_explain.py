@@ -1,6 +1,4 @@
-"""`penstock run` and `penstock explain` in this process: options, replays of files, what is messages on
-standard error.
-"""
+"""`penstock run` and `penstock explain` in this process: options, replays of files, what is messages on standard error."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""DISTINCT of one variable over many rows: ids close together, ids far apart, both, unbound cells, and the
-memory limit.
-"""
+"""DISTINCT of one variable over many rows: ids close together, ids far apart, both, unbound cells, and the memory limit."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Standing queries that an engine registers without parsing and planning their texts (docs/adr/0088-prepared-
-texts.md).
-"""
+"""Standing queries that an engine registers without parsing and planning their texts (docs/adr/0088-prepared-texts.md)."""
 
 from __future__ import annotations
 

@@ -227,9 +227,7 @@ def test_without_an_adaptor_a_query_of_more_waits(cluster):
 
 
 def test_a_dispatcher_that_begins_late_accepts_tuples_of_earlier_filter_versions(cluster):
-    """Adaptors have committed progress past them, so no adaptor writes them again (seeds 60006, 60043, 60224 of
-    the simulation).
-    """
+    """Adaptors have committed progress past them, so no adaptor writes them again (seeds 60006, 60043, 60224 of the simulation)."""
     cluster.paused.append(cluster.dispatcher)
     cluster.ask("first", P)
     cluster.run()
@@ -274,9 +272,7 @@ def test_nothing_that_was_cut_for_an_earlier_stream_counts_for_one_that_is_decla
 
 
 def test_an_adaptor_that_discards_nothing_need_not_know_that_others_do(cluster):
-    """It knows the stream as it was declared before, without timing predicates: it writes all tuples, and reads
-    no filter.
-    """
+    """It knows the stream as it was declared before, without timing predicates: it writes all tuples, and reads no filter."""
     cluster.coordinator.drop(IRI)
     cluster.coordinator.declare(IRI, "s")
     cluster.run()

@@ -301,9 +301,7 @@ def test_a_shard_whose_log_cannot_be_read_is_opened_again(cluster, loading, monk
 
 
 def test_a_step_of_a_store_is_short(cluster: SmallCluster, tmp_path: Path, monkeypatch):
-    """A store that reads a long log serves its other shards in between. Here each record takes all the time of
-    a step.
-    """
+    """A store that reads a long log serves its other shards in between. Here each record takes all the time of a step."""
     store = cluster.start_store("s0", tmp_path)
     cluster.run()
     cluster.paused.append(store)

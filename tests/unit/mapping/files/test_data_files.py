@@ -1,6 +1,4 @@
-"""Data files in chunks: formats, quoted line ends, blank nodes, records without triples, and errors with their
-place.
-"""
+"""Data files in chunks: formats, quoted line ends, blank nodes, records without triples, and errors with their place."""
 
 from __future__ import annotations
 
