@@ -249,7 +249,7 @@ class Coordinator:
 
         The caller parses and encodes the quads without the coordinator's lock, so that other requests and steps need
         not wait. `request`: as for `update`. ConflictError if the insertion was computed on a snapshot that is no
-        longer the latest one.
+        longer the latest snapshot.
         """
         return self._do(lambda active: active.insertions.insert(insertion, request))
 

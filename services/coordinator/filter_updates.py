@@ -1,5 +1,5 @@
-"""Updates of predicate filters: a filter grows when a query reads further predicates. A filter shrinks when no query
-reads some predicates of the filter any more.
+"""Updates of predicate filters. A filter grows when a query reads further predicates. A filter shrinks when it contains
+predicates that no query reads any more.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class InsertionWriter:
         `request`: a name chosen by the client. If one of the latest RETAINED_DONE requests had the same name, nothing
         changes. The call then returns the number of quads of the earlier request.
 
-        ConflictError if the quads were computed on a snapshot that is no longer the latest one.
+        ConflictError if the quads were computed on a snapshot that is no longer the latest snapshot.
         """
         if (stored := self.completed.triples(request)) is not None:
             return stored

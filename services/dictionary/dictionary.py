@@ -59,8 +59,8 @@ class DictionaryService:
     def _catch_up(self, timeout_s: float) -> None:
         """Read the topic to its end. StorageError if the topic lacks terms that a snapshot contains.
 
-        After a crash, brokers can report too early an end of the topic until the next write. If the reported end
-        precedes the snapshot's offset, this method therefore commits a record and reads again.
+        After a crash, brokers can report an end of the topic that is too early, until the next write. If the reported
+        end precedes the snapshot's offset, this method therefore commits a record and reads again.
         """
         self.known.finish(timeout_s)
         if self.known.position < self.known.promised:

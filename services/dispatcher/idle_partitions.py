@@ -62,8 +62,9 @@ class IdlePartitions:
             yield stream
 
     def _drained(self, overdue: list[tuple[StreamTime, int]], reader: Reader) -> Iterator[tuple[StreamTime, int]]:
-        """Yield each overdue partition of which the adaptors have processed all events, and the dispatcher has read all
-        tuples. The number of requests to the brokers does not depend on the number of partitions.
+        """Yield each overdue partition without unprocessed input: the adaptors have processed all events of the
+        partition, and the dispatcher has read all tuples. The number of requests to the brokers does not depend on the
+        number of partitions.
         """
         topics = self._log.topics()
         sources: _Waiting = {}

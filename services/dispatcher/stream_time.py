@@ -64,8 +64,8 @@ class Tallies:
 
 @dataclass(slots=True)
 class SourcePartition:
-    """One partition of the stream's events. `filter_version`: a record is outdated if the version of the predicate
-    filter that was applied to the record is older than this version (ADR 45).
+    """One partition of the stream's events. `filter_version`: a version of the predicate filter. A record is outdated
+    if an older version of the filter was applied to the record (ADR 45).
     """
 
     own_ms: int = NEVER  # the partition's watermark

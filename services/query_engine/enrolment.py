@@ -48,8 +48,8 @@ class Enrolment:
         return (record for record in records if self._buckets.number_of(record) == number)
 
     def enrol_waiting(self) -> None:
-        """Enrol the queries of open buckets that had to wait. A bucket waits until the replica has reached the step
-        that the bucket's committed progress names.
+        """Enrol the queries of open buckets whose enrolment had to wait. A bucket waits until the replica has reached
+        the step that the bucket's committed progress names.
         """
         for bucket in self._buckets:
             self.enrol_queries_of(bucket)

@@ -13,7 +13,7 @@ this engine, and continues after the committed progress (docs/semantics.md §5, 
 | `result_collector.py` | makes records of evaluations |
 | `bucket_commits.py` | one transaction per bucket |
 | `sets/` | query sets: their members from topics |
-| `retained_state.py` | retains what the cluster's queries can still read |
+| `retained_state.py` | retains the data that the cluster's queries can still read |
 """
 
 from __future__ import annotations

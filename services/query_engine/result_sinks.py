@@ -294,8 +294,8 @@ class ResultSinks:
         return found
 
     def _without_divided(self, pending: Sequence[Record]) -> Sequence[Record]:
-        """Return the records `pending`, with one change to answers in Avro, which have one record for each row. If a
-        topic rejects a row, an error replaces the records of the whole answer.
+        """Return the records `pending`, with one change. An answer in Avro has one record for each row. If a topic
+        rejects a row, an error replaces all records of the answer.
         """
         divided: dict[tuple[str, bytes], Record] = {}
         for record in pending:

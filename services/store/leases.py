@@ -71,9 +71,9 @@ class Leases:
         `snapshot` and later snapshots. The lease replaces the engine's previous lease.
 
         Returns a snapshot, and the epoch of each leased shard. The returned snapshot is `snapshot` if a shard has
-        reached it, otherwise the newest snapshot of any shard. A shard that is behind the returned snapshot cannot
-        serve this snapshot yet. A shard that the store adds later joins the lease, but possibly the engine cannot read
-        the snapshot in this shard.
+        reached this snapshot, otherwise the newest snapshot of any shard. A shard that is behind the returned snapshot
+        cannot serve this snapshot yet. A shard that the store adds later joins the lease, but possibly the engine
+        cannot read the snapshot in this shard.
 
         DataError if `lease_ms` is out of range, or if `MAX_ENGINES` other engines have leases. StorageError if
         `snapshot` is no longer readable; the previous lease then remains.

@@ -41,7 +41,7 @@ class ShardSet:
 
     def moved(self, iri: str) -> None:
         """Close the batches of a stream that end at or before the stream's watermark. Stores the open batch, then
-        writes the number of the last closed batch to the VTS of each shard.
+        writes the number of the last closed batch to the vector timestamp of each shard (Local_VTS).
         """
         stream = self.streams.get(iri)
         if stream.watermark is None:

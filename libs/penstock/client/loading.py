@@ -39,7 +39,8 @@ class Loading:
         return LoadTarget(int(found["shards"]), tuple(found["dictionaries"]))
 
     def store(self, manifest: Manifest) -> int:
-        """Store a prepared load as one snapshot. Returns its number of triples. DataError if the load is invalid.
+        """Store a prepared load as one snapshot. Returns the load's number of triples. DataError if the load is
+        invalid.
 
         The files must exist as long as the log contains the load. Stores read these files when they read the load from
         the log. A query engine that holds the stored graph itself also reads the files.

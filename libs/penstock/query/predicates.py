@@ -34,8 +34,8 @@ def predicates_of(query: ContinuousQuery) -> frozenset[str] | None:
     """Return the IRIs of the predicates whose tuples affect the answers of a query.
 
     None if tuples of any predicate can affect the answers. None is the result for queries with one of the following:
-    variables as predicates of patterns or of `timestamp`, negated property sets, paths with `*` or `?` (they can match
-    every node), DESCRIBE, count windows, and entailment.
+    variables as predicates of patterns or of `timestamp`, negated property sets, paths with `*` or `?` (such paths can
+    match every node), DESCRIBE, count windows, and entailment.
     """
     if (
         query.entailed

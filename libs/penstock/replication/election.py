@@ -2,7 +2,7 @@
 
 The active instance is the member of the service's consumer group to which Kafka assigns the election partition. Kafka's
 group protocol detects failed members with a delay. The previous active instance can therefore still consider itself
-active. It cannot write, because the new instance has fenced the transactional id.
+active. The previous instance cannot write, because the new instance has fenced the transactional id.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class PlacementView:
     """The placement, read from the control topic.
 
     After `lost` has recorded that another engine opened a bucket, `buckets_of` excludes the bucket for `LOST_MS` or
-    until a newer placement. If the other engine has acted on an old placement, it releases the bucket.
+    until a newer placement. If the other engine has acted on an old placement, that engine releases the bucket.
     """
 
     def __init__(self, log: Log, topics: ClusterTopics, clock: Clock) -> None:

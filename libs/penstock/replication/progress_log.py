@@ -2,10 +2,10 @@
 
 | key | value |
 | --- | --- |
-| `group NUMBER` | `GroupProgress`: the group's last instant, and for each stream the time after which it needs tuples |
+| `group NUMBER` | `GroupProgress`: the last instant, and for each stream the time after which the group needs tuples |
 | `state NUMBER PART` | `ProgressPart`: a part of the group's state, at most `PART_BYTES` |
 | `answer NUMBER PIECE PART` | `ProgressPart`: a part of a piece of the group's previous answers |
-| `bucket` | `BucketProgress`: epoch and step. It is the last record of each transaction |
+| `bucket` | `BucketProgress`: epoch and step. This record is the last record of each transaction |
 
 A transaction contains the records of changed groups only. No record grows with the number of groups, or with the size
 of the previous answer that ISTREAM needs (ADR 54).

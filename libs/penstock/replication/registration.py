@@ -141,8 +141,8 @@ def handover_from(
 def beginning_from(record: QueryRegistration, pasts: Mapping[str, StreamPast]) -> Beginning | None:
     """Return the point at which a query begins in the past. None if the query does not begin in the past.
 
-    `pasts`: what is known of each of the query's streams at the registration, by the stream's IRI (see `StreamPast`).
-    The registration is one step of the total order, so all replicas know the same at this step.
+    `pasts`: for each stream of the query (by IRI), the facts that are known at the registration (see `StreamPast`). The
+    registration is one step of the total order, so all replicas know the same facts at this step.
     """
     if not record.past or not asks_for_past(record.starting_at_ms, pasts.values()):
         return None

@@ -166,7 +166,7 @@ class Replica(Generic[W]):
     # ---- declared and dropped streams
     def _declare(self, record: StreamDeclaration) -> None:
         """Declare a stream. The new stream replaces an existing stream with the same IRI. The existing stream is either
-        an ended stream, or a stream that was declared before the query that publishes it.
+        an ended stream, or a stream that was declared before the registration of its publishing query.
         """
         if record.iri in self.runtime.streams:
             self._drop(record.iri)
@@ -244,9 +244,10 @@ class Replica(Generic[W]):
         return max((end for end in (*closed, record.not_before_ms) if end is not None), default=None)
 
     def _in_force(self, batch: ShardBatch | StreamEnd) -> bool:
-        """Return whether a record has an effect. The record contains a batch of a stream, or ends a stream. It has an
-        effect if three conditions hold: the stream is declared, the stream has not ended, and the record belongs to the
-        stream's current declaration. (The dispatcher can write batches of a stream after the stream was dropped.)
+        """Return whether a record has an effect. The record contains a batch of a stream, or ends a stream. The record
+        has an effect if three conditions hold: the stream is declared, the stream has not ended, and the record belongs
+        to the stream's current declaration. (The dispatcher can write batches of a stream after the stream was
+        dropped.)
         """
         return (
             batch.stream in self.declared

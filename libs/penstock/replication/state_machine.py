@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 class FollowedStream(Protocol):
     """A stream of a state machine. `publisher`: the query that publishes the stream, or None. `ended`: whether this is
-    a derived stream that has ended. `closed_ms`: the end in ms of the last closed batch, None before the first.
+    a derived stream that has ended. `closed_ms`: the end in ms of the last closed batch, None if no batch is closed
+    yet.
     """
 
     publisher: str | None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def manifest_of(files: HadoopFiles, folder: str, pieces: int) -> Manifest:
     """Return the manifest of an edge folder. Reads every file once. `pieces`: number of bins per shard.
 
-    The number of triples is the number of edges in the files sorted by subject.
+    The number of triples is the number of edges in the files that are sorted by subject.
     """
     address, found, triples = arrow_address(folder), [], 0
     labels: set[tuple[int, int]] = set()

@@ -20,8 +20,8 @@ STAGES = ("parse", "terms", "dictionary", "edges", "submitted")
 class Staging:
     """A folder on any Hadoop file system. Only one load at a time uses the folder.
 
-    `retained_folder`: receives the edges of each load in a subfolder with the load's name. `remove` retains the edges
-    if the load is `submitted`.
+    `retained_folder`: the folder that receives the edges of each load, in a subfolder with the load's name. `remove`
+    retains the edges if the load is `submitted`.
     """
 
     def __init__(self, files: HadoopFiles, folder: str, retained_folder: str | None = None) -> None:

@@ -44,8 +44,8 @@ class SavedAnswers:
     previous commit, or replaces everything by a new base. A commit writes a base in three cases: nothing is saved yet,
     cohorts or members have changed, or the changes since the last base would have more rows than the answers.
 
-    `names(cohort, numbers)` returns the names of members by number. The collection of terms retains the terms of the
-    saved answers (`Cohort.saved`), because the next changes contain the terms of removed rows.
+    `names(cohort, numbers)` returns the names of members by number. The garbage collection of terms retains the terms
+    of the saved answers (`Cohort.saved`), because the next changes contain the terms of removed rows.
     """
 
     def __init__(self, dictionary: native.Dictionary, names: Callable[[Cohort, Ids], list[str]]) -> None:

@@ -232,8 +232,8 @@ class MemberFeed:
         return now if last_ms is None or now >= last_ms + IDLE_MS else None
 
     def complete_until(self) -> int | None:
-        """Return the instant in ms up to and including which all members were evaluated. None if this instant is
-        unknown. Call between two steps of the total order.
+        """Return an instant in ms. All members were evaluated up to and including this instant. Returns None if the
+        instant is unknown. Call between two steps of the total order.
 
         The progress must contain this instant, because the progress does not contain the registration points of all
         members (see `TakenRecords`). Without the instant, the next engine would evaluate the other members from the

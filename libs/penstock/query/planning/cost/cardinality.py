@@ -1,4 +1,4 @@
-"""Estimates, for each row on the left of a join, how many rows match a triple pattern. The estimates use exact
+"""Estimates how many rows match a triple pattern, for each row on the left of a join. The estimates use exact
 statistics (docs/architecture.md, "Queries").
 
 The statistics come from the header of the stored graph and from windows. For a window that does not exist yet, the
