@@ -3,8 +3,8 @@ executes these records like requests over HTTP.
 
 | topic | key | value | headers |
 | --- | --- | --- | --- |
-| streams | the stream's name | JSON: `iri` and settings; none: drop the stream | |
-| queries | the query's name | the query's text; none: stop the query | `base`, `topic` and options |
+| streams | the stream's name | JSON: `iri` and settings; no value: drop the stream | |
+| queries | the query's name | the query's text; no value: stop the query | `base`, `topic` and options |
 
 A record with another text replaces the registered query of the same name. Clients therefore need not write a record
 that stops the old query. Compaction could remove such a record.

@@ -79,7 +79,7 @@ class Enrolment:
 
     def finish(self, bucket: Bucket, registration: Registration, over: Callable[[], bool]) -> None:
         """Evaluate a stopped query at each uncommitted instant that was due before the stop. Does nothing if an earlier
-        call has completed this.
+        call has completed this evaluation.
 
         Once `over` returns True, the remaining instants are skipped.
         """

@@ -77,9 +77,9 @@ def _csv_table(body: bytes, names: Sequence[str]) -> pa.Table:
 
 
 def _arrow_table(body: bytes, names: Sequence[str]) -> pa.Table:
-    """Return the columns `names` of an Arrow stream. DataError if a batch is compressed. DataError also if one of these
-    columns has a type with which the number of values is not bounded by the size of the body. In both cases, a small
-    body could expand to any size.
+    """Return the columns `names` of an Arrow stream. DataError if a batch is compressed. DataError also if the type of
+    one of these columns allows any number of values in a body of limited size. In both cases, a small body could expand
+    to any size.
     """
     reader = pa.ipc.MessageReader.open_stream(body)
     while True:

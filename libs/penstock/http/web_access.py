@@ -47,8 +47,8 @@ class Access:
 
     @classmethod
     def listening_on(cls, host: str, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> Access:
-        """Return the hosts and origins that a service accepts. The service listens on the address `host`. It accepts
-        the local names, this address, `hosts` and `origins`.
+        """Return the hosts and origins that a service accepts. The service listens on the address `host`. The service
+        accepts the local names, this address, `hosts` and `origins`.
         """
         everywhere = host in _EVERYWHERE
         own = {socket.gethostname(), socket.getfqdn()} if everywhere else {host}

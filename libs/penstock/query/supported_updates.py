@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def check_supported(update: Update, *, where: str = "without a load_directory") -> None:
     """Raise QueryError for the first `LOAD`, with the position of this operation. `LOAD` cannot be executed without a
-    `load_directory`. `LOAD SILENT` is permitted, because it fails without an error. `where`: part of the message.
+    `load_directory`. `LOAD SILENT` is permitted, because its failure is not an error. `where`: part of the message.
     """
     for operation in update.operations:
         if isinstance(operation, LoadDocument) and not operation.silent:

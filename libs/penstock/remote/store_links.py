@@ -161,9 +161,10 @@ class _Held:
 class StoreLinks:
     """All links of one engine to stores. Methods can be called from any thread.
 
-    The method `place` sets the placement. `mend` and `renew` then update links and leases. `clock`: returns the time of
-    a monotonic clock in s. With a `secret`, fork-join is possible, over TLS if `tls` is given. `execution` decides
-    which scans use fork-join. Without a `secret`, all scans are in place: the engine reads the shards itself.
+    The method `place` sets the placement. `mend` and `renew` then update links and leases. `clock`: a function that
+    returns the time of a monotonic clock in s. With a `secret`, fork-join is possible, over TLS if `tls` is given.
+    `execution` decides which scans use fork-join. Without a `secret`, all scans are in place: the engine reads the
+    shards itself.
     """
 
     def __init__(

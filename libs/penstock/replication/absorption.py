@@ -3,9 +3,9 @@ tuples. All replicas compute the same numbers.
 
 A commit is a batch with at least one timeless tuple, an insertion (possibly with removals), or a bulk load. Commits are
 numbered in the total order. The number of a commit is its snapshot number in all stores. Edge labels are numbered in
-the same order. A batch first numbers the labels of its windows, in order of predicate ids. Then it numbers the labels
-of its stored tuples, also in order of predicate ids. An insertion numbers its labels in order of arrival. A step that
-stores nothing gets no snapshot number, because there are only 2³¹ snapshot numbers (ADR 38).
+the same order. A batch first numbers the labels of its windows, in order of predicate ids. The batch then numbers the
+labels of its stored tuples, also in order of predicate ids. An insertion numbers its labels in order of arrival. A step
+that stores nothing gets no snapshot number, because there are only 2³¹ snapshot numbers (ADR 38).
 """
 
 from __future__ import annotations

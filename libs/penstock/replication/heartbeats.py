@@ -38,8 +38,8 @@ permitted evaluation.
 
 
 class HeartbeatSender:
-    """Sends the heartbeats of this process. After `start`, a thread sends them. Without `start`, `beat` sends a
-    heartbeat if one is due.
+    """Sends the heartbeats of this process. After `start`, a thread sends the heartbeats. Without `start`, `beat` sends
+    a heartbeat if one is due.
 
     `url`: the address of the process, if it has one. `ready`: whether the process accepts shards or buckets before its
     first `beat`.

@@ -1,5 +1,5 @@
-"""The history of a replica. For each step of the total order, the history has the last closed batch of every stream. It
-thus maps steps to vector timestamps.
+"""The history of a replica. For each step of the total order, the history has the last closed batch of every stream.
+The history thus maps steps to vector timestamps.
 
 An engine that takes over a bucket can be ahead of the step of the bucket's last commit. The engine must evaluate an
 instant on the stored graph as of the step at which the instant became due (semantics.md §3). From the history, the

@@ -1,5 +1,5 @@
 """The files of a bulk load: Parquet files in a folder. All stores must be able to read the folder. Query engines that
-hold the stored graph themselves must also be able to read it (ADR 49).
+hold the stored graph themselves must also be able to read the folder (ADR 49).
 
 The log contains the names and checksums of the files. A reader waits for a missing file, because the file system can be
 temporarily unavailable. A wrong checksum is a permanent error. The process can then apply neither the step of the load

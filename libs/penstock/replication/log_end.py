@@ -19,8 +19,8 @@ records can be unread.
 
 
 class LogEnd:
-    """Observes one reader. `near`: whether the reader has been near the end at least once. Once `near` is True, it
-    stays True, so that a process that lags later keeps its shards or buckets.
+    """Observes one reader. `near`: whether the reader has been near the end at least once. `near` then stays True, so
+    that a process that lags later keeps its shards or buckets.
     """
 
     def __init__(self, reader: Reader, clock: Clock) -> None:

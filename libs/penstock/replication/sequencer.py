@@ -94,8 +94,8 @@ class _Arrived:
 
 
 class Sequencer:
-    """Joins the parts of records into steps. It skips records for which `stale` returns True, because such records have
-    no effect (see `Replica`).
+    """Joins the parts of records into steps. The sequencer skips records for which `stale` returns True, because such
+    records have no effect (see `Replica`).
 
     Once `stale` returns True for a record, it must always return True for this record.
     """

@@ -82,8 +82,8 @@ class StateMachine(Protocol):
         """Close the batches that a stream's watermark permits, and evaluate the queries that become due."""
 
     def begin(self, iri: str, point: int) -> None:
-        """Handle the first progress of a stream. `point`: a time in ms. It becomes the registration point of each query
-        that reads the stream and has no registration point yet.
+        """Handle the first progress of a stream. `point`: a time in ms. This time becomes the registration point of
+        each query that reads the stream and has no registration point yet.
         """
 
     def insert(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int, number: int) -> None:

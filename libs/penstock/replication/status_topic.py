@@ -152,7 +152,7 @@ class StatusView:
 
     def check_all(self) -> None:
         """Make `outdated` check all records again. This is needed because an earlier coordinator possibly failed before
-        it deleted all outdated statuses.
+        the deletion of all outdated statuses.
         """
         self._unchecked.update(dict.fromkeys(self._view.latest))
 

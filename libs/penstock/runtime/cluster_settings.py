@@ -61,8 +61,8 @@ class GroupSettings(ServiceSettings):
 
 
 class PeerSettings(ClusterSettings):
-    """Settings of services that authenticate to each other by certificates. Dictionaries and the dictionaries' clients
-    do so, and stores and query engines do so.
+    """Settings of services that authenticate to each other by certificates. These services are dictionaries, clients of
+    dictionaries, stores and query engines.
     """
 
     tls_ca: Path | None = Field(

@@ -140,8 +140,8 @@ class KafkaConnection:
         self._wait_for({topic: partitions})
 
     def _wait_for(self, requested: Mapping[str, int]) -> None:
-        """Ask the brokers repeatedly until the topics have the given numbers of partitions. No broker reports when all
-        brokers have the new metadata.
+        """Ask the brokers repeatedly until the topics have the given numbers of partitions. The reason is that no
+        broker reports when all brokers have the new metadata.
         """
         deadline = time.monotonic() + _ANSWER_S
         while requested:

@@ -206,9 +206,9 @@ class _Translator:
         return _literal(char)
 
     def _back_reference(self, first: str) -> str:
-        """Translate a back-reference. Its number is the longest sequence of digits that is the number of a group. The
-        group must end before the reference. If the group did not participate in the match, the reference matches the
-        empty string.
+        """Translate a back-reference. The number of the reference is the longest sequence of digits that is the number
+        of a group. The group must end before the reference. If the group did not participate in the match, the
+        reference matches the empty string.
         """
         digits = first
         while self._peek().isdigit() and int(digits + self._peek()) <= self._opened:

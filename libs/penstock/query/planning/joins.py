@@ -52,9 +52,9 @@ def start(context: PlanContext, node: Node, scope: Scope, *, by_row: bool = Fals
 
 def base(context: PlanContext, node: Node, *, by_row: bool = False) -> Relation:
     """Return the relation from which a pattern starts. This relation is the seed, or the values that an enclosing
-    EXISTS substitutes, with the numbers of the outer rows. The pattern starts from these values if `by_row` is set. It
-    also starts from these values if a join with the outer rows would give another result than the substitution (see
-    `joinable`).
+    EXISTS substitutes, with the numbers of the outer rows. The pattern starts from these values if `by_row` is set. The
+    pattern also starts from these values if a join with the outer rows would give another result than the substitution
+    (see `joinable`).
     """
     given = context.substitution
     if given is None or (is_sub_select(node) and not by_row):

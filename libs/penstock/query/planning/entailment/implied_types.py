@@ -41,9 +41,8 @@ def _is_type(pattern: Triple) -> bool:
 
 
 def _ways(pattern: Triple, term: Term, class_: Iri, rewriter: Rewriter) -> list[bool]:
-    """Return the end of a pattern that entails the class `class_` of `term`. The result is [False] if the pattern
-    entails the class of its subject and `term` is this subject. The result is [True] for the object, and [] if the
-    pattern does not entail the class of `term`.
+    """Return the end at which `term` stands in a pattern, if the pattern entails that `term` has the class `class_`.
+    The result is [False] for the subject, [True] for the object, and [] if the pattern does not entail the class.
     """
     if not isinstance(pattern.predicate, Iri):
         return []

@@ -154,7 +154,7 @@ class Rewriter:
 
     def _with_edge(self, pattern: Triple, predicate: Term, end: int) -> Rewritten:
         """Return a pattern that matches the edges with `predicate` at the subject of `pattern`. If `end` is 0, the
-        edges begin at this subject. If `end` is 1, the edges end there.
+        edges begin at this subject. If `end` is 1, the edges end at this subject.
         """
         subject, other = pattern.subject, self._fresh()
         if end:
