@@ -326,7 +326,7 @@ class Coordinator:
                 self._step_back()
             raise
         except Exception:
-            self._step_back()  # memory may be ahead of the log
+            self._step_back()  # memory is possibly ahead of the log
             raise
         return found
 

@@ -95,7 +95,7 @@ class StreamCommands:
             made += [
                 Topic(
                     events, partitions, compression="uncompressed"
-                ),  # users write it: without compression, no small batch becomes large in memory
+                ),  # users write records: without compression, no small batch becomes large
                 Topic(names.tuples(stream.name), partitions),
             ]
         return made

@@ -43,7 +43,7 @@ REFUSALS = (DataError, QueryError, LimitError, UnknownStreamError, RegistryUnava
 """Errors in the request itself. The coordinator does not retry such a request."""
 _POLL = 200  # maximum number of requests per step
 _CATCH_UP_S = 0.05
-_MOST_TOGETHER_BYTES = 1 << 16  # size of a query's text; no topic refuses the record of a shorter one
+_MOST_TOGETHER_BYTES = 1 << 16  # size of a query's text; no topic refuses the record of a shorter text
 
 
 def declaration_of_json(body: bytes) -> tuple[str, dict[str, Any]]:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from penstock.services.store.shard_set import ShardSet
     from penstock.term_ids.outgoing_terms import TermEncoder
 
-_TRIES = 3  # attempts to read a checkpoint, which another store may replace meanwhile
+_TRIES = 3  # attempts to read a checkpoint, which another store can replace meanwhile
 
 
 class Store:
@@ -78,7 +78,7 @@ class Store:
         self._checkpoints = checkpoints
         self._followers: list[Follower] = []  # the most advanced first
         self._openings = ShardOpenings(self._open_shard, loader or Immediate())
-        self._made, self._token = 0, secrets.token_hex(4)  # no region gets the path of an earlier one
+        self._made, self._token = 0, secrets.token_hex(4)  # no region gets the path of an earlier region
         self._clock = clock
         self._commitments = Commitments(log, topics)
         self._placement = PlacementView(log, topics, clock)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.http.security.certificates import Certificates
 
 _START_S = 10.0
-_FINISH_S = 3.0  # for responses in progress; later ones are cut
+_FINISH_S = 3.0  # for responses in progress; longer responses are cut
 _STOP_S = 5.0
 _log = logging.getLogger(__name__)
 

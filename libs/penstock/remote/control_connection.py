@@ -229,7 +229,7 @@ class Connection:
                 raise ControlError("the peer does not answer in time", "timed out") from error
             except ssl.SSLEOFError as error:
                 raise ControlError("the peer closed the connection") from error
-            except ssl.SSLError as error:  # TLS 1.3: a refused client learns it after its handshake
+            except ssl.SSLError as error:  # TLS 1.3: a client learns of the refusal after its handshake
                 raise ControlError(f"TLS: {error.reason or error}", "refused") from error
             except OSError as error:
                 raise ControlError(f"the control connection broke: {error}") from error

@@ -9,7 +9,7 @@ from enum import IntEnum
 OPEN_PATHS = frozenset({"/", "/login", "/health/live", "/health/ready"})
 """Paths that need no token: health checks, and the page and the form with which users log in."""
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
-_READ_BY_POST = frozenset({"/sparql"})  # a query may be the body
+_READ_BY_POST = frozenset({"/sparql"})  # the body can be a query
 _CHANGING = frozenset({"POST", "PUT", "DELETE"})
 _WRITING = frozenset({"/update", "/update-effects", "/data"})
 _GRAPH = re.compile(r"/rdf-graphs(/.*)?", re.DOTALL)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _CONNECT_S: Final = 2.0  # wait for the first connection of a client
 _OPEN_S: Final = 0.1  # wait for the opening, which normally takes .01 s
 _TRY_S: Final = 30.0  # wait for each step of a tried transaction
-_OPEN_TRIES: Final = 4  # after which each wait is twice as long as the one before
+_OPEN_TRIES: Final = 4  # after these tries, each wait is twice as long as the wait before
 
 
 def open_client(settings: Mapping[str, Any], give_up_at: float) -> Producer:
