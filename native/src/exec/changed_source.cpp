@@ -1,7 +1,10 @@
 #include "exec/changed_source.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <tuple>
+
+#include "exec/kernels.hpp"
 
 namespace penstock::exec {
 
@@ -16,6 +19,12 @@ void sort_unique(std::vector<TermId>& ids, std::size_t first) {
     std::sort(from, ids.end());
     ids.erase(std::unique(from, ids.end()), ids.end());
 }
+
+/// Places of a vertex in a bitmap of a power of two of words.
+std::size_t word_of(TermId vertex, std::span<const std::uint64_t> words) {
+    return mix(vertex) >> 6 & (words.size() - 1);
+}
+std::uint64_t bit_of(TermId vertex) { return std::uint64_t{1} << (mix(vertex) & 63); }
 
 bool among(std::span<const Link> links, TermId neighbour) {
     return std::ranges::binary_search(links, neighbour, {}, &Link::neighbour);
@@ -46,13 +55,19 @@ const std::vector<Link>& EdgeList::index(Dir dir) const {
     }
     std::ranges::sort(links, {}, key);
     links.erase(std::ranges::unique(links, {}, key).begin(), links.end());
+    std::vector<std::uint64_t>& vertices = vertices_[d];
+    vertices.assign(std::bit_ceil(std::max<std::size_t>(links.size() * kBits, 64)) / 64, 0);
+    for (const Link& link : links) vertices[word_of(link.vertex, vertices)] |= bit_of(link.vertex);
     indexed_[d] = true;
     return links;
 }
 
 std::span<const Link> EdgeList::links(TermId vertex, Label label, Dir dir) const {
     const auto of = [](const Link& link) { return std::tie(link.label, link.vertex); };
-    return std::ranges::equal_range(index(dir), std::tie(label, vertex), {}, of);
+    const std::vector<Link>& index = this->index(dir);
+    const std::vector<std::uint64_t>& vertices = vertices_[static_cast<int>(dir)];
+    if ((vertices[word_of(vertex, vertices)] & bit_of(vertex)) == 0) return {};
+    return std::ranges::equal_range(index, std::tie(label, vertex), {}, of);
 }
 
 std::span<const Link> EdgeList::of_label(Label label, Dir dir) const {
@@ -193,13 +208,25 @@ void PreviousSource::vertices(Label label, Dir dir, std::vector<TermId>& out) co
 
 void PreviousSource::labels_of(std::span<const TermId> keys, Dir dir, std::vector<std::uint32_t>& rows,
                                std::vector<Label>& labels) const {
-    std::vector<Label> all;
-    this->labels(all);
+    std::vector<std::uint32_t> rows_now;
+    std::vector<Label> labels_now, labels_removed;
+    now_->labels_of(keys, dir, rows_now, labels_now);
+    removed_->labels(labels_removed);
+    std::size_t at = 0;
     for (std::size_t i = 0; i < keys.size(); ++i) {
-        for (const Label label : all) {
-            if (degree(keys[i], label, dir) == 0) continue;
+        const std::size_t first = labels.size();
+        const auto append = [&](Label label) {
             rows.push_back(static_cast<std::uint32_t>(i));
             labels.push_back(label);
+        };
+        for (; at < rows_now.size() && rows_now[at] == i; ++at) {
+            const Label label = labels_now[at];
+            if (added_->links(keys[i], label, dir).empty() || degree(keys[i], label, dir) != 0) append(label);
+        }
+        for (const Label label : labels_removed) {
+            if (removed_->links(keys[i], label, dir).empty()) continue;
+            if (std::find(labels.begin() + static_cast<std::ptrdiff_t>(first), labels.end(), label) == labels.end())
+                append(label);
         }
     }
 }

@@ -39,13 +39,16 @@ private:
     std::span<const Link> of_label(Label label, Dir dir) const;
 
     std::span<const LabelledEdge> parts_[2];
+    static constexpr std::size_t kBits = 16;  // of the bitmap, for each edge
     mutable std::vector<Link> index_[2];
+    mutable std::vector<std::uint64_t> vertices_[2];  // bitmaps: most vertices have no edge, and are not searched
     mutable bool indexed_[2] = {false, false};
 };
 
 /// The content of a source before a change: without the edges that the change added, with those that it removed.
 class PreviousSource final : public Source {
 public:
+    /// `now`: a window, whose labels_of() goes through the keys in order.
     void assign(const Source& now, const EdgeList& added, const EdgeList& removed);
 
     void expand(std::span<const TermId>, Label, Dir, Matches&) const override;

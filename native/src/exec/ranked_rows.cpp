@@ -41,16 +41,50 @@ RankedRows::Bound RankedRows::bound(const TermId* row, const LocalTerms& terms) 
 
 void RankedRows::add(const TermId* row, std::int64_t count, const LocalTerms& terms) {
     changed_ = true;
-    const auto next = std::partition_point(leaves_.begin(), leaves_.end(),
-                                           [&](const Leaf& leaf) { return !before(row, leaf.from, terms); });
+    const auto [from, to] = candidates(row);
+    const auto next = std::partition_point(from, to, [&](const Leaf& leaf) { return !before(row, leaf.from, terms); });
     if (next == leaves_.begin()) return pending_.push(row, count);
     Leaf& leaf = *std::prev(next);
     leaf.rows.push(row, count);
     leaf.total += count;
 }
 
+/// The leaves among which the first leaf after a row is, or the end of these. Others are excluded by the first sort
+/// key.
+auto RankedRows::candidates(const TermId* row) -> std::pair<Leaves::iterator, Leaves::iterator> {
+    if (starts_.empty()) return {leaves_.begin(), leaves_.end()};
+    const SortKey& key = shape_.keys.front();
+    if (tag_of(row[key.column]) != Tag::Integer) return {leaves_.begin(), leaves_.end()};
+    const std::int64_t value = start_of(row[key.column]);
+    const std::int64_t* first = starts_.data();
+    for (std::size_t left = starts_.size(); left > 0;) {  // without a branch that depends on the value
+        const std::size_t half = (left + 1) / 2;
+        first += first[half - 1] < value ? half : 0;
+        left -= half;
+    }
+    const auto from = first - starts_.data();
+    auto to = from;
+    while (to < std::ssize(starts_) && starts_[static_cast<std::size_t>(to)] == value) ++to;
+    return {leaves_.begin() + from, leaves_.begin() + to};
+}
+
+std::int64_t RankedRows::start_of(TermId key) const {
+    return shape_.keys.front().descending ? -integer_value(key) : integer_value(key);
+}
+
+void RankedRows::list_starts() {
+    starts_.clear();
+    if (shape_.keys.empty()) return;
+    for (const Leaf& leaf : leaves_) {
+        const TermId key = leaf.from.keys.front().id();
+        if (tag_of(key) != Tag::Integer) return starts_.clear();
+        starts_.push_back(start_of(key));
+    }
+}
+
 void RankedRows::settle(ExprContext& context) {
     if (!std::exchange(changed_, false)) return;
+    starts_.clear();
     if (pending_.size() > 4 * most())
         make_leaf_of_all(context);
     else
@@ -58,6 +92,7 @@ void RankedRows::settle(ExprContext& context) {
     tidy(context);
     while (in_front_ < static_cast<std::int64_t>(first_) && !leaves_.empty()) refill(context);
     if (front_.size() > most()) spill(context.terms);
+    list_starts();
 }
 
 /// Over a partial dictionary, terms that are compared must be fetched first.
@@ -223,7 +258,7 @@ std::size_t RankedRows::size() const {
 }
 
 std::size_t RankedRows::bytes() const {
-    std::size_t bytes = front_.bytes() + pending_.bytes();
+    std::size_t bytes = front_.bytes() + pending_.bytes() + starts_.capacity() * sizeof(std::int64_t);
     for (const Leaf& leaf : leaves_) {
         bytes += sizeof(Leaf) + leaf.rows.bytes() + leaf.from.cells.capacity() * sizeof(TermId);
         for (const TermCopy& term : leaf.from.keys) bytes += sizeof term + term.bytes();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "exec/counted_rows.hpp"
@@ -64,9 +65,14 @@ private:
     /// A leaf with more entries is divided, so summing one up takes at most a few milliseconds.
     static constexpr std::size_t kMostInLeaf = std::size_t{1} << 16;
 
+    using Leaves = std::vector<Leaf>;
+
     std::size_t most() const { return first_ + 2 * slack_; }
     int compare(const TermId* a, const TermId* b, const LocalTerms& terms) const;
     bool before(const TermId* row, const Bound& bound, const LocalTerms& terms) const;
+    std::pair<Leaves::iterator, Leaves::iterator> candidates(const TermId* row);
+    std::int64_t start_of(TermId key) const;
+    void list_starts();
     Bound bound(const TermId* row, const LocalTerms& terms) const;
     void require_keys(const CountedRows& rows, ExprContext& context) const;
     CountedRows sorted(const CountedRows& rows, ExprContext& context) const;
@@ -80,10 +86,11 @@ private:
 
     const RankedShape& shape_;
     std::size_t first_, slack_;
-    CountedRows front_;          // the rows before those of all leaves: sorted, distinct
-    CountedRows pending_;        // changes of the front
-    std::int64_t in_front_ = 0;  // rows of the front
-    std::vector<Leaf> leaves_;   // ascending
+    CountedRows front_;                 // the rows before those of all leaves: sorted, distinct
+    CountedRows pending_;               // changes of the front
+    std::int64_t in_front_ = 0;         // rows of the front
+    Leaves leaves_;                     // ascending
+    std::vector<std::int64_t> starts_;  // first keys of the leaves, negative if descending; empty: not all are integers
     bool changed_ = false;
 };
 

@@ -116,6 +116,7 @@ private:
     void each_adjacency(F&& f);
 
     Adjacency& adjacency(Label label, Dir dir);
+    [[gnu::always_inline]] void prefetch_labels(std::span<const TermId> keys, std::size_t row, int d) const;
     void index_all(Dir dir);
     void link_vertices_to_labels(Dir dir);
     std::uint64_t count_vertices(LabelIndex& index, Dir dir);
