@@ -20,12 +20,6 @@ void sort_unique(std::vector<TermId>& ids, std::size_t first) {
     ids.erase(std::unique(from, ids.end()), ids.end());
 }
 
-/// Places of a vertex in a bitmap of a power of two of words.
-std::size_t word_of(TermId vertex, std::span<const std::uint64_t> words) {
-    return mix(vertex) >> 6 & (words.size() - 1);
-}
-std::uint64_t bit_of(TermId vertex) { return std::uint64_t{1} << (mix(vertex) & 63); }
-
 bool among(std::span<const Link> links, TermId neighbour) {
     return std::ranges::binary_search(links, neighbour, {}, &Link::neighbour);
 }
@@ -55,19 +49,28 @@ const std::vector<Link>& EdgeList::index(Dir dir) const {
     }
     std::ranges::sort(links, {}, key);
     links.erase(std::ranges::unique(links, {}, key).begin(), links.end());
-    std::vector<std::uint64_t>& vertices = vertices_[d];
-    vertices.assign(std::bit_ceil(std::max<std::size_t>(links.size() * kBits, 64)) / 64, 0);
-    for (const Link& link : links) vertices[word_of(link.vertex, vertices)] |= bit_of(link.vertex);
+    std::vector<Range>& ranges = ranges_[d];
+    ranges.assign(std::bit_ceil(std::max<std::size_t>(2 * links.size(), 16)), Range{});
+    for (std::uint32_t first = 0, end = 0; first < links.size(); first = end) {
+        const auto [label, vertex, neighbour] = links[first];
+        while (end < links.size() && links[end].label == label && links[end].vertex == vertex) ++end;
+        std::size_t at = combine(label, vertex) & (ranges.size() - 1);
+        while (ranges[at].size != 0) at = (at + 1) & (ranges.size() - 1);
+        ranges[at] = {first, end - first};
+    }
     indexed_[d] = true;
     return links;
 }
 
 std::span<const Link> EdgeList::links(TermId vertex, Label label, Dir dir) const {
-    const auto of = [](const Link& link) { return std::tie(link.label, link.vertex); };
     const std::vector<Link>& index = this->index(dir);
-    const std::vector<std::uint64_t>& vertices = vertices_[static_cast<int>(dir)];
-    if ((vertices[word_of(vertex, vertices)] & bit_of(vertex)) == 0) return {};
-    return std::ranges::equal_range(index, std::tie(label, vertex), {}, of);
+    const std::vector<Range>& ranges = ranges_[static_cast<int>(dir)];
+    for (std::size_t at = combine(label, vertex) & (ranges.size() - 1); ranges[at].size != 0;
+         at = (at + 1) & (ranges.size() - 1)) {
+        const std::span<const Link> found(index.data() + ranges[at].first, ranges[at].size);
+        if (found.front().vertex == vertex && found.front().label == label) return found;
+    }
+    return {};
 }
 
 std::span<const Link> EdgeList::of_label(Label label, Dir dir) const {

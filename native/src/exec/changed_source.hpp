@@ -39,9 +39,12 @@ private:
     std::span<const Link> of_label(Label label, Dir dir) const;
 
     std::span<const LabelledEdge> parts_[2];
-    static constexpr std::size_t kBits = 16;  // of the bitmap, for each edge
+    /// The edges of a vertex in the index. Size 0: a free place.
+    struct Range {
+        std::uint32_t first = 0, size = 0;
+    };
     mutable std::vector<Link> index_[2];
-    mutable std::vector<std::uint64_t> vertices_[2];  // bitmaps: most vertices have no edge, and are not searched
+    mutable std::vector<Range> ranges_[2];  // hash tables
     mutable bool indexed_[2] = {false, false};
 };
 

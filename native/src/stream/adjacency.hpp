@@ -50,6 +50,11 @@ public:
         const auto at = find(vertex, hash, held);
         return at ? at.slot().list.values(held) : std::span<const TermId>();
     }
+    /// Null if the vertex has no edge here. Valid until the index changes.
+    NeighbourList* list(TermId vertex, std::uint32_t hash, Held held) {
+        const auto at = find(vertex, hash, held);
+        return at ? &at.slot().list : nullptr;
+    }
     /// Calls f(vertex, neighbours) for each vertex.
     template <class F>
     void each(Held held, F&& f) {

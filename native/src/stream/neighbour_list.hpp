@@ -34,6 +34,12 @@ public:
         leave_old(held);
         return count();
     }
+    /// Prefetches the values.
+    void prefetch() const {
+        if (!in_block()) return;
+        __builtin_prefetch(queue_.block + queue_.begin);
+        __builtin_prefetch(queue_.block + queue_.end - 1);
+    }
     /// Closes the holes first.
     std::span<const TermId> values(Held held) {
         if (!in_block()) return {inline_ + 1 - has_two(held), std::size_t{1} + has_two(held)};

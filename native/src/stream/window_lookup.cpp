@@ -9,6 +9,7 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kAhead = 8;  // number of keys whose slots are prefetched
+constexpr std::size_t kNear = 4;   // number of keys whose blocks are prefetched
 
 }  // namespace
 
@@ -68,15 +69,24 @@ void WindowIndex::link_vertices_to_labels(Dir dir) {
 void WindowIndex::expand(std::span<const TermId> keys, Label label, Dir dir, Matches& out) {
     Adjacency& edges = adjacency(label, dir);
     const Held held = records_.held();
-    const bool prefetch = !edges.fits_cache();
-    for (std::size_t row = 0; row < keys.size(); ++row) {
-        if (prefetch) {
-            if (row + kAhead < keys.size()) edges.prefetch(Adjacency::hash(keys[row + kAhead]));
-            if (row + kAhead / 2 < keys.size()) edges.prefetch_slot(Adjacency::hash(keys[row + kAhead / 2]));
-        }
-        const auto neighbours = edges.neighbours(keys[row], Adjacency::hash(keys[row]), held);
+    const auto append = [&](std::size_t row, std::span<const TermId> neighbours) {
         out.rows.insert(out.rows.end(), neighbours.size(), static_cast<std::uint32_t>(row));
         out.values.insert(out.values.end(), neighbours.begin(), neighbours.end());
+    };
+    if (edges.fits_cache()) {
+        for (std::size_t row = 0; row < keys.size(); ++row)
+            append(row, edges.neighbours(keys[row], Adjacency::hash(keys[row]), held));
+        return;
+    }
+    NeighbourList* lists[kNear];  // of the last keys; their blocks are being prefetched
+    for (std::size_t row = 0; row < keys.size() + kNear; ++row) {
+        NeighbourList*& list = lists[row % kNear];
+        if (row >= kNear && list != nullptr) append(row - kNear, list->values(held));
+        if (row >= keys.size()) continue;
+        if (row + kAhead < keys.size()) edges.prefetch(Adjacency::hash(keys[row + kAhead]));
+        if (row + kAhead / 2 < keys.size()) edges.prefetch_slot(Adjacency::hash(keys[row + kAhead / 2]));
+        list = edges.list(keys[row], Adjacency::hash(keys[row]), held);
+        if (list != nullptr) list->prefetch();
     }
 }
 
