@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <tuple>
+#include <utility>
 
 #include "exec/kernels.hpp"
 
@@ -11,8 +11,6 @@ namespace penstock::exec {
 namespace {
 
 using Link = EdgeList::Link;
-
-auto key(const Link& link) { return std::tie(link.label, link.vertex, link.neighbour); }
 
 void sort_unique(std::vector<TermId>& ids, std::size_t first) {
     const auto from = ids.begin() + static_cast<std::ptrdiff_t>(first);
@@ -31,50 +29,73 @@ bool among(std::span<const Link> links, TermId neighbour) {
 void EdgeList::assign(std::span<const LabelledEdge> first, std::span<const LabelledEdge> second) {
     parts_[0] = first;
     parts_[1] = second;
-    indexed_[0] = indexed_[1] = false;
+    index_[0].made = index_[1].made = false;
 }
 
-const std::vector<Link>& EdgeList::index(Dir dir) const {
-    const int d = static_cast<int>(dir);
-    if (indexed_[d]) return index_[d];
-    std::vector<Link>& links = index_[d];
+void EdgeList::index(Dir dir) const {
+    Index& index = index_[static_cast<int>(dir)];
+    if (index.made) return;
+    index.made = true;
+    std::vector<Link>& links = unordered_;
     links.clear();
-    for (const auto& part : parts_) {
-        for (const LabelledEdge& edge : part) {
-            if (dir == Dir::Out)
-                links.push_back({edge.label, edge.s, edge.o});
-            else
-                links.push_back({edge.label, edge.o, edge.s});
+    for (const auto& part : parts_)
+        for (const LabelledEdge& edge : part)
+            links.push_back({edge.label, dir == Dir::Out ? edge.s : edge.o, dir == Dir::Out ? edge.o : edge.s});
+    index.links.resize(links.size());
+    index.ranges.assign(std::bit_ceil(std::max<std::size_t>(2 * links.size(), 16)), Range{});
+    index.used.clear();
+    places_.clear();
+    // A range first has the number of one of its edges, and then that of its first place.
+    for (std::uint32_t i = 0; i < links.size(); ++i) {
+        const std::size_t at = index.place_of(links[i].vertex, links[i].label, links);
+        if (index.ranges[at].size++ == 0) {
+            index.ranges[at].first = i;
+            index.used.push_back(static_cast<std::uint32_t>(at));
         }
+        places_.push_back(static_cast<std::uint32_t>(at));
     }
-    std::ranges::sort(links, {}, key);
-    links.erase(std::ranges::unique(links, {}, key).begin(), links.end());
-    std::vector<Range>& ranges = ranges_[d];
-    ranges.assign(std::bit_ceil(std::max<std::size_t>(2 * links.size(), 16)), Range{});
-    for (std::uint32_t first = 0, end = 0; first < links.size(); first = end) {
-        const auto [label, vertex, neighbour] = links[first];
-        while (end < links.size() && links[end].label == label && links[end].vertex == vertex) ++end;
-        std::size_t at = combine(label, vertex) & (ranges.size() - 1);
-        while (ranges[at].size != 0) at = (at + 1) & (ranges.size() - 1);
-        ranges[at] = {first, end - first};
+    std::uint32_t next = 0;
+    for (const std::uint32_t at : index.used) {
+        index.ranges[at].first = next;
+        next += std::exchange(index.ranges[at].size, 0);
     }
-    indexed_[d] = true;
-    return links;
+    for (std::size_t i = 0; i < links.size(); ++i) {
+        Range& range = index.ranges[places_[i]];
+        index.links[range.first + range.size++] = links[i];
+    }
+    for (const std::uint32_t at : index.used) {
+        Range& range = index.ranges[at];
+        if (range.size == 1) continue;
+        const auto begin = index.links.begin() + range.first;
+        std::ranges::sort(begin, begin + range.size, {}, &Link::neighbour);
+        const auto same = std::ranges::unique(begin, begin + range.size, {}, &Link::neighbour);
+        range.size -= static_cast<std::uint32_t>(same.size());
+    }
+}
+
+/// The place of a vertex's range, or the free place where it belongs. `links`: where ranges begin.
+std::size_t EdgeList::Index::place_of(TermId vertex, Label label, const std::vector<Link>& links) const {
+    const std::size_t mask = ranges.size() - 1;
+    std::size_t at = combine(label, vertex) & mask;
+    for (; ranges[at].size != 0; at = (at + 1) & mask) {
+        const Link& link = links[ranges[at].first];
+        if (link.vertex == vertex && link.label == label) break;
+    }
+    return at;
 }
 
 std::span<const Link> EdgeList::links(TermId vertex, Label label, Dir dir) const {
-    const std::vector<Link>& index = this->index(dir);
-    const std::vector<Range>& ranges = ranges_[static_cast<int>(dir)];
-    for (std::size_t at = combine(label, vertex) & (ranges.size() - 1); ranges[at].size != 0;
-         at = (at + 1) & (ranges.size() - 1)) {
-        const std::span<const Link> found(index.data() + ranges[at].first, ranges[at].size);
-        if (found.front().vertex == vertex && found.front().label == label) return found;
-    }
-    return {};
+    index(dir);
+    const Index& index = index_[static_cast<int>(dir)];
+    return index.links_of(index.ranges[index.place_of(vertex, label, index.links)]);
 }
 
-std::span<const Link> EdgeList::of_label(Label label, Dir dir) const {
-    return std::ranges::equal_range(index(dir), label, {}, &Link::label);
+template <class Visit>
+void EdgeList::each_range(Label label, Dir dir, Visit visit) const {
+    index(dir);
+    const Index& index = index_[static_cast<int>(dir)];
+    for (const std::uint32_t at : index.used)
+        if (const auto links = index.links_of(index.ranges[at]); links.front().label == label) visit(links);
 }
 
 bool EdgeList::has(TermId subject, Label label, TermId object) const {
@@ -98,7 +119,7 @@ void EdgeList::contains(std::span<const TermId> subjects, Label label, std::span
 
 void EdgeList::vertices(Label label, Dir dir, std::vector<TermId>& out) const {
     const std::size_t first = out.size();
-    for (const Link& link : of_label(label, dir)) out.push_back(link.vertex);
+    each_range(label, dir, [&](std::span<const Link> links) { out.push_back(links.front().vertex); });
     sort_unique(out, first);
 }
 
@@ -124,10 +145,12 @@ void EdgeList::edges(Label label, std::vector<TermId>& subjects, std::vector<Ter
         }
         return;
     }
-    for (const Link& link : of_label(label, Dir::Out)) {
-        subjects.push_back(link.vertex);
-        objects.push_back(link.neighbour);
-    }
+    each_range(label, Dir::Out, [&](std::span<const Link> links) {
+        for (const Link& link : links) {
+            subjects.push_back(link.vertex);
+            objects.push_back(link.neighbour);
+        }
+    });
 }
 
 void EdgeList::labels(std::vector<Label>& out) const {

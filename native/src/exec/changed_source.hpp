@@ -35,17 +35,27 @@ public:
     std::uint64_t degree(TermId, Label, Dir) const override;
 
 private:
-    const std::vector<Link>& index(Dir dir) const;
-    std::span<const Link> of_label(Label label, Dir dir) const;
-
-    std::span<const LabelledEdge> parts_[2];
     /// The edges of a vertex in the index. Size 0: a free place.
     struct Range {
         std::uint32_t first = 0, size = 0;
     };
-    mutable std::vector<Link> index_[2];
-    mutable std::vector<Range> ranges_[2];  // hash tables
-    mutable bool indexed_[2] = {false, false};
+    struct Index {
+        bool made = false;
+        std::vector<Link> links;
+        std::vector<Range> ranges;        // hash table
+        std::vector<std::uint32_t> used;  // its places that are not free
+        std::size_t place_of(TermId vertex, Label label, const std::vector<Link>& links) const;
+        std::span<const Link> links_of(Range range) const { return {links.data() + range.first, range.size}; }
+    };
+    void index(Dir dir) const;
+    template <class Visit>
+    void each_range(Label label, Dir dir, Visit visit) const;
+
+    std::span<const LabelledEdge> parts_[2];
+    mutable Index index_[2];
+    // Scratch of index().
+    mutable std::vector<Link> unordered_;
+    mutable std::vector<std::uint32_t> places_;
 };
 
 /// The content of a source before a change: without the edges that the change added, with those that it removed.
