@@ -150,7 +150,8 @@ class Bucket:
         if group.publishes is not None:
             self._open_derived_sink(registration, group.publishes)
         if record.alone:
-            group.since_step, group.begins_after = registration.step, after
+            group.since_step = 0 if record.past else registration.step
+            group.begins_after = after
         cohort = group.apart.get(point if point is None or after is None else (point, after))
         if cohort is not None:
             cohort.add([member])

@@ -59,6 +59,13 @@ class RetainedState:
         self._commitments.release(number)
         self.apply_floor()
 
+    def advance(self) -> None:
+        """Apply the floor if the stored graph is retained for queries that begin in the past. The period of retention
+        moves with the streams, also if no engine commits anything.
+        """
+        if any(stream.declaration.graph_history for stream in self._replica.runtime.streams):
+            self.apply_floor()
+
     def apply_floor(self) -> None:
         """Release data that no query of the cluster can read any more. Another engine can take over a query and
         continue after the query's last commit. Data that the query needs after this commit are therefore retained.

@@ -82,6 +82,8 @@ class StepApplier:
             if interrupted() and over():
                 self._cut = True
                 return moved
+        if moved:
+            self._retained.advance()
         if self._replica.held is None:
             self._readiness.look(messages, busy=bool(self._buckets.by_number))
         return moved

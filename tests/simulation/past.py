@@ -37,6 +37,14 @@ _BODIES = (
     f"SELECT ?s DATA WHERE {{ ?s {_V} ?o FILTER NOT EXISTS {{ ?s {_Q} ?x }} }}",
     f"CONSTRUCT {{ ?o <urn:of> ?s }} DATA WHERE {{ ?s {_Q} ?o }}",
 )
+_STORED = (
+    f"SELECT ?s ?x ?o DATA FROM <urn:x-penstock:stored> WHERE {{ ?s {_P} ?x . ?x ?p ?o }}",
+    f"SELECT ?p (COUNT(?o) AS ?n) DATA FROM <urn:x-penstock:stored> WHERE {{ ?s ?p ?o }} GROUP BY ?p",
+    f"SELECT ?s ?o DATA FROM <urn:x-penstock:stored> WHERE {{ ?s {_Q} ?o FILTER NOT EXISTS {{ ?o {_V} ?x }} }}",
+    "SELECT ?g (COUNT(*) AS ?n) DATA WHERE { GRAPH ?g { ?s ?p ?o } } GROUP BY ?g",
+    f"CONSTRUCT {{ ?o <urn:of> ?s }} DATA FROM <urn:x-penstock:stored> WHERE {{ ?s {_P} ?o }}",
+)
+"""Bodies that read the stored graph."""
 _WINDOW = re.compile(r"STREAM <([^>]+)> \[RANGE (\d+)ms STEP (\d+)ms\]")
 _START = re.compile(r" STARTING AT -?\d+")
 _HEAD = re.compile(r"REGISTER (\w+) \S+")
@@ -70,8 +78,8 @@ class Past:
         self.count = 0
 
     def settings(self) -> dict[str, Any]:
-        """Return settings of a stream: its retention."""
-        return {"retention_ms": self._rng.choice(_RETENTIONS_MS)}
+        """Return settings of a stream: its retention, and whether the stored graph is retained too."""
+        return {"retention_ms": self._rng.choice(_RETENTIONS_MS), "graph_history": self._rng.random() < 0.75}
 
     def step(self) -> None:
         """Now and then, do so."""
@@ -94,11 +102,14 @@ class Past:
         rng = self._rng
         iris = sorted(self._driver.producers.sources)
         step = rng.choice([50, 100, 200])
+        read = rng.sample(iris, rng.choice([1, 1, min(2, len(iris))]))
         windows = " ".join(
             f"FROM STREAM <{iri}> [RANGE {rng.choice([30, 100, 200, 500])}ms STEP {step * rng.choice([1, 1, 2])}ms]"
-            for iri in rng.sample(iris, rng.choice([1, 1, min(2, len(iris))]))
+            for iri in read
         )
-        body = rng.choice(_BODIES)
+        sources = self._driver.producers.sources
+        stored = all(sources[iri].settings.get("graph_history") for iri in read)
+        body = rng.choice(_STORED if stored and rng.random() < 0.6 else _BODIES)
         head = f"{rng.choice(['QUERY', 'QUERY', 'ISTREAM', 'DSTREAM'])} {name}"
         if body.startswith("CONSTRUCT") and rng.random() < 0.5:
             head = f"STREAM <urn:x:{name}>"

@@ -298,6 +298,7 @@ class Engine:
         idle_timeout_ms: int = 10_000,
         max_ahead_ms: int = 86_400_000,
         slice_mb: int | None = None,
+        graph_history: bool = False,
         mapping: dict[str, Any] | None = None,
     ) -> None:
         """Declare a stream. `Declaration` describes the settings. A repeated declaration has no effect. DataError if
@@ -315,6 +316,7 @@ class Engine:
             idle_timeout_ms=idle_timeout_ms,
             max_ahead_ms=max_ahead_ms,
             slice_mb=slice_mb,
+            graph_history=graph_history,
             mapping=mapping,
         )
         with self._change(lambda: self._entry("declare", declaration.as_json())) as runtime:

@@ -51,6 +51,9 @@ class Catalogue(Protocol):
     def retention_ms(self, stream: str) -> int:
         """Return the declared retention of a stream in ms."""
 
+    def graph_history(self, stream: str) -> bool:
+        """Return whether the stored graph of a cluster is readable as of the retained instants of a stream."""
+
     def term_id(self, term: Iri | Literal) -> int:
         """Return the id of a constant. A new constant gets an id."""
 

@@ -204,6 +204,7 @@ def declaration_of(record: StreamDeclaration) -> Declaration:
         idle_timeout_ms=record.idle_timeout_ms,
         max_ahead_ms=record.max_ahead_ms,
         slice_mb=record.slice_mb,
+        graph_history=record.graph_history,
     )
     return replace(found, slice_mb=None)
 
@@ -234,4 +235,5 @@ def declaration_record(
         publisher,
         *(begin or (0, (), ())),
         mapping=None if checked.mapping is None else json.dumps(checked.mapping, sort_keys=True),
+        graph_history=checked.graph_history,
     )

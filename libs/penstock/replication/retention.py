@@ -125,21 +125,51 @@ class Commitments:
             last = begins_after
             if progress is not None and progress.last_ms is not None:
                 last = max(last, progress.last_ms)
-            if record.past:
+            reads_past = record.past and record.streams and _keep_graph(replica, record.streams)
+            if record.past and not reads_past:
                 last = max(last, _due_until(replica, registration, last))
             if (key := (record.streams, last)) not in due:
                 due[key] = history.due(*key)
-            oldest = min(oldest, max(registration.step, due[key]))
+            oldest = min(oldest, due[key] if reads_past else max(registration.step, due[key]))
             for iri in record.streams:
                 earliest = point if progress is None else progress.retained.get(iri, point)
                 retained[iri] = min(earliest, retained.get(iri, earliest))
                 evaluated[iri] = min(last, evaluated.get(iri, last))
-        if retained:
+        past = _past_of_graph(replica)
+        oldest = min([oldest, *(step for step, _ in past.values())])
+        for iri, (_, time) in past.items():
+            evaluated[iri] = min(time, evaluated.get(iri, time))
+        if retained or past:
             for iri in replica.declared:
                 then = history.tracks[iri].at(oldest)
                 then = NOTHING if then is None else then
                 evaluated[iri] = min(then, evaluated.get(iri, then))
         return RetentionFloor(oldest, history.tracks[""].at(oldest) or 0, retained, evaluated)
+
+
+def _keep_graph(replica: Replica[W], streams: Iterable[str]) -> bool:
+    """Return whether the stored graph is readable as of each retained instant of all these streams."""
+    return all(replica.runtime.streams.get(iri).declaration.graph_history for iri in streams)
+
+
+def _past_of_graph(replica: Replica[W]) -> dict[str, tuple[int, int]]:
+    """Return the start of the period for which the stored graph is retained, by stream with `graph_history`. The start
+    is a pair: the step at which the stream was closed up to its oldest retained tuple, and the time of this tuple in ms.
+
+    The instants of a query that begins in the past are after this time, because the windows of its first instant
+    contain only retained tuples. The instants became due at this step or later.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for stream in replica.runtime.streams:
+        if stream.declaration.graph_history and stream.declaration.retention_ms:
+            closed, track = replica.ended.get(stream.iri, stream.closed_ms), replica.history.tracks[stream.iri]
+            if closed is None:
+                found[stream.iri] = replica.history.step, NOTHING
+            else:
+                time = closed - stream.declaration.retention_ms
+                step = track.reached(time)
+                found[stream.iri] = replica.history.step if step is None else step, time
+    return found
 
 
 def _due_until(replica: Replica[W], registration: Registration, last: int) -> int:

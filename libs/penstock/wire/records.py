@@ -171,6 +171,7 @@ class StreamDeclaration:
     events_before: tuple[int, ...] = ()
     tuples_before: tuple[int, ...] = ()
     mapping: str | None = None
+    graph_history: bool = False
 
     @property
     def may_discard(self) -> bool:

@@ -233,6 +233,7 @@ std::unique_ptr<Store> Store::open(const std::string& saved, const std::string& 
     ByteReader outside(rest, "", "store " + saved);
     get_labels(outside, impl->labels);
     get_history(outside, shards, impl->history);
+    impl->changes.add_unknown(impl->history.latest());  // their edges are not recorded
     for (const auto& shard : impl->shards) shard->restore_garbage(get_garbage(outside, shard->header().used));
     outside.finish();
     for (const auto& shard : impl->shards)

@@ -10,6 +10,9 @@ namespace penstock {
 
 namespace {
 constexpr std::size_t kFirstRing = 64;
+/// A view that excludes at most this number of commits reads the latest snapshot, so that operators can update their
+/// state from the changes since the previous view.
+constexpr std::size_t kFewExcluded = 1024;
 /// The number under which a saved store lists the snapshot of keep() among the holds. No stream has it.
 constexpr std::uint32_t kRetained = 0;
 }  // namespace
@@ -126,13 +129,21 @@ Visibility CommitHistory::lease(std::span<const StreamBound> bounds) {
             throw Error("stream " + std::to_string(bound.stream) + " is bounded at batch " +
                         std::to_string(bound.batch) + ", but was released up to " +
                         std::to_string(found->second.released));
+        // Batches of one stream ascend with their snapshots.
         const auto& held = found->second.held;
-        for (auto it = held.rbegin(); it != held.rend() && it->first > bound.batch; ++it)
-            visibility.excluded.push_back(it->second);
+        auto later = held.end();
+        while (later != held.begin() && std::prev(later)->first > bound.batch) --later;
+        const auto middle = static_cast<std::ptrdiff_t>(visibility.excluded.size());
+        for (; later != held.end(); ++later) visibility.excluded.push_back(later->second);
+        std::inplace_merge(visibility.excluded.begin(), visibility.excluded.begin() + middle,
+                           visibility.excluded.end());
     }
     auto& excluded = visibility.excluded;
-    std::sort(excluded.begin(), excluded.end());
     excluded.erase(std::unique(excluded.begin(), excluded.end()), excluded.end());
+    if (excluded.size() > kFewExcluded) {
+        // A view of the past: a smaller snapshot leaves few commits to exclude.
+        for (; !excluded.empty() && excluded.back() == visibility.snapshot; --visibility.snapshot) excluded.pop_back();
+    }
     visibility.first_excluded = excluded.empty() ? visibility.snapshot + 1 : excluded.front();
     leases_.emplace(visibility.first_excluded, visibility.snapshot);
     readers_.insert(visibility.snapshot);

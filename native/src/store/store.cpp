@@ -192,7 +192,9 @@ void Store::set_vts(std::uint32_t stream, std::int64_t batch) {
 
 std::unique_ptr<Source> Store::view(std::span<const StreamBound> bounds) {
     if (!impl_->whole()) throw Error("a part of a store cannot be viewed as the whole");
-    return std::make_unique<StoreView>(impl_->by_number, impl_->history, impl_->history.lease(bounds), &impl_->changes);
+    auto visibility = impl_->history.lease(bounds);
+    PastLists* const past = visibility.snapshot < impl_->history.latest() ? &impl_->past : nullptr;
+    return std::make_unique<StoreView>(impl_->by_number, impl_->history, std::move(visibility), &impl_->changes, past);
 }
 
 std::unique_ptr<Source> Store::view_part(Snapshot snapshot, std::vector<Snapshot> excluded) {

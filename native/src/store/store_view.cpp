@@ -94,13 +94,13 @@ namespace {
 /// The entries for one list in the append logs of this process.
 class ListLogs {
 public:
-    ListLogs(const CommitHistory& history, PastLists* past, std::uint32_t shard, Offset entry, ListVersion version)
-        : history_(history), past_(past), shard_(shard), entry_(entry), version_(version) {}
+    ListLogs(const CommitHistory& history, PastLists* past, Snapshot first, std::uint32_t shard, Offset entry,
+             ListVersion version)
+        : history_(history), past_(past), first_(first), shard_(shard), entry_(entry), version_(version) {}
     layout::Append oldest_after(Snapshot commit, Snapshot snapshot) const {
-        if (past_ != nullptr)
-            if (const auto point = past_->oldest_after(shard_, entry_, commit, snapshot, *this))
-                return version_.translate(point->commit, point->append);
-        return walk_to_oldest_after(*this, commit, snapshot);
+        if (past_ == nullptr) return walk_to_oldest_after(*this, commit, snapshot);
+        const auto point = past_->oldest_after(shard_, entry_, commit, snapshot, first_, *this);
+        return version_.translate(point.commit, point.append);
     }
     layout::Append logged(Snapshot commit) const { return *log(commit).find(entry_); }
     layout::Append append(Snapshot commit) const { return version_.translate(commit, logged(commit)); }
@@ -113,6 +113,7 @@ private:
     const AppendLog& log(Snapshot commit) const { return history_.find(commit)->logs[shard_]; }
     const CommitHistory& history_;
     PastLists* past_;
+    Snapshot first_;  // excluded
     std::uint32_t shard_;
     Offset entry_;
     ListVersion version_;
@@ -122,7 +123,7 @@ private:
 
 // Returns the length at this view's snapshot, including excluded positions.
 std::uint32_t StoreView::ranges_of(const List& list, Ranges& ranges) const {
-    const ListLogs logs(history_, past_, list.shard->number(), list.entry,
+    const ListLogs logs(history_, past_, visibility_.first_excluded, list.shard->number(), list.entry,
                         ListVersion::of(list.shard->region(), list.head));
     const std::uint32_t length = visible_ranges(visibility_, logs, list.state, ranges);
     if (layout::has_removals(list.state)) apply_removals(list.shard->region(), list.head, length, ranges);

@@ -50,6 +50,9 @@ class MadeUpCatalogue:
     def retention_ms(self, stream):
         return 0
 
+    def graph_history(self, stream):
+        return False
+
     def term_id(self, term):
         return self.ids.setdefault(term, len(self.ids) + 1)
 

@@ -1,8 +1,9 @@
 """Which queries of a cluster begin in the past (ADR 107). The coordinator decides this at the registration.
 
-In a cluster, the stored graph is not readable as of an earlier instant, and the coordinator does not know which tuples
-are released when the registration takes effect. A query of a cluster therefore begins in the past only if it does not
-read the stored graph, all of its streams have a retention, and all of its windows have a range.
+In a cluster, the stored graph is readable as of an earlier instant only if the declaration of the query's streams asks
+for this (`graph_history`). The coordinator does not know which tuples are released when the registration takes effect.
+A query of a cluster therefore begins in the past only if all of its streams have a retention, all of its windows have a
+range, and it does not read the stored graph or all of its streams have `graph_history`.
 """
 
 from __future__ import annotations
@@ -66,9 +67,11 @@ def _obstacle(query: ContinuousQuery, catalogue: Catalogue) -> Fault | None:
     if query.entailed:
         return Fault(_IN_A_CLUSTER + "read the stored schema, as ENTAILMENT does", query.entailment_at)
     at = stored_read(query, catalogue)
-    if at is None:
+    without = [clause.stream for clause in query.windows if not catalogue.graph_history(clause.stream)]
+    if at is None or not without:
         return None
-    return Fault(_IN_A_CLUSTER + "read the stored graph, as this pattern does", at)
+    message = f"read the stored graph, as this pattern does: declare <{without[0]}> with graph_history"
+    return Fault(_IN_A_CLUSTER + message, at)
 
 
 def stored_read(query: ContinuousQuery, catalogue: Catalogue) -> int | None:

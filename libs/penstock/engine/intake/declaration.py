@@ -27,6 +27,9 @@ class Declaration:
     stream no longer holds back queries. The next event of an idle stream can therefore be late. `max_ahead_ms`: how far
     an event's time can be after both the watermark and the wall-clock time.
 
+    `graph_history`: whether queries that begin in the past of a cluster can read the stored graph as of each instant of
+    the retention period (ADR 107). The embedded engine always permits this.
+
     `slice_mb`: the limit in MiB on the memory of the stream's open batches and live slices; None stands for no limit.
     `mapping`: how JSON or CSV messages become events (docs/how-to/map-json.md). Without a mapping (None), events are
     RDF.
@@ -41,6 +44,7 @@ class Declaration:
     idle_timeout_ms: int = 10_000
     max_ahead_ms: int = 86_400_000
     slice_mb: int | None = None
+    graph_history: bool = False
     mapping: dict[str, Any] | None = None
 
     @classmethod
@@ -68,6 +72,8 @@ class Declaration:
         slice_mb = self.slice_mb
         if slice_mb is not None and (not isinstance(slice_mb, int) or not 0 < slice_mb <= _MAX_SLICE_MB):
             raise DataError(f"slice_mb of <{self.iri}> must be a positive integer or None, not {slice_mb!r}")
+        if not isinstance(self.graph_history, bool):
+            raise DataError(f"graph_history of <{self.iri}> must be true or false, not {self.graph_history!r}")
         if self.mapping is not None:
             compiled(self.mapping)  # DataError if it is invalid
 

@@ -88,6 +88,10 @@ class EngineCatalogue:
         """Return the declared retention of a stream in ms."""
         return self._streams.get(stream).declaration.retention_ms
 
+    def graph_history(self, stream: str) -> bool:
+        """Return whether the stored graph of a cluster is readable as of the retained instants of a stream."""
+        return self._streams.get(stream).declaration.graph_history
+
     def has_graph(self, iri: str) -> bool:
         """Return whether the stored graph contains the named graph `iri`, or a stream adds its tuples to this graph."""
         if any(stream.declaration.absorb_into == iri for stream in self._streams):
