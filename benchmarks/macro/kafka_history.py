@@ -2,8 +2,11 @@
 query meanwhile.
 
 One stream has a history of ten events a second, and then events in real time. The queries in the past have a window of
-10 s and a step of 1 s. One groups by ten subjects; one returns the 100 triples of the window. A live query reads the
-last second every 100 ms. Its latency is the time from the first event after t to the committed result of t.
+10 s and a step of 1 s. One groups by ten subjects; one returns the 100 triples of the window. A second stream stores
+one triple with each event. The third query joins the window of this stream with the stored triples, as of each instant.
+
+A live query reads the last second of the first stream every 100 ms. Its latency is the time from the first event after
+t to the committed result of t.
 """
 
 from __future__ import annotations
@@ -27,11 +30,13 @@ COMMAND = "python -m benchmarks kafka_history"
 SECONDS, RATE, SUBJECTS = 10_000, 10, 10  # of history; events a second
 TARGET = 100  # times real time
 CALM_S, PATIENCE_S = 8.0, 300.0
-IRI = "http://x/s"
-_WINDOW = f"FROM STREAM <{IRI}> [RANGE 10s STEP 1s]"
+IRI, GRAPH_IRI = "http://x/s", "http://x/g"
+_WINDOW, _GRAPH_WINDOW = (f"FROM STREAM <{iri}> [RANGE 10s STEP 1s]" for iri in (IRI, GRAPH_IRI))
 QUERIES = {
     "GROUP BY": f"SELECT ?s (COUNT(*) AS ?n) {_WINDOW} WHERE {{ ?s <urn:p> ?o }} GROUP BY ?s",
     "window": f"SELECT ?s ?o {_WINDOW} WHERE {{ ?s <urn:p> ?o }}",
+    "stored graph": f"SELECT ?s ?o {_GRAPH_WINDOW} FROM <urn:x-penstock:stored> "
+    "WHERE { ?s <urn:p> ?o . ?o <urn:of> ?s }",
 }
 LIVE = f"SELECT (COUNT(*) AS ?n) FROM STREAM <{IRI}> [RANGE 1s STEP {STEP_MS}ms] WHERE {{ ?s ?p ?o }}"
 
@@ -39,13 +44,13 @@ LIVE = f"SELECT (COUNT(*) AS ?n) FROM STREAM <{IRI}> [RANGE 1s STEP {STEP_MS}ms]
 def run(*, tiny: bool = False) -> Iterator[Finding]:
     """Yield the rows of each query in the past."""
     seconds = 200 if tiny else SECONDS
+    settings = {"retention_ms": 2 * SECONDS * 1000, "idle_timeout_ms": 3_600_000, "max_ahead_ms": 1 << 52}
     with running() as here:
-        here.client.declare_stream(
-            IRI, "s", timing="all", retention_ms=2 * SECONDS * 1000, idle_timeout_ms=3_600_000, max_ahead_ms=1 << 52
-        )
+        here.client.declare_stream(IRI, "s", timing="all", **settings)
+        here.client.declare_stream(GRAPH_IRI, "g", timing=["urn:p"], graph_history=True, **settings)
         end_ms = _produce(here.log, seconds)
         here.client.register(f"REGISTER QUERY live AS {LIVE}", "live", topic="live")
-        live, paced = Instants(here.log, "live"), Paced(here.log, ["s"], RATE)
+        live, paced = Instants(here.log, "live"), Paced(here.log, ["s", "g"], RATE)
         playing = threading.Thread(target=paced.play, args=(PATIENCE_S,), daemon=True)
         playing.start()
         live.wait(20)
@@ -64,9 +69,12 @@ def _produce(log: KafkaLog, seconds: int) -> int:
     """Produce the history, which ends now. Returns its last full second, in ms."""
     writer, first = log.writer(), (int(time.time()) - seconds) * 1000
     for number in range(seconds * RATE):
-        data = f"<urn:s{number % SUBJECTS}> <urn:p> <urn:o{number}> .".encode()
+        subject, thing = f"<urn:s{number % SUBJECTS}>", f"<urn:o{number}>"
+        data = f"{subject} <urn:p> {thing} ."
         headers = (("timestamp", b"%d" % (first + number * 1000 // RATE + 50)),)
-        writer.submit(Record(NAMES.events("s"), data, headers=headers))
+        writer.submit(Record(NAMES.events("s"), data.encode(), headers=headers))
+        data += f" {thing} <urn:of> {subject} ."
+        writer.submit(Record(NAMES.events("g"), data.encode(), headers=headers))
         if number % 10_000 == 0:
             writer.flush()
     writer.flush()

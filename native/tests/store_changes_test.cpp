@@ -135,5 +135,23 @@ TEST(StoreChanges, ACommitIsRecordedOnlyForRetainedViews) {
     EXPECT_FALSE(snapshot(next).changes_since(*view, labels, kAll, changes));
 }
 
+TEST(StoreChanges, OfCommitsBeforeARestartAreUnknown) {
+    Fixture f;
+    const Label label = f.label(0);
+    for (std::int64_t batch = 1; batch <= 2; ++batch) {
+        const std::vector<Edge> edges{{iri(0), label, iri(static_cast<std::uint64_t>(batch))}};
+        f.store->commit(edges, CommitSource{1, batch});
+    }
+    f.store->save(f.scratch / "saved");
+    f.store.reset();
+    f.store = Store::open(f.scratch / "saved", f.scratch / "again", test::kReserve);
+    const StreamBound bounds[]{{1, 1}};
+    const auto early = f.store->view(bounds), late = f.store->view();
+    const auto retained = snapshot(early).retain();
+    ASSERT_NE(retained, nullptr);
+    EdgeChanges changes;
+    EXPECT_FALSE(snapshot(late).changes_since(*retained->get(), {&label, 1}, kAll, changes));
+}
+
 }  // namespace
 }  // namespace penstock

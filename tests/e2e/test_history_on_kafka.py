@@ -1,7 +1,8 @@
 """Queries in the past of a cluster of processes on a real broker. All query engines are killed while the queries catch up,
 and continue from a checkpoint that was written before the queries were registered, or from the log.
 
-The embedded engine has the same queries from the start, and must give the same answers (ADR 107).
+The embedded engine has the same queries from the start, and must give the same answers (ADR 107). One of the queries
+reads the stored graph, which query engines have in their own process or read from a store.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ pytest.importorskip("confluent_kafka")
 from penstock.client import Client
 from penstock.engine.answers.record_lines import lines_of
 from penstock.log import START, Partition
-from support.cluster_load import BEGIN, BOUND_S, EVENT_MS, IRI, SETTINGS, Load, Producing, small
+from support.cluster_load import BEGIN, BOUND_S, EVENT_MS, IRI, Load, Producing, small
+from support.cluster_load import SETTINGS as DEFAULTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,6 +33,8 @@ HISTORY = 3_000  # events before the queries are registered
 BEGINNING = "FROM BEGINNING "
 EARLY = f"REGISTER QUERY early AS SELECT (COUNT(*) AS ?n) FROM STREAM <{IRI}> [RANGE 1s STEP 1s] WHERE {{ ?s <http://x/p> ?v }}"
 LATE = {
+    "joined": f"REGISTER QUERY joined {BEGINNING}AS SELECT ?s (COUNT(?t) AS ?n) FROM STREAM <{IRI}> [RANGE 50ms STEP 40ms] "
+    "FROM <urn:x-penstock:stored> WHERE { ?s <http://x/p> ?v . ?s <http://x/says> ?t } GROUP BY ?s",
     "fresh": f"REGISTER ISTREAM fresh {BEGINNING}AS SELECT ?s ?v FROM STREAM <{IRI}> [RANGE 50ms STEP 10ms] "
     "WHERE { ?s <http://x/p> ?v }",
     "late": f"REGISTER QUERY late {BEGINNING}AS SELECT ?s (COUNT(*) AS ?n) FROM STREAM <{IRI}> [RANGE 1s STEP 4ms] "
@@ -65,10 +69,13 @@ def kill_engines(load: Load, cluster: LocalCluster, reader: Reader, most: int) -
     return found
 
 
-def play(servers: str, prefix: str, directory: Path, rng: random.Random) -> None:
-    load = Load(servers, prefix, queries={"early": EARLY}, settings={**SETTINGS, "retention_ms": 3_600_000})
+SETTINGS = {**DEFAULTS, "timing": ["http://x/p"], "retention_ms": 3_600_000, "graph_history": True}
+
+
+def play(servers: str, prefix: str, directory: Path, rng: random.Random, stores: int = 0) -> None:
+    load = Load(servers, prefix, queries={"early": EARLY}, settings=SETTINGS)
     with (
-        small(servers, prefix, directory, engines=2) as cluster,
+        small(servers, prefix, directory, engines=2, stores=stores) as cluster,
         Client(servers, cluster.url, cluster.sparql_url, prefix=prefix) as client,
     ):
         load.prepare(client)
@@ -86,12 +93,15 @@ def play(servers: str, prefix: str, directory: Path, rng: random.Random) -> None
         print(f"killed after {found} instants, {load.check(cluster)} evaluations")
 
 
-def test_queries_in_the_past_answer_each_instant_once_although_engines_are_killed(broker, topic_prefix, tmp_path):
-    play(broker.bootstrap_servers, topic_prefix, tmp_path, random.Random(1))
+@pytest.mark.parametrize("stores", [0, 1])
+def test_queries_in_the_past_answer_each_instant_once_although_engines_are_killed(
+    broker, topic_prefix, tmp_path, stores
+):
+    play(broker.bootstrap_servers, topic_prefix, tmp_path, random.Random(1), stores)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("seed", range(2, 12))
 def test_queries_in_the_past_answer_each_instant_once_often(broker, topic_prefix, tmp_path, seed):
-    play(broker.bootstrap_servers, topic_prefix, tmp_path, random.Random(seed))
+    play(broker.bootstrap_servers, topic_prefix, tmp_path, random.Random(seed), seed % 2)

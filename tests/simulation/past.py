@@ -39,7 +39,7 @@ _BODIES = (
 )
 _STORED = (
     f"SELECT ?s ?x ?o DATA FROM <urn:x-penstock:stored> WHERE {{ ?s {_P} ?x . ?x ?p ?o }}",
-    f"SELECT ?p (COUNT(?o) AS ?n) DATA FROM <urn:x-penstock:stored> WHERE {{ ?s ?p ?o }} GROUP BY ?p",
+    "SELECT ?p (COUNT(?o) AS ?n) DATA FROM <urn:x-penstock:stored> WHERE { ?s ?p ?o } GROUP BY ?p",
     f"SELECT ?s ?o DATA FROM <urn:x-penstock:stored> WHERE {{ ?s {_Q} ?o FILTER NOT EXISTS {{ ?o {_V} ?x }} }}",
     "SELECT ?g (COUNT(*) AS ?n) DATA WHERE { GRAPH ?g { ?s ?p ?o } } GROUP BY ?g",
     f"CONSTRUCT {{ ?o <urn:of> ?s }} DATA FROM <urn:x-penstock:stored> WHERE {{ ?s {_P} ?o }}",

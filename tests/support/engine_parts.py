@@ -112,8 +112,8 @@ class EngineParts:
         self.numbered += 1
         return self.numbered
 
-    def declare(self, retention_ms: int = 0) -> None:
-        self.write(StreamDeclaration(self._number(), IRI, "s", BATCH_MS, 0, True, (), retention_ms, 0, 60_000))
+    def declare(self, retention_ms: int = 0, **more: Any) -> None:
+        self.write(StreamDeclaration(self._number(), IRI, "s", BATCH_MS, 0, True, (), retention_ms, 0, 60_000, **more))
 
     def register(self, name: str, text: str = TEXT, max_catch_up: int = 1_000_000, **more: Any) -> int:
         number = self._number()

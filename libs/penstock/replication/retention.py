@@ -125,7 +125,7 @@ class Commitments:
             last = begins_after
             if progress is not None and progress.last_ms is not None:
                 last = max(last, progress.last_ms)
-            reads_past = record.past and record.streams and _keep_graph(replica, record.streams)
+            reads_past = record.past and _keep_graph(replica, record.streams)
             if record.past and not reads_past:
                 last = max(last, _due_until(replica, registration, last))
             if (key := (record.streams, last)) not in due:
@@ -154,14 +154,14 @@ def _keep_graph(replica: Replica[W], streams: Iterable[str]) -> bool:
 
 def _past_of_graph(replica: Replica[W]) -> dict[str, tuple[int, int]]:
     """Return the start of the period for which the stored graph is retained, by stream with `graph_history`. The start
-    is a pair: the step at which the stream was closed up to its oldest retained tuple, and the time of this tuple in ms.
+    is a pair (step, time in ms): the stream keeps tuples after this time, and was closed up to this time at this step.
 
     The instants of a query that begins in the past are after this time, because the windows of its first instant
     contain only retained tuples. The instants became due at this step or later.
     """
     found: dict[str, tuple[int, int]] = {}
     for stream in replica.runtime.streams:
-        if stream.declaration.graph_history and stream.declaration.retention_ms:
+        if stream.declaration.graph_history:
             closed, track = replica.ended.get(stream.iri, stream.closed_ms), replica.history.tracks[stream.iri]
             if closed is None:
                 found[stream.iri] = replica.history.step, NOTHING

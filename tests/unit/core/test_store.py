@@ -124,3 +124,23 @@ def test_a_damaged_save_is_a_storage_error(store: _native.Store, tmp_path: Path)
         _native.Store.open(str(tmp_path / "saved"), str(tmp_path / "again"))
     with pytest.raises(StorageError):
         _native.Store.open(str(tmp_path / "nothing"), str(tmp_path / "again"))
+
+
+def test_a_view_of_the_past_sees_what_a_list_had_then_although_many_commits_are_later(store: _native.Store) -> None:
+    for number in range(3_000):
+        commit(store, (1, KNOWS, 10 + number, 0), (10 + number, KNOWS, 1, 0), stream=1 + number % 2, batch=number // 2)
+    knows = store.label(0, KNOWS)
+    # forwards, backwards, with streams at different batches, and close to the end
+    for first, second in [(100, 100), (700, 690), (50, 60), (20, 20), (1_400, 1_499), (1_499, 1_499), (600, 0)]:
+        view = store.view([(1, first), (2, second)])
+        assert _native.source_degree(view, 1, knows, OUT) == first + second + 2
+        assert _native.source_degree(view, 10 + 2 * first, knows, OUT) == 1
+        assert _native.source_degree(view, 12 + 2 * first, knows, OUT) == 0
+        commit(store, (2, LIKES, first, 0))
+    late = store.view()
+    for batch in (200, 900):
+        for stream in (1, 2):
+            store.release(stream, batch)
+        view = store.view([(1, batch), (2, batch + 3)])
+        assert _native.source_degree(view, 1, knows, OUT) == 2 * batch + 5
+    assert _native.source_degree(late, 1, knows, OUT) == 3_000

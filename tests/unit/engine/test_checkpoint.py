@@ -87,7 +87,9 @@ def bench(make_bench, tmp_path):
 
 
 def test_everything_declared_and_registered_comes_back(bench):
-    bench.declare("s", batch_ms=50, timing=["urn:p"], absorb_into="urn:g", retention_ms=7, slice_mb=3)
+    bench.declare(
+        "s", batch_ms=50, timing=["urn:p"], absorb_into="urn:g", retention_ms=7, slice_mb=3, graph_history=True
+    )
     bench.engine.load(b"<urn:a> <urn:p> <urn:b> .", graph="urn:h", format="nt")
     query = bench.register(":u :p ?o", "s RANGE 1s", header="REGISTER QUERY lasting AS")
     bench.push("s", 120, "u p x")

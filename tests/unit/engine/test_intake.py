@@ -226,6 +226,8 @@ def test_encode_and_decode_are_inverse(bench):
         {"timing": ["not an iri"]},
         {"absorb_into": "not an iri"},
         {"slice_mb": 0},
+        {"graph_history": 1, "retention_ms": 5},
+        {"graph_history": True},
     ],
 )
 def test_a_declaration_without_sense_is_refused(bench, settings):

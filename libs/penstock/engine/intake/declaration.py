@@ -74,6 +74,8 @@ class Declaration:
             raise DataError(f"slice_mb of <{self.iri}> must be a positive integer or None, not {slice_mb!r}")
         if not isinstance(self.graph_history, bool):
             raise DataError(f"graph_history of <{self.iri}> must be true or false, not {self.graph_history!r}")
+        if self.graph_history and not self.retention_ms:
+            raise DataError(f"graph_history of <{self.iri}> needs a retention: declare the stream with retention_ms")
         if self.mapping is not None:
             compiled(self.mapping)  # DataError if it is invalid
 

@@ -86,6 +86,17 @@ def test_what_a_cluster_cannot_read_in_the_past_is_refused_with_its_position(reg
     assert not registered(registrar, text("", data, where)).past, "nothing of the query has remained"
 
 
+@pytest.mark.parametrize("where", ["?s ?p ?o . ?o <http://x/last> ?z", f"GRAPH <{G}> {{ ?o ?q ?r }}"])
+def test_a_query_that_reads_the_stored_graph_begins_in_the_past_if_all_its_streams_have_graph_history(registrar, where):
+    named = [f"http://x/{name}" for name in "abc"]
+    for iri, settings in zip(named, [{"graph_history": True}, {"graph_history": True}, {}], strict=True):
+        registrar.declare(iri, iri[-1], retention_ms=1_000, **settings)
+    data = [f"FROM STREAM <{iri}> [RANGE 1s STEP 1s]" for iri in named]
+    assert registered(registrar, text("FROM BEGINNING", f"{data[0]} {data[1]} {STORED}", where)).past
+    with pytest.raises(QueryError, match=r"as this pattern does: declare <http://x/c> with graph_history"):
+        registrar.register("r", text("FROM BEGINNING", f"{data[0]} {data[2]} {STORED}", where, "QUERY r"))
+
+
 def test_entailment_is_refused_in_the_past(registrar):
     entailed = text("FROM BEGINNING").replace("WHERE", "WITH ENTAILMENT RDFS WHERE", 1)
     with pytest.raises(QueryError, match="cannot read the stored schema") as refused:

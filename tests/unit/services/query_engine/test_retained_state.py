@@ -85,3 +85,35 @@ def test_the_history_before_the_floor_is_pruned(parts):
     assert len(track.steps) > 2
     parts.retained.record(0, {2: progress(2, 600, 500)}, parts.replica.history.step)
     assert len(track.steps) == 1
+
+
+def test_the_stored_graph_is_retained_as_of_the_retained_instants_if_the_stream_says_so():
+    made = EngineParts()
+    made.declare(retention_ms=300, graph_history=True)
+    for k in range(10):
+        made.batch(k, objects=[f"o{k}"])
+        made.apply()
+    assert floor_of(made) == (None, 700)
+    history = made.replica.history
+    steps = {time: history.due([IRI], time) for time in (700, 701, 1_000)}
+    assert steps == {700: history.step - 3, 701: history.step - 2, 1_000: history.step}
+    assert history.tracks[IRI].steps[0] == steps[700], "earlier steps are pruned"
+
+
+def test_a_query_in_the_past_retains_the_stored_graph_from_its_first_instant_on():
+    made = EngineParts()
+    made.declare(retention_ms=300, graph_history=True)
+    for k in range(10):
+        made.batch(k, objects=[f"o{k}"])
+    made.register("q", past=True, windows=(0, 100, 100), alone=True)
+    for k in range(10, 20):
+        made.batch(k)
+    made.apply()
+    registration = next(iter(made.replica.registrations.values()))
+    assert registration.begins_after is not None
+    assert 700 <= registration.begins_after < 1_000
+    assert floor_of(made)[1] == registration.begins_after
+    made.retained.record(0, {registration.record.group: progress(registration.record.group, 1_500, 1_400)}, 10**6)
+    assert floor_of(made)[1] == 1_500
+    made.retained.record(0, {registration.record.group: progress(registration.record.group, 2_000, 1_900)}, 10**6)
+    assert floor_of(made)[1] == 1_700
