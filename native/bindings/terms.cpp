@@ -1,6 +1,7 @@
 // Bindings of the dictionary; signatures in _native.pyi. Also translates the core's errors into those of
 // penstock.errors.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
@@ -8,6 +9,7 @@
 #include <exception>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "arrays.hpp"
@@ -82,8 +84,26 @@ public:
         const nb::gil_scoped_acquire acquired;
         check_open();
         const nb::object asked = nb::cast(to_numpy(std::vector<TermId>(ids.begin(), ids.end())));
-        const TermTuples terms(nb::cast<nb::sequence>(service_.attr("decode")(asked)));
-        into.adopt(ids, terms.views());
+        const nb::object marked = nb::getattr(service_, "decode_marked", nb::none());
+        if (marked.is_none()) {
+            const TermTuples terms(nb::cast<nb::sequence>(service_.attr("decode")(asked)));
+            into.adopt(ids, terms.views());
+            return;
+        }
+        const auto found = nb::cast<std::pair<nb::sequence, ColumnIn<std::uint8_t>>>(marked(asked));
+        const TermTuples terms(found.first);
+        const auto& all = terms.views();
+        if (terms.size() != ids.size() || found.second.size() != ids.size())
+            throw DataError("a source of terms answered for another number of ids");
+        std::vector<TermId> parts[2];
+        std::vector<TermView> views[2];
+        for (std::size_t i = 0; i < ids.size(); ++i) {
+            const bool removable = found.second.data()[i] != 0;
+            parts[removable].push_back(ids[i]);
+            views[removable].push_back(all[i]);
+        }
+        into.adopt(parts[0], views[0]);
+        if (!parts[1].empty()) into.adopt_removable(parts[1], views[1]);
     }
     void find(std::span<const TermView> terms, TermId* out) override {
         const nb::gil_scoped_acquire acquired;
@@ -116,6 +136,12 @@ IdsOut find_many(const Dictionary& dictionary, const nb::sequence& terms) {
     ids.reserve(tuples.size());
     for (const TermView& term : tuples.views()) ids.push_back(dictionary.find(term));
     return to_numpy(std::move(ids));
+}
+
+ColumnOut<std::uint8_t> removable(Dictionary& dictionary, const IdsIn& ids) {
+    std::vector<std::uint8_t> found(ids.size());
+    dictionary.removable(ids.data(), ids.size(), found.data());
+    return to_numpy(std::move(found));
 }
 
 IdsOut settle(const Dictionary& dictionary, const IdsIn& ids) {
@@ -162,6 +188,9 @@ void bind_dictionary(nb::module_& m) {
         .def(
             "require", [](const Dictionary& d, const IdsIn& ids) { return d.require(ids.data(), ids.size()); }, "ids"_a)
         .def("settle", &settle, "ids"_a)
+        .def("removable", &removable, "ids"_a)
+        .def(
+            "drop", [](Dictionary& d, const IdsIn& ids) { d.drop(ids.data(), ids.size()); }, "ids"_a)
         .def(
             "check", [](const Dictionary& d, const IdsIn& ids) { d.check(ids.data(), ids.size()); }, "ids"_a)
         .def("blank_count", &Dictionary::blank_count)

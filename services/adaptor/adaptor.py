@@ -1,8 +1,9 @@
 """The plain adaptor: converts users' events to tuples of term ids (ADR 23). Its only state is in the log.
 
 Predicate filter: the adaptor discards tuples of timing predicates that no query reads. If the filter of a stream
-discards tuples, the adaptor reads the control topic to its end before it commits the group's offsets. If the filter has
-changed by then, the adaptor writes the tuples of the same events again (ADR 45).
+discards tuples, or has a generation of transient terms (ADR 50), the adaptor reads the control topic to its end before
+it commits the group's offsets. If the filter has changed by then, the adaptor writes the tuples of the same events
+again (ADR 45).
 
 Tuples are durable before the group's offsets are committed. After a crash or a rebalance, the adaptor can therefore
 write tuples again. Each record contains its source offsets, and the dispatcher uses these offsets to remove duplicates.
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from penstock.ingest.declared_streams import OPENING_S, DeclaredStreams
 from penstock.ingest.event_adapter import EventAdapter
-from penstock.ingest.predicate_filter import discards, marker, versions
+from penstock.ingest.predicate_filter import discards, marker, passing_generation, versions
 from penstock.log import Partition, RebalancedError, Record
 from penstock.log.view import records_behind
 from penstock.rdf.parse_limits import PARSE_LIMITS
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.log import Log, Message
     from penstock.log.topics import TopicNames
     from penstock.mapping.encodings.schema_registry import SchemaRegistry
-    from penstock.term_ids.outgoing_terms import TermEncoder
+    from penstock.term_ids.outgoing_terms import TermEncoder, TransientEncoder
 
 POLL_RECORDS = 2_000
 """Maximum number of events per step."""
@@ -42,7 +43,7 @@ PORTION_CPU_S = 20.0
 
 
 class Adaptor:
-    """One member of the adaptors' consumer group."""
+    """One member of the adaptors' consumer group. `transient`: see `EventAdapter`."""
 
     def __init__(
         self,
@@ -53,9 +54,10 @@ class Adaptor:
         opening_s: float = OPENING_S,
         now: Callable[[], float] = time.monotonic,
         registry: SchemaRegistry | None = None,
+        transient: TransientEncoder | None = None,
     ) -> None:
         self._log, self._names, self._now = log, names, now
-        self.adapting = EventAdapter(names, terms, registry)
+        self.adapting = EventAdapter(names, terms, registry, transient)
         self._declared = DeclaredStreams(log, names, opening_s)
         self._writer = log.writer()
         self._reader = log.join(group, [])
@@ -129,7 +131,8 @@ class Adaptor:
         topics = sorted({message.topic for message in work} & by_topic.keys())
         while True:
             before = versions(by_topic, filters, topics)
-            cut = any(discards(by_topic[topic], filters.get(by_topic[topic].iri)) for topic in topics)
+            used = [(by_topic[topic], filters.get(by_topic[topic].iri)) for topic in topics]
+            cut = any(discards(*each) or passing_generation(*each) > 0 for each in used)
             self._writer.append(self.adapting.records(work))
             if not cut:
                 return

@@ -56,7 +56,7 @@ def open_adaptor(context: Context[AdaptorSettings]) -> Adaptor:
     topics_of(context, Principal.adaptor)
     terms = context.settings.terms()
     registry = context.settings.registry()
-    adaptor = Adaptor(context.log, context.names, terms, context.settings.group, registry=registry)
+    adaptor = Adaptor(context.log, context.names, terms, context.settings.group, registry=registry, transient=terms)
     context.observers.append(gauges(adaptor.adapting, adaptor.lag, context.metrics))
     return adaptor
 

@@ -11,6 +11,7 @@ from penstock.mapping.encodings.schema_registration import SchemaRegistration
 from penstock.replication.placement_view import KEY as PLACEMENT
 from penstock.services.coordinator.control_state import ControlState
 from penstock.services.coordinator.filter_updates import FilterUpdates
+from penstock.services.coordinator.generations.term_generations import TermGenerations
 from penstock.services.coordinator.insertion_writer import CompletedRequests, InsertionWriter
 from penstock.services.coordinator.predicate_demand import KnownVersions, PredicatePushdown
 from penstock.services.coordinator.query_commands import QueryCommands
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.log import Log
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.services.coordinator.control_state import Opening
+    from penstock.services.coordinator.generations.term_generations import TermRemover
     from penstock.wire import Heartbeat
 
 
@@ -45,6 +47,14 @@ class Move:
     buckets: dict[str, tuple[str | None, str]]
 
 
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """The dictionary service that removes terms, and the minimum duration of a generation in ms (ADR 50)."""
+
+    remover: TermRemover
+    after_ms: int
+
+
 class Active:
     """The active instance's state, and the components that change the state. The components are `streams`, `queries`,
     `insertions` and `filters`. The method `place` changes the placement.
@@ -52,6 +62,7 @@ class Active:
     `writer` commits each change as one transaction. `discard_after_ms`: time in ms after which adaptors can discard a
     predicate that no query reads. None means that adaptors discard nothing. `max_catch_up`: the default for
     registrations that do not set `max_catch_up`. `schemas`: registers the schemas of result records in Avro.
+    `forgetting`: how terms are removed; None: no term is removed.
     """
 
     def __init__(
@@ -62,6 +73,7 @@ class Active:
         discard_after_ms: int | None = None,
         max_catch_up: int = MAX_CATCH_UP,
         schemas: SchemaRegistration | None = None,
+        forgetting: Forgetting | None = None,
     ) -> None:
         self._topics = topics
         records = opening.records()
@@ -73,6 +85,9 @@ class Active:
         self.writer = StateWriter(log, topics, opening.writer, self.state)
         pushdown = None if discard_after_ms is None else PredicatePushdown(discard_after_ms)
         self.filters = FilterUpdates(self.state, self.writer, known, pushdown)
+        self.generations = None
+        if forgetting is not None:
+            self.generations = TermGenerations(self.state, self.writer, known, forgetting.remover, forgetting.after_ms)
         self.streams = StreamCommands(log, topics, self.registrar, self.writer, self.filters)
         schemas = schemas or SchemaRegistration(None)
         self.queries = QueryCommands(topics, self.registrar, self.writer, self.filters, schemas)

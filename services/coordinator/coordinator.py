@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.replication.load_files import Manifest
     from penstock.replication.status_topic import Standing
+    from penstock.services.coordinator.active_state import Forgetting
     from penstock.services.coordinator.query_commands import QueryRequest
     from penstock.services.coordinator.registrar import Registrar, ResultOptions, StreamRequest
     from penstock.term_ids.cluster_terms import TermService
@@ -54,6 +55,7 @@ class Coordinator:
     `discard_after_ms`: time in ms after which adaptors discard a predicate that no query reads. None means that
     adaptors discard nothing. `max_catch_up`: the default for registrations that do not set `max_catch_up`. `settle_ms`:
     see `SETTLE_MS`. `schemas`: registers the schemas of result records in Avro.
+    `forgetting`: how terms are removed (ADR 50); None: no term is removed.
     """
 
     def __init__(
@@ -67,9 +69,10 @@ class Coordinator:
         max_catch_up: int = MAX_CATCH_UP,
         settle_ms: int = SETTLE_MS,
         schemas: SchemaRegistration | None = None,
+        forgetting: Forgetting | None = None,
     ) -> None:
         self.topics, self._settle_ms = topics, settle_ms
-        self._schemas = schemas or SchemaRegistration(None)
+        self._schemas, self._forgetting = schemas or SchemaRegistration(None), forgetting
         self._clock, self._discard_after_ms, self._max_catch_up = clock, discard_after_ms, max_catch_up
         self._log = log
         self.terms = terms
@@ -121,7 +124,7 @@ class Coordinator:
                 self._opening = self._opening or Opening(self._log, self.topics)
                 if not self._opening.read():
                     return False
-                given = self._discard_after_ms, self._max_catch_up, self._schemas
+                given = self._discard_after_ms, self._max_catch_up, self._schemas, self._forgetting
                 self._active, self._opening = Active(self._log, self.topics, self._opening, *given), None
                 self._active.settle_ms = self._settle_ms
                 self._status.check_all()
@@ -131,6 +134,8 @@ class Coordinator:
             moved = self._active.place(stores, engines, self._clock.now_ms())
             self._confirm(self._active)
             moved |= self._active.filters.shrink(self._clock.now_ms())
+            if self._active.generations is not None:
+                self._active.generations.step(engines.values(), self._clock.now_ms())
             return self._ask(self._active) or moved
         except FencedError:
             self._step_back()

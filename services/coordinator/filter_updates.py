@@ -4,6 +4,7 @@ predicates that no query reads any more.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import NotYetError
@@ -39,9 +40,13 @@ class FilterUpdates:
     def unfiltered(self, iris: Iterable[str]) -> dict[str, StreamPredicates]:
         """Return a new filter version for each stream, by IRI. The new version lets all predicates through. Streams
         without a filter are omitted.
+
+        The version has no generation: an adaptor that knows it, but does not know the new declaration yet, requests
+        permanent terms. A timing predicate of the earlier stream can be timeless in the new one (ADR 50).
         """
         filters = self._state.filters
-        return {iri: grown(iri, before, None) for iri in iris if (before := filters.get(iri)) is not None}
+        known = ((iri, filters[iri]) for iri in iris if iri in filters)
+        return {iri: replace(grown(iri, before, None), generation=0) for iri, before in known}
 
     def await_adaptors(self, statement: Statement, earlier: PredicatesRead | None = None) -> int | None:
         """Extend the filters by the predicates that a query reads. NotYetError until all adaptors apply filters with

@@ -88,10 +88,10 @@ def grown(stream: str, current: StreamPredicates, needed: frozenset[str] | None)
     """
     version = current.version + 1
     if needed is None:
-        return StreamPredicates(stream, version, (), np.empty(0, np.int64), version)
+        return StreamPredicates(stream, version, (), np.empty(0, np.int64), version, current.generation)
     since = dict(zip(current.predicates, current.since.tolist(), strict=True))
     since |= dict.fromkeys(needed - since.keys(), version)
-    return _listed(stream, version, since)
+    return _listed(stream, version, since, current.generation)
 
 
 def restricted(stream: str, current: StreamPredicates | None, needed: frozenset[str] | None) -> StreamPredicates | None:
@@ -106,12 +106,16 @@ def restricted(stream: str, current: StreamPredicates | None, needed: frozenset[
         if known.keys() <= needed:
             return None
         since = {predicate: known[predicate] for predicate in needed & known.keys()}
-    return _listed(stream, 1 if current is None else current.version + 1, since)
+    if current is None:
+        return _listed(stream, 1, since, 0)
+    return _listed(stream, current.version + 1, since, current.generation)
 
 
-def _listed(stream: str, version: int, since: Mapping[str, int]) -> StreamPredicates:
+def _listed(stream: str, version: int, since: Mapping[str, int], generation: int) -> StreamPredicates:
     names = tuple(sorted(since))
-    return StreamPredicates(stream, version, names, np.array([since[name] for name in names], np.int64))
+    return StreamPredicates(
+        stream, version, names, np.array([since[name] for name in names], np.int64), generation=generation
+    )
 
 
 class KnownVersions:

@@ -16,6 +16,7 @@ from penstock.runtime import Context, run
 from penstock.runtime.cluster_settings import ClientSettings, topics_of
 from penstock.runtime.metrics import Tally
 from penstock.runtime.registry_settings import RegistrySettings
+from penstock.services.coordinator.active_state import Forgetting
 from penstock.services.coordinator.coordinator import Coordinator
 from penstock.services.coordinator.fair_lock import FairLock
 from penstock.services.coordinator.http_routes import routes
@@ -38,6 +39,13 @@ class CoordinatorSettings(ClientSettings, RegistrySettings):
         le=MOST_CATCH_UP,
         description="maximum number of instants of a query that one advance of a stream may make due, if the"
         " registration sets none",
+    )
+    forget_after_s: float = Field(
+        0.0,
+        ge=0,
+        description="terms that only timing tuples use are removed one to two periods of this length after the last"
+        " window has passed them (ADR 50); needs the same setting on query engines, and `terms_in_memory` on"
+        " dictionaries; 0 = no term is removed",
     )
     http_engines_ca: Path | None = Field(
         None,
@@ -76,6 +84,7 @@ def open_coordinator(context: Context[CoordinatorSettings]) -> LockedCoordinator
         _discard_after_ms(settings),
         settings.max_catch_up,
         schemas=SchemaRegistration(settings.registry()),
+        forgetting=Forgetting(terms, after_ms) if (after_ms := round(settings.forget_after_s * 1000)) else None,
     )
     http = settings.http_certificate, settings.http_engines_ca
     context.routes.extend(routes(coordinator, lock, settings.locations(), *http))

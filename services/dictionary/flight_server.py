@@ -9,6 +9,7 @@ the client if there are certificates (`flight_gate`).
 from __future__ import annotations
 
 import logging
+import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
@@ -24,7 +25,18 @@ from penstock.http.security.certificates import Renewal
 from penstock.log import TransientError
 from penstock.services.dictionary.flight_gate import FlightGate
 from penstock.services.dictionary.flight_requests import Requests
-from penstock.term_ids.term_tables import DECODE, ENCODE, FIND, IDS, TERMS, table_terms, terms_table
+from penstock.term_ids.term_tables import (
+    DECODE,
+    ENCODE,
+    FIND,
+    FORGET,
+    IDS,
+    MARK,
+    TERMS,
+    TRANSIENT,
+    table_terms,
+    terms_table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +45,8 @@ if TYPE_CHECKING:
     from penstock.services.dictionary.flight_gate import GateLimits
     from penstock.term_ids.peer_certificates import PeerCertificates
 
-_VERB_BYTES = 16
+_VERB_BYTES = 32
+_VERB = re.compile(f"{ENCODE}|{FIND}|{DECODE}|{MARK}|({TRANSIENT}|{FORGET})([0-9]{{1,18}})")
 _log = logging.getLogger("penstock.dictionary")
 
 
@@ -89,11 +102,13 @@ class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
     ) -> None:
         """Serve one request."""
         verb = descriptor.command[:_VERB_BYTES].decode("utf-8", "replace")
-        if verb not in (ENCODE, FIND, DECODE):
+        if _VERB.fullmatch(verb) is None:
             raise _refused(DataError(f"unknown verb {verb!r}"))
         try:
             with self._requests.reading() as intake:
-                found = self._found(verb, intake.table(reader, IDS if verb == DECODE else TERMS))
+                found = self._found(
+                    verb, intake.table(reader, IDS if verb in (DECODE, MARK) or verb.startswith(FORGET) else TERMS)
+                )
         except (DataError, LimitError) as error:
             raise _refused(error) from error
         except TransientError as error:
@@ -123,6 +138,15 @@ class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
             return pa.table([pa.array(service.encode(table_terms(table)))], schema=IDS)
         if verb == FIND:
             return pa.table([pa.array(service.find(table_terms(table)))], schema=IDS)
+        if verb.startswith(TRANSIENT):
+            generation = int(verb.removeprefix(TRANSIENT))
+            return pa.table([pa.array(service.encode_transient(table_terms(table), generation))], schema=IDS)
+        if verb.startswith(FORGET):
+            removed = service.forget(int(verb.removeprefix(FORGET)))
+            return pa.table([pa.array([removed], pa.uint64())], schema=IDS)
+        if verb == MARK:
+            terms, marks = service.decode_marked(table.column("id").to_numpy().astype(np.uint64))
+            return terms_table(terms).append_column("transient", pa.array(marks))
         return terms_table(service.decode(table.column("id").to_numpy().astype(np.uint64)))
 
 

@@ -1,8 +1,9 @@
 """The terms that an instance has read from the dictionary topic. A standby instance follows the topic to keep the terms
 up to date. Snapshots contain the terms.
 
-The id of an IRI or literal is a slot, and slots are numbered in order of arrival. Each reader of the topic therefore
-assigns the same ids, and compares each assigned id with the id in the entry. An entry of kind "blank node" has no slot,
+The id of an IRI or literal is a slot, and slots are numbered in order of arrival. Without an archive, each reader of
+the topic therefore assigns the same ids, and compares each assigned id with the id in the entry. With an archive, terms
+can have been removed, and a reader takes the ids from the entries (ADR 50). An entry of kind "blank node" has no slot,
 but reserves numbers of blank nodes. A snapshot consists of the native dictionary's file and a topic offset. The file
 contains the terms of all records before this offset. With an archive of terms (ADR 104), the archive takes the place of
 snapshots.
@@ -12,23 +13,26 @@ from __future__ import annotations
 
 import json
 import time
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock.engine.checkpoint.data_directory import read_json
-from penstock.errors import StorageError
+from penstock.errors import DataError, StorageError
 from penstock.log import START, Partition, TransientError
 from penstock.quarantine import InternalRecords
 from penstock.quarantine.kinds import DICTIONARY
 from penstock.rdf.terms import BLANK
 from penstock.services.dictionary.held_terms import HeldTerms
+from penstock.wire import DictionaryState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from penstock.core import _native as native
+    from penstock.core._native import TermTuple
     from penstock.log import Log, Message
     from penstock.log.topics import TopicNames
     from penstock.services.dictionary.term_archive import TermArchive
@@ -114,22 +118,56 @@ class KnownTerms:
         StorageError if an entry's id is not the id that this process assigns to the term.
         """
         messages = self._reader.poll(_POLL, timeout_s)
-        read = ((message, self._records.read(message, DICTIONARY)) for message in messages)
-        entries: list[tuple[Message, DictionaryEntry]] = [
-            (message, entry) for message, entry in read if entry is not None
-        ]
+        for removes, group in groupby(messages, key=lambda message: message.value is None):
+            records = list(group)
+            self._remove(records) if removes else self._add(records)
+        if messages:
+            self.trim()
+        return bool(messages)
+
+    def _add(self, messages: Sequence[Message]) -> None:
+        """Apply records that are not tombstones."""
+        read = [(message, self._records.read(message, DICTIONARY)) for message in messages]
+        for is_state, group in groupby(
+            ((message, record) for message, record in read if record is not None),
+            key=lambda pair: isinstance(pair[1], DictionaryState),
+        ):
+            if is_state:
+                *_, (_, state) = group
+                self.held.apply_state(state.terms, state.next_slot, state.generation)
+            else:
+                self._add_entries(list(group))
+        self.position = messages[-1].offset + 1
+
+    def _add_entries(self, entries: Sequence[tuple[Message, DictionaryEntry]]) -> None:
         self.reserved = max([self.reserved, *(entry.id for _, entry in entries if entry.kind == BLANK)])
         named = [(message, entry) for message, entry in entries if entry.kind != BLANK]
-        found = self.held.claim([(e.kind, e.lexical, e.datatype, e.lang) for _, e in named])
+        terms: list[TermTuple] = [(e.kind, e.lexical, e.datatype, e.lang) for _, e in named]
         said = np.array([entry.id for _, entry in named], np.int64).astype(np.uint64)
+        if self.held.removes:
+            last = dict(zip(said.tolist(), (entry.transient for _, entry in named), strict=True))
+            try:
+                self.held.put(said, terms, {id_ for id_, transient in last.items() if transient})
+            except DataError as error:
+                raise StorageError(f"{named[0][0].topic}, from offset {named[0][0].offset}: {error}") from error
+            return
+        if any(entry.transient for _, entry in named):
+            raise StorageError("the dictionary's topic has transient terms: set PENSTOCK_TERMS_IN_MEMORY (ADR 50)")
+        found = self.held.claim(terms)
         for i in np.flatnonzero(found != said).tolist():
             message, entry = named[i]
             where = f"{message.topic}, offset {message.offset}"
             raise StorageError(f"{where}: {entry.lexical!r} has id {entry.id}, not {int(found[i])}")
-        if messages:
-            self.position = messages[-1].offset + 1
-            self.trim()
-        return bool(messages)
+
+    def _remove(self, tombstones: Sequence[Message]) -> None:
+        """Apply tombstones. Terms that this instance does not know are skipped, because compaction can remove a term's
+        entry before its tombstone.
+        """
+        self.archive_new()
+        ids = self.held.ids_of([message.key for message in tombstones if message.key is not None])
+        position = tombstones[-1].offset + 1
+        self.held.remove(ids, position, self.reserved)
+        self.position = position
 
     def trim(self) -> None:
         """If the memory is full, write new terms to the archive, and remove terms from memory. All terms must be
@@ -150,7 +188,23 @@ class KnownTerms:
         self.unsaved = None
 
     def finish(self, timeout_s: float) -> None:
-        """Read to the current end of the topic. TransientError if that takes longer than `timeout_s` seconds."""
+        """Read to the current end of the topic. TransientError if that takes longer than `timeout_s` seconds.
+
+        If the number of terms then differs from the number that the topic states, the instance has missed a tombstone
+        that compaction has removed. It then empties the archive, and reads the topic again (ADR 50).
+        """
+        self._finish(timeout_s)
+        if self._archive is not None and self.held.expected not in (None, self.held.size):
+            self._archive.clear(self.promised)
+            self.held = HeldTerms(self._archive, self._most)
+            self.reserved, self.position = 0, START
+            self._finish(timeout_s)
+            if self.held.expected not in (None, self.held.size):
+                raise StorageError(
+                    f"{self._partition.topic} has {self.held.size} terms in place of {self.held.expected}"
+                )
+
+    def _finish(self, timeout_s: float) -> None:
         self._reader.assign({self._partition: self.position})
         deadline = time.monotonic() + timeout_s
         while not self._reader.caught_up():

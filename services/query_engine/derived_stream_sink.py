@@ -156,7 +156,7 @@ def _encoded(
     columns = [column for _, block in fresh for column in block.columns]
     if not columns:
         return []
-    ids = to_cluster(dictionary, columns, terms, OWN_BLANKS)
+    ids = to_cluster(dictionary, columns, terms, OWN_BLANKS, transient=True)
     return [(time, (ids[3 * i], ids[3 * i + 1], ids[3 * i + 2])) for i, (time, _) in enumerate(fresh)]
 
 

@@ -28,7 +28,7 @@ from penstock.engine.standing.query_status import QueryStatus, status_of
 from penstock.errors import UnavailableError
 from penstock.log import Partition
 from penstock.quarantine import InternalRecords
-from penstock.replication.heartbeats import HeartbeatSender
+from penstock.replication.heartbeats import BEAT_MS, HeartbeatSender
 from penstock.replication.placement_view import PlacementView
 from penstock.services.query_engine.bucket_assignment import BucketAssignment
 from penstock.services.query_engine.bucket_commits import BucketCommits
@@ -62,7 +62,8 @@ class QueryEngine:
     The engine calls `progress` for each evaluation; an exception that `progress` raises ends the engine. `interrupted`
     returns whether the process is stopping; steps are then short. `timer`: see `LoadMeter`. `load_directory`: see
     `UpdateEvaluator`. `last_error`: the error of the last step if the step ended early because another process was
-    unreachable, otherwise None. `graph`: the stored graph if stores hold it, otherwise None.
+    unreachable, otherwise None. `reports_floors`: whether heartbeats contain the times up to which no query can use
+    tuples, so that terms can be removed (ADR 50). `graph`: the stored graph if stores hold it, otherwise None.
     """
 
     def __init__(
@@ -76,6 +77,8 @@ class QueryEngine:
         interrupted: Callable[[], bool] = lambda: False,
         timer: Callable[[], int] = time.perf_counter_ns,
         load_directory: Path | None = None,
+        *,
+        reports_floors: bool = False,
     ) -> None:
         self.topics, self._progress, self._interrupted = topics, progress, interrupted
         self.last_error: str | None = None
@@ -97,6 +100,9 @@ class QueryEngine:
         records = InternalRecords(log, topics.names)
         self._placement = placement = PlacementView(log, topics, clock)
         self._heartbeat_sender = HeartbeatSender(log, topics, clock, "query-engine", instance, ready=False)
+        self._clock = clock
+        self._floors: dict[str, int] | None = {} if reports_floors else None
+        self._floors_ms = 0  # time of the next computation of `_floors`
         self._readiness = Readiness(self._reader, clock, self.graph)
         self._catch_up = catch_up = CatchUp(runtime, clock)
         buckets = BucketSet(topics.buckets, runtime, placement, retained)
@@ -168,9 +174,10 @@ class QueryEngine:
 
     # ---- heartbeats
     def _beat(self) -> None:
-        self._heartbeat_sender.beat(
-            tuple(self.buckets), ready=self._readiness.ready, loads=self.meter.loads(self.buckets)
-        )
+        if self._floors is not None and (now_ms := self._clock.now_ms()) >= self._floors_ms:
+            self._floors, self._floors_ms = self._retained.floors(), now_ms + BEAT_MS
+        loads = self.meter.loads(self.buckets)
+        self._heartbeat_sender.beat(tuple(self.buckets), ready=self._readiness.ready, loads=loads, floors=self._floors)
 
     def _record_evaluation(self) -> None:
         self._heartbeat_sender.progress()

@@ -66,6 +66,11 @@ class RetainedState:
         if any(stream.declaration.graph_history for stream in self._replica.runtime.streams):
             self.apply_floor()
 
+    def floors(self) -> dict[str, int]:
+        """Return up to which time no query can use tuples of each stream (`Commitments.floors`)."""
+        self._commitments.forget_stopped(self._replica)
+        return self._commitments.floors(self._replica)
+
     def apply_floor(self) -> None:
         """Release data that no query of the cluster can read any more. Another engine can take over a query and
         continue after the query's last commit. Data that the query needs after this commit are therefore retained.

@@ -75,6 +75,9 @@ class QueryEngineSettings(ClientSettings):
     wait_ms: int = Field(
         200, ge=0, le=1_000, description="how long an evaluation waits for stores before the engine does other work"
     )
+    forget_after_s: float = Field(
+        0.0, ge=0, description="if not 0, report to the coordinator which terms no query needs (ADR 50)"
+    )
     data_dir: Path | None = Field(None, description="folder of the checkpoints; none = each start reads the whole log")
     load_directory: Path | None = Field(
         None, description="directory of the files that `LOAD` in updates may read; none = `LOAD` is an error"
@@ -169,6 +172,7 @@ class CheckpointedEngine:
             progress=lambda: _progress(context),
             interrupted=lambda: bool(context.stopping),
             load_directory=settings.files(),
+            reports_floors=settings.forget_after_s > 0,
         )
         self._replica = self.engine.replica
         graph = self.engine.graph

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from penstock.mapping.encodings.schema_registration import SchemaRegistration
 from penstock.replication.cluster_topics import ClusterTopics
 from penstock.replication.election import Election
 from penstock.services.adaptor.adaptor import Adaptor
+from penstock.services.coordinator.active_state import Forgetting
 from penstock.services.coordinator.coordinator import Coordinator
 from penstock.services.dictionary.dictionary import DictionaryService
 from penstock.services.dictionary.known_terms import KnownTerms
@@ -32,7 +34,7 @@ from simulation.tape import TapedLog
 from support.avro_rows import RegistryInMemory, at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from penstock.wire import QueryRegistration
 
@@ -67,6 +69,7 @@ class Terms:
         self.busy = False
         self.opened = 0
         self.read = 0  # terms that only an archive contained
+        self.removed = 0  # terms that nobody uses any more
 
     def _open(self) -> DictionaryService:
         log, topics = self._cluster.log, self._cluster.topics
@@ -110,6 +113,17 @@ class Terms:
     def decode(self, ids: Any) -> Any:
         return self._ask(lambda service: service.decode(ids))
 
+    def decode_marked(self, ids: Any) -> Any:
+        return self._ask(lambda service: service.decode_marked(ids))
+
+    def encode_transient(self, terms: Any, generation: int) -> Any:
+        return self._ask(lambda service: service.encode_transient(terms, generation))
+
+    def forget(self, generation: int) -> int:
+        removed = int(self._ask(lambda service: service.forget(generation)))
+        self.removed += removed
+        return removed
+
     def fail_over(self) -> None:
         """A standby opens; the instance before does not know."""
         if not self.busy:
@@ -149,6 +163,7 @@ class Cluster:
         forking: bool = False,
         leaving: bool = False,
         archives: bool = False,
+        forgets: bool = False,
         max_catch_up: int | None = None,
         engine: type = QueryEngine,
         adaptor: type = Adaptor,
@@ -160,14 +175,19 @@ class Cluster:
         self.max_catch_up = MAX_CATCH_UP if max_catch_up is None else max_catch_up
         self.discard_after_ms = random.Random(~seed).choice([0, 0, 300]) if discards else None
         self.clock = VirtualClock(1_700_000_000_000)
-        self.faults = SeededFaults(rng, rng.choice(RATES))
+        rates = rng.choice(RATES)
+        if forgets:
+            rates = rates._replace(crash=rates.crash / 10, transient=rates.transient / 4)
+        self.faults = SeededFaults(rng, rates)
         self.faults.meanwhile = self.meanwhile
         self.log = TapedLog(self.clock, self.faults)
         names = TopicNames()
         self.topics = ClusterTopics(names, shards=rng.choice([1, 2, 3]), buckets=rng.choice([1, 2, 4]))
         self.log.create(self.topics.all())
         self.log.taped = frozenset([names.shards, names.dispatcher])
-        in_memory = random.Random(f"archives {seed}").choice([1, 4, 16]) if archives else 0
+        in_memory = random.Random(f"archives {seed}").choice([1, 4, 16]) if archives or forgets else 0
+        self.forget_after_ms = random.Random(f"forgets {seed}").choice([50, 50, 200, 800]) if forgets else 0
+        self._fault_share = random.Random(f"trouble {seed}").choice([0.02, 0.1, 0.5])  # a restart delays removals
         self.terms = Terms(self, in_memory, archive)
         self.registry = RegistryInMemory()
         self.folder = Path(tempfile.mkdtemp(prefix="penstock-simulation-", dir=_MEMORY if _MEMORY.is_dir() else None))
@@ -191,7 +211,9 @@ class Cluster:
 
     # ---- processes
     def _start_adaptor(self) -> Adaptor:
-        return self._adaptor(self.log, self.topics.names, self.terms, self.topics.names.adaptor_group, opening_s=0.0)
+        transient = {"transient": self.terms} if self.forget_after_ms else {}
+        group = self.topics.names.adaptor_group
+        return self._adaptor(self.log, self.topics.names, self.terms, group, opening_s=0.0, **transient)
 
     def _start_dispatcher(self) -> Dispatcher:
         names, shards = self.topics.names, self.topics.shards
@@ -208,6 +230,7 @@ class Cluster:
             self.max_catch_up,
             settle_ms=self._work.choice([0, 2_000, 30_000]),
             schemas=SchemaRegistration(self.registry, at_once),
+            forgetting=Forgetting(self.terms, self.forget_after_ms) if self.forget_after_ms else None,
         )
 
     def _engine_starter(self, i: int) -> Callable[[], QueryEngine]:
@@ -220,7 +243,10 @@ class Cluster:
             factory = ReplicaFactory(
                 directory, self.terms, self.topics.shards, self.limits, self.clock.now_ms, rng, links, patience_s=0.0
             )
-            engine = self._engine(self.log, self.topics, f"e{i}", factory, self.clock, timer=self._timer)
+            reports = bool(self.forget_after_ms)
+            engine = self._engine(
+                self.log, self.topics, f"e{i}", factory, self.clock, timer=self._timer, reports_floors=reports
+            )
             engine.meter.period_ms = self._work.choice([200, 1_000, 10_000])
             engine.factory, engine.directory = factory, directory
             return engine
@@ -238,7 +264,8 @@ class Cluster:
         self.clock.advance(self.rng.choice([0, 1, 10, 60]))
         self._step(self.rng.choice(self.everybody))
         if not self.faults.calm:
-            self._last_error()
+            if not self.forget_after_ms or self.rng.random() < self._fault_share:
+                self._last_error()
             if self._leaves is not None:
                 self._leave()
 
@@ -265,7 +292,8 @@ class Cluster:
                 self.restarts += 1
             if isinstance(process.service, QueryEngine) and process.service.graph is not None:
                 process.service.graph.links.keep(process.service.graph)
-            return bool(process.service.step()) | self._end_in_order(process)
+            with self._generations_held(process.service):
+                return bool(process.service.step()) | self._end_in_order(process)
         except (Crash, FencedError):
             self._kill(process)
         except TransientError:
@@ -273,6 +301,19 @@ class Cluster:
         finally:
             self._running.remove(process)
         return False
+
+    @contextmanager
+    def _generations_held(self, service: Any) -> Iterator[None]:
+        """Open no generation while the cluster comes to rest."""
+        active = service._active if isinstance(service, Coordinator) and self.faults.calm else None
+        if active is None:
+            yield
+            return
+        generations, active.generations = active.generations, None
+        try:
+            yield
+        finally:
+            active.generations = generations
 
     def _leave(self) -> None:
         """An engine or a store is asked to end."""

@@ -115,3 +115,28 @@ class ForgetfulArchive(CountingArchive):
 
     def find(self, terms):
         return np.zeros(len(terms), np.uint64)
+
+
+class ShortSightedEngine(QueryEngine):
+    """It reports that no query needs tuples of closed batches (ADR 50)."""
+
+    def __init__(self, *args, **more) -> None:
+        super().__init__(*args, **more)
+        replica = self.replica
+
+        def closed():
+            ends = {number: replica.runtime.streams.get(iri).closed_ms for iri, number in replica.declared.items()}
+            return {str(number): end for number, end in ends.items() if end is not None}
+
+        self._retained.floors = closed
+
+
+class LongMemoryAdaptor(Adaptor):
+    """It uses an id of an earlier generation in a later one (ADR 50)."""
+
+    def __init__(self, *args, **more) -> None:
+        super().__init__(*args, **more)
+        self.adapting._terms.begin_generation = self._set_only
+
+    def _set_only(self, generation) -> None:
+        self.adapting._terms._generation = max(self.adapting._terms._generation, generation)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.log import Log
     from penstock.log.topics import TopicNames
     from simulation.leaps import Clocks
+    from simulation.passing import PassingTerms
 
 EVENT, HEARTBEAT, GARBAGE, FAR = "event", "heartbeat", "garbage", "far"
 _NEVER_IDLE_MS = 1 << 40
@@ -118,7 +119,8 @@ class Producers:
     """All producers. `base_ms`: before any event's time, where streams may have several partitions; else None.
 
     `sources`: the streams as they are declared now; `declared`: all their declarations, the first one first. `clocks`:
-    what the producers' clocks show; None: the script's times. `patching` makes patches of events; None: none. `known`: the
+    what the producers' clocks show; None: the script's times. `patching` makes patches of events; None: none.
+    `passing` replaces terms of events by terms that come and go; None: none. `known`: the
     lines of patches so far.
     """
 
@@ -131,6 +133,7 @@ class Producers:
     declared: dict[str, list[Source]] = field(default_factory=dict)
     clocks: Clocks | None = None
     patching: Random | None = None
+    passing: PassingTerms | None = None
     known: list[str] = field(default_factory=list)
 
     def plan(self, iri: str, settings: dict[str, Any]) -> Source:
@@ -174,6 +177,8 @@ class Producers:
             time_ms = self.clocks.event(iri, number, time_ms)
         if rng.random() < 0.04:
             self._send(source, number, Sent(GARBAGE, time_ms, rng.choice(_GARBAGE)))
+        if self.passing is not None and kind == EVENT:
+            data = self.passing.data(data.decode()).encode()
         if self.patching is not None and kind == EVENT and self.patching.random() < 0.7:
             data = self._patch(source, data.decode().split("\n"), self.patching)
         self._send(source, number, Sent(kind, time_ms, data))

@@ -27,6 +27,7 @@ from simulation.avro import AvroRows, as_rows
 from simulation.cluster import Cluster
 from simulation.leaps import LIMITS, Clocks, Gaps
 from simulation.ontologies import with_ontology
+from simulation.passing import PassingTerms, with_passing_terms
 from simulation.past import Past, without_start
 from simulation.producers import FAR, GARBAGE, Producers
 from simulation.reference import Reference, content, solutions
@@ -68,6 +69,7 @@ class Outcome:
     conflicts: int = 0
     replacements: int = 0
     archived: int = 0  # terms that a dictionary read from its archive
+    removed: int = 0  # terms that dictionaries removed
     members: int = 0  # changes of the members of query sets
     reports: int = 0  # of members
     past: int = 0  # evaluations that were due when their query was registered
@@ -98,6 +100,7 @@ def run(
     patches: bool = False,
     replaces: bool = False,
     archives: bool = False,
+    forgets: bool = False,
     sets: bool = False,
     history: bool = False,
     entails: bool = False,
@@ -107,7 +110,8 @@ def run(
     stores (ADR 37); `forks`: by fork-join, wherever they can. `drops`: streams are dropped and declared again, in other
     ways. `leaps`: the producers' clocks leap, often by more than engines catch up, and derived streams end. `leaves`:
     engines and stores end in order, and come back. `updates`: many updates, most of which remove. `patches`: streams
-    remove. `replaces`: texts replace queries. `archives`: dictionaries hold few terms in memory (ADR 104). `sets`:
+    remove. `replaces`: texts replace queries. `archives`: dictionaries hold few terms in memory (ADR 104). `forgets`: terms come and go, and
+    dictionaries remove them (ADR 50). `sets`:
     query sets, whose members change (ADR 92). `history`: queries begin in the past (ADR 107). `entails`: most queries have
     entailment, and the schema changes (ADR 93). `services` replaces classes of services by others (simulation/planted.py).
     """
@@ -115,11 +119,18 @@ def run(
     case = make_changing(seed) if updates else cases.make(seed)
     if entails:
         case = with_ontology(case, random.Random(f"entails {seed}"))
+    if forgets:
+        case = with_passing_terms(case, random.Random(f"more {seed}"))
     most = None if rng is None else rng.choice(LIMITS)
     modes = {"discards": discards, "stores": stores or forks, "forking": forks, "leaving": leaves, "archives": archives}
+    modes["forgets"] = forgets
     cluster = Cluster(seed, max_catch_up=most, **modes, **services)
     try:
         driver = Driver(cluster, case, random.Random(f"drops {seed}") if drops else None, rng)
+        if forgets:
+            driver.forgetting = driver.producers.passing = PassingTerms(
+                random.Random(f"passing {seed}"), case.operations
+            )
         if patches:
             driver.patch(random.Random(f"patches {seed}"))
         if replaces:
@@ -167,6 +178,7 @@ class Driver:
         self.replacing: Replacing | None = None
         self.sets: Sets | None = None
         self.past: Past | None = None
+        self.forgetting: PassingTerms | None = None
         self._unbegun: list[Source] = []  # streams without events, until all are declared
         self.producers = Producers(
             cluster.log,
@@ -222,7 +234,7 @@ class Driver:
                     self.end_stream()
             if self.derived and cluster.undecided(record for _, record in self.standing.values()):
                 self.catch_up()
-            for _ in range(cluster.rng.choice([0, 1, 4, 16])):
+            for _ in range(cluster.rng.choice([0, 1, 4, 16] if self.forgetting is None else [4, 16, 64])):
                 cluster.tick()
 
     def do(self, operation: Any) -> None:
@@ -232,8 +244,10 @@ class Driver:
                 producers.begin(self._unbegun.pop(0))
         match operation:
             case Declare(iri, settings):
-                retention = {} if self.past is None else self.past.settings()
-                source = producers.plan(iri, dict(settings) | retention)
+                more = {} if self.past is None else self.past.settings()
+                if self.forgetting is not None:
+                    more = more | self.forgetting.timing()
+                source = producers.plan(iri, dict(settings) | more)
                 ask(lambda c: c.declare(iri, **source.settings))
                 self._unbegun.append(source)
                 if self.past is None:
@@ -337,6 +351,7 @@ class Driver:
             conflicts=self.updating.conflicts,
             replacements=0 if self.replacing is None else self.replacing.count,
             archived=cluster.terms.archived,
+            removed=cluster.terms.removed,
             members=0 if self.sets is None else self.sets.changes,
             reports=sum("/" in name for name, _ in expected),
             past=reference.past.due,

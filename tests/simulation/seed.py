@@ -1,5 +1,5 @@
 """Seeds by number: `PYTHONPATH=libs:tests python -m simulation.seed [--discards] [--stores] [--forks]
-[--drops] [--leaps] [--updates] [--patches] [--replaces] [--archives]
+[--drops] [--leaps] [--updates] [--patches] [--replaces] [--archives] [--forgets]
 [--sets] [--history] [--entails] 0-99`.
 """
 
@@ -13,7 +13,7 @@ from simulation.running import run
 
 def main() -> int:
     bad, evaluations, leaps, gaps, updates, conflicts, replacements, archived = [], 0, 0, 0, 0, 0, 0, 0
-    members, reports, past = 0, 0, 0
+    members, reports, past, removed = 0, 0, 0, 0
     began = time.process_time()
     names = (
         "discards",
@@ -25,6 +25,7 @@ def main() -> int:
         "patches",
         "replaces",
         "archives",
+        "forgets",
         "sets",
         "history",
         "entails",
@@ -50,6 +51,7 @@ def main() -> int:
             conflicts += outcome.conflicts
             replacements += outcome.replacements
             archived += outcome.archived
+            removed += outcome.removed
             members += outcome.members
             reports += outcome.reports
             past += outcome.past
@@ -59,7 +61,7 @@ def main() -> int:
             elif len(span) == 1:
                 print(seed, outcome)
     print(
-        f"{len(bad)} bad: {bad[:20]}; {evaluations} evaluations, {leaps} leaps, {gaps} gaps, {updates} updates with patterns, {conflicts} conflicts, {replacements} replacements, {archived} terms read from archives, {members} changes of members, {reports} reports of members, {past} evaluations in the past in {time.process_time() - began:.1f} s"
+        f"{len(bad)} bad: {bad[:20]}; {evaluations} evaluations, {leaps} leaps, {gaps} gaps, {updates} updates with patterns, {conflicts} conflicts, {replacements} replacements, {archived} terms read from archives, {removed} terms removed, {members} changes of members, {reports} reports of members, {past} evaluations in the past in {time.process_time() - began:.1f} s"
     )
     return min(len(bad), 1)
 

@@ -28,7 +28,9 @@ from simulation.planted import (
     ForgetfulEngine,
     HastyForking,
     HastyVersions,
+    LongMemoryAdaptor,
     ReboundDispatcher,
+    ShortSightedEngine,
 )
 from simulation.running import run
 
@@ -109,6 +111,25 @@ def test_every_result_is_committed_exactly_once_where_dictionaries_hold_few_term
 @pytest.mark.parametrize("first", range(30, 1_030, 100))
 def test_every_result_is_committed_exactly_once_where_dictionaries_hold_few_terms_for_a_thousand_seeds(first):
     hold(range(first, first + 100), archiving)
+
+
+def forgetting(seed):
+    """Modes of a seed in which dictionaries remove terms, and other parts of the cluster do what they can."""
+    others = ("stores",), ("drops", "discards"), ("stores", "updates"), ("patches",), ("stores", "sets"), ("replaces",)
+    others += ("stores", "entails"), ("forks",), ("stores", "leaves"), ("discards",)
+    return {"forgets": True} | dict.fromkeys(others[seed % 20] if seed % 20 < len(others) else (), True)
+
+
+@pytest.mark.parametrize("first", [0, 20])
+def test_every_result_is_committed_exactly_once_where_dictionaries_remove_terms(first):
+    assert sum(outcome.removed for outcome in hold(range(first, first + 20), forgetting)) > 50
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("first", range(40, 1_040, 100))
+def test_every_result_is_committed_exactly_once_where_dictionaries_remove_terms_for_a_thousand_seeds(first):
+    hold(range(first, first + 100), forgetting)
 
 
 def entailing(seed):
@@ -364,6 +385,12 @@ def test_a_planted_bug_is_found(service):
 def test_an_archive_that_gives_a_term_another_id_is_found():
     """One term with two ids joins with itself no more (ADR 104)."""
     assert any(_fails(seed, {"archives": True, "archive": ForgetfulArchive}) for seed in range(20))
+
+
+@pytest.mark.parametrize("service", [{"engine": ShortSightedEngine}, {"adaptor": LongMemoryAdaptor}])
+def test_the_removal_of_terms_that_windows_need_is_found(service):
+    """An engine that ignores how far windows reach back; an adaptor that uses ids of earlier generations (ADR 50)."""
+    assert any(_fails(seed, {"forgets": True, **service}) for seed in range(1, 21))
 
 
 def test_an_engine_that_reads_a_buckets_progress_before_it_opens_the_bucket_is_found():

@@ -43,9 +43,15 @@ class Dictionary:
     def adopt(self, ids: Ids, terms: Sequence[TermTuple]) -> None: ...  # adds terms with the source's ids
     def require(self, ids: Ids) -> int: ...  # fetches missing terms; returns their bytes
     def settle(self, ids: Ids) -> Ids: ...   # private ids -> the source's ids, for terms it knows
+    def drop(self, ids: Ids) -> None: ...  # entries of terms that the source has removed
+    def removable(self, ids: Ids) -> NDArray[np.uint8]: ...  # 1: the source possibly removes the term; fetches terms
 
 class TermSource(Protocol):
-    """The source of a partial dictionary's terms. Any evaluating thread can call it."""
+    """The source of a partial dictionary's terms. Any evaluating thread can call it.
+
+    A source that removes terms also has the method `decode_marked`, which is called in place of `decode`. It returns the
+    terms, and an array with 1 for each term that the source possibly removes.
+    """
     def decode(self, ids: Ids) -> Sequence[TermTuple]: ...
     def find(self, terms: Sequence[TermTuple]) -> Ids: ...  # 0 for unknown terms; assigns no ids
 

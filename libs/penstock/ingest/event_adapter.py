@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.log import Message
     from penstock.log.topics import TopicNames
     from penstock.mapping.encodings.schema_registry import SchemaRegistry
-    from penstock.term_ids.outgoing_terms import TermEncoder
+    from penstock.term_ids.outgoing_terms import TermEncoder, TransientEncoder
     from penstock.wire import StreamDeclaration, StreamPredicates
 
 _SOURCE = attrgetter("topic", "partition")
@@ -52,13 +52,23 @@ class EventAdapter:
     - `events`, `tuples`: events and tuples in the output.
     - `dead`: dead letters, which `events` does not include.
     - `discarded`: discarded tuples, which `tuples` does not include.
+
+    `transient`: requests the ids of terms of timing tuples, which can then be removed (ADR 50). The owner must write
+    records again if the filter has changed (`EventAdapter.follow`). None: all terms are permanent.
     """
 
-    def __init__(self, names: TopicNames, terms: TermEncoder, registry: SchemaRegistry | None = None) -> None:
+    def __init__(
+        self,
+        names: TopicNames,
+        terms: TermEncoder,
+        registry: SchemaRegistry | None = None,
+        transient: TransientEncoder | None = None,
+    ) -> None:
         self._names = names
         self._registry = registry
         self._max_bytes = Limits().max_event_bytes
-        self._terms = OutgoingTerms(terms)
+        self._terms = OutgoingTerms(terms, transient=transient)
+        self._transient = transient is not None
         self._by_topic: Mapping[str, StreamDeclaration] = {}
         self._filters: Mapping[str, StreamPredicates] = {}
         self._predicate_filters: dict[str, PredicateFilter] = {}
@@ -70,6 +80,7 @@ class EventAdapter:
         """Set the streams, by events topic, and the predicate filters, by IRI. Messages of other topics are skipped."""
         self._by_topic, self._filters = declared, filters or {}
         self._predicate_filters.clear()
+        self._terms.begin_generation(max((record.generation for record in self._filters.values()), default=0))
 
     def records(self, messages: Sequence[Message]) -> list[Record]:
         """Return the records for a batch of messages: tuples and dead letters. The call parses each partition
@@ -193,7 +204,7 @@ class EventAdapter:
     def _predicate_filter(self, stream: StreamDeclaration) -> PredicateFilter:
         if stream.iri not in self._predicate_filters:
             self._predicate_filters[stream.iri] = PredicateFilter(
-                self._terms.dictionary, stream, self._filters.get(stream.iri)
+                self._terms.dictionary, stream, self._filters.get(stream.iri), transient=self._transient
             )
         return self._predicate_filters[stream.iri]
 
@@ -217,10 +228,16 @@ class EventAdapter:
     def _encoded(self, drafts: Sequence[Tuples]) -> list[Record]:
         """Replace the local ids of tuples by global ids, and return the records of the tuples."""
         columns = [column for t in drafts for column in (t.subjects, t.predicates, t.objects)]
-        ids = self._terms.cluster_ids(np.concatenate([np.empty(0, np.uint64), *columns]))
+        streams = {stream.iri: stream for stream in self._by_topic.values()}
+        masks = []
+        for t in drafts:
+            passing = self._predicate_filter(streams[t.stream]).passing(t.predicates)
+            masks += [passing, np.zeros(len(passing), np.bool_), passing]
+        every = np.concatenate([np.empty(0, np.uint64), *columns])
+        ids = self._terms.cluster_ids(every, np.concatenate([np.empty(0, np.bool_), *masks]))
         parts = np.split(ids, np.cumsum([len(column) for column in columns])[:-1]) if columns else []
         records: list[Record] = []
-        names = {stream.iri: stream.name for stream in self._by_topic.values()}
+        names = {iri: stream.name for iri, stream in streams.items()}
         for i, draft in enumerate(drafts):
             subjects, predicates, objects = parts[3 * i : 3 * i + 3]
             final = replace(draft, subjects=subjects, predicates=predicates, objects=objects)

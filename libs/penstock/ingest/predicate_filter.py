@@ -39,6 +39,13 @@ def discards(stream: StreamDeclaration, passed: StreamPredicates | None) -> bool
     return stream.timing_all or not set(stream.timing) <= set(passed.predicates)
 
 
+def passing_generation(stream: StreamDeclaration, passed: StreamPredicates | None) -> int:
+    """Return the generation in which the terms of a stream's timing tuples are requested. 0 if they are permanent
+    (ADR 50).
+    """
+    return passed.generation if passed is not None and stream.may_discard else 0
+
+
 def marker(stream: StreamDeclaration, partition: int, version: int) -> Tuples:
     """Return a record without tuples. It states that filter version `version`, or a newer version, was applied to all
     later records of the partition.
@@ -50,20 +57,37 @@ def marker(stream: StreamDeclaration, partition: int, version: int) -> Tuples:
 class PredicateFilter:
     """The filter of one stream. Predicates of tuples are ids of `dictionary`. `passed`: the timing predicates whose
     tuples are retained. None: all tuples are retained. Tuples with timeless predicates are always retained. `version`:
-    the version of the filter. It is 0 if all tuples are retained.
+    the version of the filter. It is 0 if all tuples are retained and all terms are permanent.
+
+    `transient`: whether the adaptor requests transient terms, if the filter has a generation (ADR 50).
     """
 
     def __init__(
-        self, dictionary: native.Dictionary, stream: StreamDeclaration, passed: StreamPredicates | None
+        self,
+        dictionary: native.Dictionary,
+        stream: StreamDeclaration,
+        passed: StreamPredicates | None,
+        *,
+        transient: bool = False,
     ) -> None:
         self._open = passed is None or not discards(stream, passed)
-        self.version = 0 if passed is None or self._open else passed.version
+        self._passes = transient and passing_generation(stream, passed) > 0
+        self.version = 0 if passed is None or (self._open and not self._passes) else passed.version
+        every = stream.timing_all
+        timing = [] if every or not self._passes else [dictionary.intern(IRI, iri) for iri in sorted(stream.timing)]
+        self._timing: Ids | None = None if every else np.array(timing, np.uint64)
         if self._open or passed is None:
             return
         named = set(passed.predicates)
         self._among = stream.timing_all  # True: tuples with these predicates are retained; False: they are discarded
         listed = named if stream.timing_all else set(stream.timing) - named
         self._ids: Ids = np.array([dictionary.intern(IRI, iri) for iri in sorted(listed)], np.uint64)
+
+    def passing(self, predicates: Ids) -> np.ndarray:
+        """Return a mask of the tuples whose subjects and objects can be transient terms."""
+        if self._passes and self._timing is not None:
+            return np.isin(predicates, self._timing)
+        return np.full(len(predicates), self._passes)
 
     def chosen(self, predicates: Ids) -> np.ndarray | None:
         """Return a mask of the retained tuples. None if all tuples are retained."""

@@ -23,7 +23,7 @@ SHARDS: Final = (
     wire.QueryRegistration,
     wire.QueryStop,
 )
-DICTIONARY: Final = (wire.DictionaryEntry,)
+DICTIONARY: Final = (wire.DictionaryEntry, wire.DictionaryState)
 CONTROL: Final = (
     wire.StreamDeclaration,
     wire.StreamPredicates,

@@ -67,6 +67,7 @@ class HeartbeatSender:
         self._vts: dict[str, int] = {}
         self._leaves, self._ready = False, ready
         self._loads: Mapping[int, int] = {}
+        self._floors: dict[str, int] = {}
         self._reported = ""  # the last error in the service's log
         self._progressed = time.monotonic()
         self._due = threading.Event()  # set: the thread sends at once
@@ -80,17 +81,19 @@ class HeartbeatSender:
         *,
         ready: bool = True,
         loads: Mapping[int, int] | None = None,
+        floors: dict[str, int] | None = None,
     ) -> None:
         """Set the content of the next heartbeats, and record that the loop makes progress. `holds`: numbers of the
         shards that a store serves, or of the buckets that an engine evaluates. `vts`: the number of the last closed
         batch, by stream. `ready`: whether the process accepts more shards or buckets. `loads`: loads of buckets, in µs
-        of work per second.
+        of work per second. `floors`: see `Commitments.floors`.
 
         If there is no thread, sends a heartbeat if one is due. If there is a thread, the thread sends a heartbeat at
         once when `holds` or `ready` changes.
         """
         changed = (holds, ready) != (self._holds, self._ready)
         self._holds, self._vts, self._ready, self._loads = holds, vts or {}, ready, loads or {}
+        self._floors = floors or {}
         self.progress()
         if changed:
             self._due.set()
@@ -108,7 +111,7 @@ class HeartbeatSender:
     def _send(self) -> None:
         loads = {str(bucket): load for bucket, load in self._loads.items()}
         now_ms, leaves = self._clock.now_ms(), self._leaves
-        beat = Heartbeat(*self._who, now_ms, self.url, self._holds, self._vts, leaves, self._ready, loads)
+        beat = Heartbeat(*self._who, now_ms, self.url, self._holds, self._vts, leaves, self._ready, loads, self._floors)
         self._writer.append([Record(self._topic, encode(beat), beat.instance.encode())])
 
     def leave(self) -> None:

@@ -55,6 +55,8 @@ class Commitments:
         self._steps: dict[int, int] = {}  # steps of the last commits
         records = InternalRecords(log, topics.names)
         self._views = {i: ProgressView(records) for i in range(topics.buckets)}
+        # by bucket and group: the progress before the last instant, and the step of its commit
+        self._earlier: dict[tuple[int, int], tuple[GroupProgress, int]] = {}
         self._passed: set[int] = set()  # buckets with a transaction that `learn` has read since `release`
 
     def close(self) -> None:
@@ -86,6 +88,15 @@ class Commitments:
 
     def record(self, bucket: int, committed: Mapping[int, GroupProgress], step: int) -> None:
         """Record a bucket's committed progress, by group, and the step of its commit."""
+        before, before_step = self._committed.get(bucket, {}), self._steps.get(bucket, -1)
+        for group, progress in committed.items():
+            known = before.get(group)
+            if known is None:
+                self._earlier.pop((bucket, group), None)
+            elif known.last_ms != progress.last_ms:
+                self._earlier[bucket, group] = known, before_step
+        for group in before.keys() - committed.keys():
+            self._earlier.pop((bucket, group), None)
         self._committed[bucket] = dict(committed)
         self._steps[bucket] = step
 
@@ -106,6 +117,35 @@ class Commitments:
         if not replica.ready(step):
             self.forget_stopped(replica)
         return replica.ready(step)
+
+    def floors(self, replica: Replica[W]) -> dict[str, int]:
+        """Return a time in ms for each declared stream with progress, by the command number of the declaration. No
+        window and no previous answer of a query contains tuples of the stream at or before this time, and no later
+        query will see such tuples (ADR 50).
+
+        The previous answer of a group is that of its last committed instant. The windows of this instant begin where
+        the progress before this instant says. Queries that are registered later see no tuples of closed batches.
+        """
+        found: dict[str, int] = {}
+        for iri, declared in replica.declared.items():
+            closed = replica.runtime.streams.get(iri).closed_ms
+            if closed is not None:
+                found[str(declared)] = closed
+        for registration in replica.registrations.values():
+            record, point = registration.record, registration.point
+            bucket = record.group % self._buckets
+            earlier, step = self._earlier.get((bucket, record.group), (None, -1))
+            for iri in record.streams:
+                if iri not in replica.declared:
+                    continue
+                number = str(replica.declared[iri])
+                floor = NOTHING if point is None or record.past else point
+                if earlier is not None and step >= registration.step:
+                    floor = earlier.retained.get(iri, floor)
+                if not record.steps:
+                    floor = NOTHING  # count windows: the queries of a group have previous answers of different instants
+                found[number] = min(floor, found.get(number, floor))
+        return found
 
     def retention_floor(self, replica: Replica[W]) -> RetentionFloor:
         """Return the current retention floor."""

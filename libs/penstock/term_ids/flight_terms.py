@@ -19,10 +19,24 @@ from penstock.core import _native as native
 from penstock.errors import DataError, LimitError, PenstockError, StorageError
 from penstock.log import TransientError
 from penstock.rdf.terms import BLANK
-from penstock.term_ids.term_tables import DECODE, ENCODE, FIND, IDS, MAX_TERMS, TERMS, table_terms, terms_table
+from penstock.term_ids.term_tables import (
+    DECODE,
+    ENCODE,
+    FIND,
+    FORGET,
+    IDS,
+    MARK,
+    MAX_TERMS,
+    TERMS,
+    TRANSIENT,
+    table_terms,
+    terms_table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from penstock.core._native import Ids, TermTuple
     from penstock.term_ids.peer_certificates import PeerCertificates
@@ -88,6 +102,22 @@ class FlightTerms:
             parts = [self._ids(FIND, terms_table(terms[rows])) for rows in _pieces(list(map(_size, terms)))]
             return np.concatenate([np.empty(0, np.uint64), *parts])
 
+    def encode_transient(self, terms: Sequence[TermTuple], generation: int) -> Ids:
+        """Return the ids of IRIs and literals that are requested in a generation; see `TransientEncoder`. Does not use
+        the cache, because transient terms can be removed.
+        """
+        verb = f"{TRANSIENT}{generation}"
+        with self._lock:
+            parts = [self._ids(verb, terms_table(terms[rows])) for rows in _pieces(list(map(_size, terms)))]
+            return np.concatenate([np.empty(0, np.uint64), *parts])
+
+    def forget(self, generation: int) -> int:
+        """Remove some transient terms that were last requested before a generation. Returns their number; 0 if there
+        are none.
+        """
+        with self._lock:
+            return int(self._ids(f"{FORGET}{generation}", pa.table([pa.array([], pa.uint64())], schema=IDS))[0])
+
     def _ids(self, verb: str, table: pa.Table) -> Ids:
         found: Ids = self._ask(verb, table).column("id").to_numpy()
         return found
@@ -95,17 +125,32 @@ class FlightTerms:
     def decode(self, ids: Ids) -> list[TermTuple]:
         """Return the terms of ids of IRIs and literals. DataError for an unknown id."""
         with self._lock:
-            return [term for first in range(0, len(ids), MAX_TERMS) for term in self._decode(ids[first:][:MAX_TERMS])]
+            return [term for table in self._tables(DECODE, ids) for term in table_terms(table)]
 
-    def _decode(self, ids: Ids) -> list[TermTuple]:
+    def decode_marked(self, ids: Ids) -> tuple[list[TermTuple], NDArray[np.uint8]]:
+        """Return the terms of ids, and an array with 1 for each term that the dictionary can remove (ADR 50). Errors:
+        see `decode`.
+        """
+        with self._lock:
+            tables = self._tables(MARK, ids)
+        marks = [table.column("transient").to_numpy() for table in tables]
+        return [term for table in tables for term in table_terms(table)], np.concatenate(
+            [np.empty(0, np.uint8), *marks]
+        )
+
+    def _tables(self, verb: str, ids: Ids) -> list[pa.Table]:
+        parts = (ids[first : first + MAX_TERMS] for first in range(0, len(ids), MAX_TERMS))
+        return [table for part in parts for table in self._decode(verb, part)]
+
+    def _decode(self, verb: str, ids: Ids) -> list[pa.Table]:
         """Fetch terms. If the response would be too large, splits the request in halves."""
         try:
-            return table_terms(self._ask(DECODE, pa.table([pa.array(ids)], schema=IDS)))
+            return [self._ask(verb, pa.table([pa.array(ids)], schema=IDS))]
         except LimitError:
             if len(ids) < 2:
                 raise
         half = len(ids) // 2
-        return [*self._decode(ids[:half]), *self._decode(ids[half:])]
+        return [*self._decode(verb, ids[:half]), *self._decode(verb, ids[half:])]
 
     def _ask(self, verb: str, table: pa.Table) -> pa.Table:
         failed = ""

@@ -14,6 +14,8 @@ from penstock.rdf.terms import check_term_size
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from penstock.core._native import Ids, TermTuple
 
 # tags (native/src/rdf/term.hpp); ids with higher tags are inline, and thus equal in all processes
@@ -37,20 +39,37 @@ class TermEncoder(Protocol):
         ...
 
 
+class TransientEncoder(Protocol):
+    """The dictionary service, as a requester of transient terms sees it (ADR 50)."""
+
+    def encode_transient(self, terms: Sequence[TermTuple], generation: int) -> Ids:
+        """Return the ids of IRIs and literals. The dictionary can remove new terms that nobody requests in a later
+        generation. The ids are valid in records that name a filter version of generation `generation`.
+        """
+        ...
+
+
 class OutgoingTerms:
     """Converts local ids to global ids, with a cache. The adaptor parses events into `dictionary`, which assigns the
     local ids.
+
+    `transient`: requests the ids of transient terms. None: all terms are permanent.
     """
 
-    def __init__(self, service: TermEncoder, max_terms: int = MAX_TERMS) -> None:
+    def __init__(
+        self, service: TermEncoder, max_terms: int = MAX_TERMS, transient: TransientEncoder | None = None
+    ) -> None:
         self._service = service
+        self._transient = transient
         self._max_terms = max_terms
+        self._generation = 0
         self._begin()
 
     def _begin(self) -> None:
         self.dictionary = native.Dictionary()
         self._decoder = native.LocalTerms(self.dictionary)
         self._known = np.zeros(1024, np.uint64)  # by local slot; 0 = not requested yet
+        self._passing = np.zeros(1024, np.bool_)  # by local slot: whether the id is valid in this generation only
 
     def trim(self) -> bool:
         """Clear the cache if it is full. This invalidates all local ids. Returns whether the cache was cleared."""
@@ -59,23 +78,52 @@ class OutgoingTerms:
             self._begin()
         return full
 
-    def cluster_ids(self, ids: Ids) -> Ids:
-        """Return the global ids of terms. `ids`: the local ids of the terms. Blank nodes become new nodes in each call.
-        TransientError if the service is unavailable; retry.
+    def begin_generation(self, generation: int) -> None:
+        """Begin a generation: from now on, transient terms are requested again before they are used. No effect if the
+        generation has begun before.
+        """
+        if generation > self._generation:
+            self._generation = generation
+            self._known[self._passing] = 0
+            self._passing[:] = False
+
+    def cluster_ids(self, ids: Ids, passing: NDArray[np.bool_] | None = None) -> Ids:
+        """Return the global ids of terms. `ids`: the local ids of the terms. `passing`: a mask of the ids whose terms
+        can be transient. Blank nodes become new nodes in each call. TransientError if the service is unavailable;
+        retry.
         """
         tags = ids >> TAG_SHIFT
         entries = ((tags == _IRI) & (ids != 0)) | (tags == _LITERAL)
         blanks = tags == _BLANK
         slots = (ids[entries] & PAYLOAD).astype(np.int64)
         self._reach(int(slots.max(initial=0)))
-        unknown = np.unique(ids[entries][self._known[slots] == 0])
+        if passing is not None and self._transient is not None:
+            self._request_passing(self._transient, ids[entries], slots, passing[entries])
+            permanent = ~passing[entries]
+            unknown = np.unique(ids[entries][permanent & ((self._known[slots] == 0) | self._passing[slots])])
+        else:
+            unknown = np.unique(ids[entries][(self._known[slots] == 0) | self._passing[slots]])
         nodes, places = np.unique(ids[blanks], return_inverse=True)
         given = self._ask(np.concatenate([unknown, nodes]))
-        self._known[(unknown & PAYLOAD).astype(np.int64)] = given[: len(unknown)]
+        asked = (unknown & PAYLOAD).astype(np.int64)
+        self._known[asked], self._passing[asked] = given[: len(unknown)], False
         out = ids.copy()
         out[entries] = self._known[slots]
         out[blanks] = given[len(unknown) :][places]
         return out
+
+    def _request_passing(
+        self, service: TransientEncoder, ids: Ids, slots: NDArray[np.int64], passing: NDArray[np.bool_]
+    ) -> None:
+        """Request the ids of unknown terms that occur as transient terms only."""
+        permanent = np.unique(slots[~passing])
+        asked = np.unique(ids[passing & (self._known[slots] == 0) & ~np.isin(slots, permanent)])
+        for first in range(0, len(asked), _REQUEST):
+            part = asked[first : first + _REQUEST]
+            terms = [term for term in self._decoder.decode(part) if term is not None]
+            places = (part & PAYLOAD).astype(np.int64)
+            self._known[places] = service.encode_transient(terms, self._generation)
+            self._passing[places] = True
 
     def oversized(self, ids: Ids) -> str | None:
         """Return the reason why the dictionary service would reject one of the terms as too large. None if it would
@@ -101,3 +149,6 @@ class OutgoingTerms:
             grown = np.zeros(max(slot + 1, 2 * len(self._known)), np.uint64)
             grown[: len(self._known)] = self._known
             self._known = grown
+            passing = np.zeros(len(grown), np.bool_)
+            passing[: len(self._passing)] = self._passing
+            self._passing = passing

@@ -23,16 +23,26 @@ _INLINE_FROM = np.uint64(3)  # ids with this tag or a higher one are inline (nat
 
 
 def to_cluster(
-    dictionary: native.Dictionary, columns: Sequence[Ids], service: TermService, own_blanks: int = 0
+    dictionary: native.Dictionary,
+    columns: Sequence[Ids],
+    service: TermService,
+    own_blanks: int = 0,
+    *,
+    transient: bool = False,
 ) -> list[Ids]:
     """Return columns of global ids for columns of ids of `dictionary`. Requests each distinct term only once. Blank
     nodes become new nodes. Errors: see `TermService`.
+
+    `transient`: whether the columns can contain transient terms, which windows contain. These terms become permanent
+    (ADR 50).
 
     `own_blanks`: a number of blank nodes. Blank nodes with lower numbers are already global. In a partial dictionary,
     an id of an IRI or literal is already global, unless it is private.
     """
     distinct, places = _distinct(columns)
     requested = _local(dictionary, distinct, own_blanks)
+    if transient:
+        requested |= dictionary.removable(distinct).astype(np.bool_)
     mapped = distinct.copy()
     mapped[requested] = _in_parts(service.encode, _terms(dictionary, distinct[requested]))
     return np.split(mapped[places], np.cumsum([len(column) for column in columns])[:-1])

@@ -32,6 +32,7 @@ _CLASSES: dict[str, type] = {
         records.ShardRemoval,
         records.ShardLoad,
         records.DictionaryEntry,
+        records.DictionaryState,
         records.StreamDeclaration,
         records.StreamDrop,
         records.StreamPredicates,
@@ -56,6 +57,7 @@ Wire: TypeAlias = (
     | records.ShardRemoval
     | records.ShardLoad
     | records.DictionaryEntry
+    | records.DictionaryState
     | records.StreamDeclaration
     | records.StreamDrop
     | records.StreamPredicates

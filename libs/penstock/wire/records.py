@@ -139,13 +139,25 @@ class ShardLoad:
 
 @dataclass(frozen=True, slots=True)
 class DictionaryEntry:
-    """A term and its id."""
+    """A term and its id. `transient`: whether the dictionary can remove the term."""
 
     id: int
     kind: int
     lexical: str
     datatype: str
     lang: str
+    transient: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DictionaryState:
+    """The state of the dictionary after a transaction that has changed or removed entries, or has begun a generation.
+    `generation`: the latest generation.
+    """
+
+    terms: int
+    next_slot: int
+    generation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +195,16 @@ class StreamDeclaration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamPredicates:
-    """The predicate filter of a stream: the timing predicates that adaptors pass on."""
+    """The predicate filter of a stream: the timing predicates that adaptors pass on. `generation`: in which generation
+    adaptors request transient terms; 0 = all terms are permanent.
+    """
 
     stream: str
     version: int
     predicates: tuple[str, ...]
     since: Numbers
     all_since: int | None = None
+    generation: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +277,7 @@ class Heartbeat:
     leaves: bool = False
     ready: bool = True
     loads: dict[str, int] = field(default_factory=dict)
+    floors: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

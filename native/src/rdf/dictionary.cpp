@@ -51,12 +51,12 @@ std::uint32_t Dictionary::Impl::take_slot() {
     return static_cast<std::uint32_t>(next_slot++);
 }
 
-void Dictionary::Impl::fill(std::uint32_t slot, const TermKey& key, std::uint64_t use) {
+void Dictionary::Impl::fill(std::uint32_t slot, const TermKey& key, std::uint64_t use, bool indexed) {
     const TermRecord* record = TermRecord::write(heap.allocate(key.record_bytes()), key);
     Entry& entry = entries[slot];
     entry.use.store(use | (key.tag() == Tag::Literal ? Entry::kLiteral : 0), std::memory_order_relaxed);
     entry.record.store(record, std::memory_order_release);  // see entry_table.hpp
-    part(key.hash).insert(key.hash, slot);
+    if (indexed) part(key.hash).insert(key.hash, slot);
     if (is_sources(slot)) entries.filled(slot);
     live.fetch_add(1, std::memory_order_relaxed);
 }
@@ -82,7 +82,7 @@ TermId Dictionary::Impl::intern(const TermKey& key, Lifetime lifetime) {
 void Dictionary::Impl::free(std::uint32_t slot) {
     Entry& entry = entries[slot];
     const TermRecord* dead = entry.record.load(std::memory_order_relaxed);
-    if (superseded.erase(slot) == 0) {  // otherwise the index has its term's other slot
+    if (superseded.erase(slot) == 0 && removable.erase(slot) == 0) {  // otherwise the index does not have this slot
         const TermKey key(dead->view(), seed);
         part(key.hash).erase(key.hash, slot);
     }
@@ -273,6 +273,7 @@ bool Dictionary::Impl::sweep_some(Tick oldest_live, std::size_t steps, std::size
             const std::uint32_t slot = slots.back();
             const std::uint64_t use = entries[slot].use.load(std::memory_order_relaxed);
             if ((use & Entry::kPermanent) != 0) continue;
+            if (is_sources(slot) && record(slot) == nullptr) continue;  // drop()
             if (Entry::tick_of(use) >= horizon) {
                 ages[Entry::tick_of(use)].push_back(slot);
             } else {

@@ -28,7 +28,8 @@ enum class Lifetime : std::uint8_t { Transient, Permanent };
 class TermSource {
 public:
     virtual ~TermSource() = default;
-    /// Passes the terms of these IRIs and literals to `into` (Dictionary::adopt). DataError for an unknown id.
+    /// Passes the terms of these IRIs and literals to `into` (Dictionary::adopt, or adopt_removable() for terms that
+    /// the source possibly removes). DataError for an unknown id.
     virtual void fetch(std::span<const TermId> ids, Dictionary& into) = 0;
     /// out[i] = the id of terms[i] (IRIs, literals); kUnbound if the source does not contain it. Creates no ids.
     virtual void find(std::span<const TermView> terms, TermId* out) = 0;
@@ -82,6 +83,14 @@ public:
     /// kPrivateSlots. The new id supersedes a private entry of the same term: the private entry retains its id and text
     /// until a sweep, but find() returns the new id.
     void adopt(std::span<const TermId> ids, std::span<const TermView> terms);
+
+    /// adopt() for terms that the source of a partial dictionary possibly removes later, and then adds again with other
+    /// ids. view() finds them, but find() and intern() do not until adopt() confirms the id.
+    void adopt_removable(std::span<const TermId> ids, std::span<const TermView> terms);
+    /// out[i] = whether the source possibly removes the term of ids[i]. Requests missing terms from the source.
+    void removable(const TermId* ids, std::size_t n, std::uint8_t* out);
+    /// Drops entries of terms that the source has removed. No evaluation may use them.
+    void drop(const TermId* ids, std::size_t n);
 
     // A partial dictionary (ADR 0037) is a cache of the source's terms, with private entries of its own. keep() only
     // records a use in it, because the source can supply every entry again.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "rdf/dictionary.hpp"
@@ -33,6 +34,7 @@ struct Dictionary::Impl {
     std::map<Tick, std::vector<std::uint32_t>> ages;       // transient entries, by a tick at or before their last use
     std::map<Tick, std::size_t> leases;                    // number of leases that began at each tick
     std::unordered_map<std::uint32_t, TermId> superseded;  // private slots whose term also has an id of the source
+    std::unordered_set<std::uint32_t> removable;           // slots that are not in the index (adopt_removable())
 
     /// The source of a partial dictionary. Set before the first use, or never.
     std::shared_ptr<TermSource> source;
@@ -65,9 +67,12 @@ struct Dictionary::Impl {
     TermId intern(const TermKey& key, Lifetime lifetime);
     TermId add(const TermKey& key, Lifetime lifetime);
     /// Creates a record and its index cell, for an empty slot that exists.
-    void fill(std::uint32_t slot, const TermKey& key, std::uint64_t use);
+    void fill(std::uint32_t slot, const TermKey& key, std::uint64_t use, bool indexed = true);
     /// Adds a term under an id of the source; for partial dictionaries.
     void adopt(TermId id, const TermKey& key);
+    void adopt_removable(TermId id, const TermKey& key);
+    /// The slot of an id of the source. DataError if the id cannot be one of this term.
+    static std::uint32_t source_slot(TermId id, const TermKey& key);
     /// Requests the ids of terms from the source, and adds the terms that it knows. The mutex must not be held.
     std::vector<TermId> ask(std::span<const TermView> terms);
     std::uint32_t take_slot();

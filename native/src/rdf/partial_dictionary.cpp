@@ -36,26 +36,79 @@ TermSource* Dictionary::source() const { return impl_->source.get(); }
 
 bool Dictionary::partial() const { return impl_->source != nullptr; }
 
-void Dictionary::Impl::adopt(TermId id, const TermKey& key) {
+std::uint32_t Dictionary::Impl::source_slot(TermId id, const TermKey& key) {
     const std::uint64_t payload = payload_of(id);
     if (tag_of(id) != key.tag() || payload == 0 || payload >= kPrivateSlots)
         throw DataError("id " + std::to_string(id) + " cannot be that of a source's term");
-    const auto slot = static_cast<std::uint32_t>(payload);
+    return static_cast<std::uint32_t>(payload);
+}
+
+void Dictionary::Impl::adopt(TermId id, const TermKey& key) {
+    const std::uint32_t slot = source_slot(id, key);
     const Tick tick = now.load(std::memory_order_relaxed);
     const std::uint32_t known = lookup(key);
     if (known == slot) {
         entries[slot].touch(tick);
         return;
     }
-    if ((known != 0 && known < kPrivateSlots) || record_at(slot) != nullptr)
+    const TermRecord* const present = record_at(slot);
+    const bool confirmed = present != nullptr && removable.contains(slot) && present->equals(key);
+    if ((known != 0 && known < kPrivateSlots) || (present != nullptr && !confirmed))
         throw DataError("id " + std::to_string(id) + " or its term came with another one before");
     entries.reach(slot);
     if (known != 0) {
         part(key.hash).erase(key.hash, known);
         superseded.emplace(known, id);
     }
+    if (confirmed) {
+        removable.erase(slot);
+        part(key.hash).insert(key.hash, slot);
+        entries[slot].touch(tick);
+        return;
+    }
     fill(slot, key, tick << 1);
     ages[tick].push_back(slot);
+}
+
+void Dictionary::Impl::adopt_removable(TermId id, const TermKey& key) {
+    const std::uint32_t slot = source_slot(id, key);
+    const Tick tick = now.load(std::memory_order_relaxed);
+    if (const TermRecord* const present = record_at(slot); present != nullptr) {
+        if (!present->equals(key)) throw DataError("id " + std::to_string(id) + " came with another term before");
+        entries[slot].touch(tick);
+        return;
+    }
+    entries.reach(slot);
+    fill(slot, key, tick << 1, false);
+    removable.insert(slot);
+    ages[tick].push_back(slot);
+}
+
+void Dictionary::adopt_removable(std::span<const TermId> ids, std::span<const TermView> terms) {
+    if (ids.size() != terms.size()) throw DataError("adopt: columns of unequal length");
+    if (!partial()) throw DataError("only the source of a partial dictionary removes terms");
+    const std::scoped_lock lock(impl_->mutex);
+    for (std::size_t i = 0; i < ids.size(); ++i) impl_->adopt_removable(ids[i], TermKey(terms[i], impl_->seed));
+}
+
+void Dictionary::drop(const TermId* ids, std::size_t n) {
+    const std::scoped_lock lock(impl_->mutex);
+    for (std::size_t i = 0; i < n; ++i) {
+        if (!partial() || !is_sources(ids[i])) continue;
+        const Entry* entry = impl_->entries.find(payload_of(ids[i]));
+        if (entry != nullptr && entry->names(tag_of(ids[i])))
+            impl_->free(static_cast<std::uint32_t>(payload_of(ids[i])));
+    }
+}
+
+void Dictionary::removable(const TermId* ids, std::size_t n, std::uint8_t* out) {
+    std::fill_n(out, n, std::uint8_t{0});
+    if (!partial()) return;
+    const Lease lease(*this);  // so that no sweep frees an entry between the two steps
+    require(ids, n);
+    const std::scoped_lock lock(impl_->mutex);
+    for (std::size_t i = 0; i < n; ++i)
+        out[i] = is_sources(ids[i]) && impl_->removable.contains(static_cast<std::uint32_t>(payload_of(ids[i])));
 }
 
 std::vector<TermId> Dictionary::Impl::ask(std::span<const TermView> terms) {

@@ -21,11 +21,12 @@ EXAMPLES: tuple = (
     wire.ShardRemoval(4, 0, 2, IDS, IDS, IDS, NONE),
     wire.ShardLoad(5, 7, 2, "file:///loads/a", NONE, IDS, ("b", "c"), ("00", "ff"), NUMBERS, NUMBERS),
     wire.DictionaryEntry(-5, 3, "grün", "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString", "de-AT"),
+    wire.DictionaryState(17, 23, 4),
     wire.StreamDeclaration(
         2, "http://x/j", "j", 100, 0, True, (), 0, 10_000, 86_400_000, mapping='{"context": {"@vocab": "http://x/"}}'
     ),
     wire.StreamDeclaration(1, "http://x/posts", "posts", 100, 0, False, ("http://x/gps",), 0, 10_000, 86_400_000, None),
-    wire.StreamPredicates("http://x/posts", 4, ("http://x/p", "http://x/q"), np.array([1, 4]), None),
+    wire.StreamPredicates("http://x/posts", 4, ("http://x/p", "http://x/q"), np.array([1, 4]), None, 3),
     wire.StreamEnd("http://x/derived", 5),
     wire.StreamDrop(2, "http://x/posts"),
     wire.QueryRegistration(3, "q", "REGISTER QUERY q AS SELECT *", 3, ("http://x/posts",), "http://x/", "own.topic"),
