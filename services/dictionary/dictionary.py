@@ -147,6 +147,7 @@ class DictionaryService:
         self._broken = False
 
     def _state(self, terms: int) -> Record:
+        self._held.expected = self._held.size
         state = DictionaryState(terms, self._held.next_slot, self._held.generation)
         return Record(self._topic, encode(state), _STATE_KEY)
 

@@ -5,7 +5,9 @@ embedded engine, and memory stays where it was.
 from __future__ import annotations
 
 import random
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,51 @@ def test_dictionaries_that_are_killed_continue_with_their_archives(broker, topic
         assert load.check(cluster) > 6
         assert len(load.sent) * NEW > 10 * IN_MEMORY
         assert all((tmp_path / f"dictionary-{i}" / FILE).exists() for i in range(2))
+
+
+def archived(folder: Path) -> int:
+    """Return the number of terms in an archive."""
+    with closing(sqlite3.connect(folder / FILE)) as file:
+        ((count,),) = file.execute("SELECT COUNT(*) FROM terms").fetchall()
+    return int(count)
+
+
+def removing_cluster(broker, topic_prefix, tmp_path, monkeypatch, kills: int) -> None:
+    """Kill services of a cluster that removes terms (ADR 50). The answers are those of the embedded engine, and most
+    terms are gone in the end.
+    """
+    monkeypatch.setenv("PENSTOCK_TERMS_IN_MEMORY", str(IN_MEMORY))
+    monkeypatch.setenv("PENSTOCK_FORGET_AFTER_S", "1")
+    monkeypatch.setenv("PENSTOCK_CHECKPOINT_S", "1")
+    load = Load(broker.bootstrap_servers, topic_prefix, queries=QUERIES, event=said(NEW))
+    small = {"engines": 2, "coordinators": 2, "stores": 1, "buckets": 2, "shards": 2, "prefix": topic_prefix}
+    rng = random.Random(50)
+    with LocalCluster(broker.bootstrap_servers, tmp_path, **small) as cluster:
+        with Client(broker.bootstrap_servers, cluster.url, cluster.sparql_url, prefix=topic_prefix) as client:
+            load.prepare(client)
+            with Producing(load) as producing:
+                for i in range(kills):
+                    name = ("adaptor-0", "engine-0", "coordinator-0", "dictionary-0", "engine-1", "dictionary-1")[i % 6]
+                    producing.wait_for(len(load.sent) + 50)
+                    time.sleep(rng.random())
+                    cluster.kill(name)
+                    time.sleep(rng.random() * 3)
+                    cluster.watch()
+                producing.wait_for(len(load.sent) + 1_500)
+        assert load.check(cluster) > 6
+        left = [archived(tmp_path / f"dictionary-{i}") for i in range(2)]
+        print(f"{len(load.sent) * NEW} terms were sent, {left} are left", flush=True)
+        assert min(left) < len(load.sent) * NEW / 2
+
+
+def test_terms_are_removed_while_services_are_killed(broker, topic_prefix, tmp_path, monkeypatch):
+    removing_cluster(broker, topic_prefix, tmp_path, monkeypatch, 3)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+def test_terms_are_removed_while_services_are_killed_often(broker, topic_prefix, tmp_path, monkeypatch):
+    removing_cluster(broker, topic_prefix, tmp_path, monkeypatch, 40)
 
 
 def resident_mb(cluster: LocalCluster) -> dict[str, float]:
