@@ -73,7 +73,7 @@ def _produce(log: KafkaLog, seconds: int) -> int:
         data = f"{subject} <urn:p> {thing} ."
         headers = (("timestamp", b"%d" % (first + number * 1000 // RATE + 50)),)
         writer.submit(Record(NAMES.events("s"), data.encode(), headers=headers))
-        data += f" {thing} <urn:of> {subject} ."
+        data += f"\n{thing} <urn:of> {subject} ."
         writer.submit(Record(NAMES.events("g"), data.encode(), headers=headers))
         if number % 10_000 == 0:
             writer.flush()
