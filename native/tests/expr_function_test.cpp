@@ -320,6 +320,15 @@ TEST_F(Functions, PlainPatternsNeedNoRegexEngine) {
         {"(regex \"abc\" \"a\" \"z\")", "err"},
         {"(regex 1 \"1\")", "err"},
         {"(regex \"abc\" \"a\"@en)", "err"},
+        {"(regex \"abc\" \"a+\")", "true"},
+        {"(regex \"ask\" \"K\" \"i\")", "true"},
+        {"(regex \"xaab\" \"^a+b\")", "false"},
+        {"(regex \"xaab\" \"a{2,3}b$\")", "true"},
+        {"(regex \"xab\" \"a{2,3}b$\")", "false"},
+        {"(regex \"a7\" \"^[a-z-[aeiou]]|\\\\d$\")", "true"},
+        {"(regex \"e_\" \"^[a-z-[aeiou]]|\\\\d$\")", "false"},
+        {"(regex \"a\\nb\" \"a.b\")", "false"},
+        {"(regex \"a\\nb\" \"a.b\" \"s\")", "true"},
         {"(replace \"aAbBaC\" \"a\" \"~/\" \"i\")", "\"~/~/bB~/C\""},
         {"(replace \"banana\" \"ana\" \"*\")", "\"b*na\""},
         {"(replace \"banana\"@en \"x\" \"y\")", "\"banana\"@en"},
@@ -328,8 +337,8 @@ TEST_F(Functions, PlainPatternsNeedNoRegexEngine) {
         {"(replace 7 \"a\" \"b\")", "err"},
     });
     EXPECT_EQ(calls, 0);
-    run("(regex \"abc\" \"a+\")");
-    run("(regex \"ask\" \"k\" \"i\")");
+    run("(regex \"abab\" \"(ab)\\\\1\")");
+    run("(regex \"as\u212A\" \"k\" \"i\")");
     run("(replace \"abc\" \"b\" \"$0\")");
     EXPECT_EQ(calls, 3);
 }
@@ -344,12 +353,12 @@ TEST_F(Functions, ForeignFunctionsAreCalledOncePerArgumentList) {
     std::string text;
     for (int i = 0; i < 1000; ++i) text += i % 2 ? "\"abc\" " : "\"abd\" ";
     Table rows = table({{"x", text}});
-    const Column matched = run("(regex ?x \"^a[bc]\")", rows);
+    const Column matched = run("(regex ?x \"^a\\\\p{L}\")", rows);
     EXPECT_EQ(calls.size(), 2u);
     EXPECT_EQ(matched[999], terms("true"));
     EXPECT_EQ(run("(md5 ?x)", rows)[0], kUnbound);
     EXPECT_EQ(calls.size(), 4u);
-    run("(regex ?x \"^a[bc]\")", rows);
+    run("(regex ?x \"^a\\\\p{L}\")", rows);
     EXPECT_EQ(calls.size(), 4u) << "memoized between calls of one evaluation";
     context.foreign = nullptr;
     expect("(md5 \"other\")", "err");

@@ -1,6 +1,7 @@
-// REGEX, REPLACE and the hashes. Plain patterns are matched here, others in Python (query/functions/text_functions.py).
+// REGEX, REPLACE and the hashes. Most patterns of REGEX are matched here, others in Python
+// (query/functions/text_functions.py).
 #include "expr/functions.hpp"
-#include "expr/plain_pattern.hpp"
+#include "expr/utf8.hpp"
 
 namespace penstock::expr {
 namespace {
@@ -15,7 +16,9 @@ bool read_flags(std::span<const Value> args, std::size_t position, std::string_v
 Value regex(Call& call, std::span<const Value> args) {
     std::string_view flags;
     if (!args[0].textual() || args[1].type != ValueType::String || !read_flags(args, 2, flags)) return {};
-    if (const auto plain = plain_pattern(args[1].text, flags)) return Value::boolean(plain->matches(args[0].text));
+    const NativePattern& pattern = call.frame.memory.patterns.get(args[1].text, flags);
+    if (pattern.plain) return Value::boolean(pattern.plain->matches(args[0].text));
+    if (pattern.automaton && is_ascii(args[0].text)) return Value::boolean(pattern.automaton->matches(args[0].text));
     return call.frame.foreign("regex", args);
 }
 
@@ -41,7 +44,7 @@ Value replace(Call& call, std::span<const Value> args) {
         return {};
     const bool literal = flags.find('q') != std::string_view::npos;
     const bool plain_replacement = literal || args[2].text.find_first_of("$\\") == std::string_view::npos;
-    const auto plain = plain_pattern(args[1].text, flags);
+    const auto& plain = call.frame.memory.patterns.get(args[1].text, flags).plain;
     if (!plain || plain->at_start || plain->at_end || !plain_replacement) return call.frame.foreign("replace", args);
     if (plain->text.empty()) return {};  // matches the empty string: err:FORX0003
     return replace_plain(call, args[0], *plain, args[2].text);

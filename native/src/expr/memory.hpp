@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "expr/native_patterns.hpp"
 #include "expr/value.hpp"
 #include "rdf/term.hpp"
 
@@ -99,6 +100,7 @@ struct Memory {
     explicit Memory(std::uint64_t seed) : random(seed) {}
     ValueCache values;
     ForeignMemo foreign;
+    NativePatterns patterns;
     Random random;
     BlankKeys blanks;
     ColumnPool columns;
