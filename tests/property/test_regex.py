@@ -9,11 +9,24 @@ import penstock
 from penstock.query.functions.xpath_regex import PatternError, compile_pattern
 
 _CHARS = "abAB1_- \n.k"
-_ATOMS = st.sampled_from(
-    [*"abABk1", "_", " ", ".", "^", "$", r"\d", r"\D", r"\w", r"\W", r"\s", r"\S", r"\i", r"\c", r"\I", r"\C", r"\n"]
-    + [r"\.", r"\-", r"\p{Lu}", "[ab]", "[^ab]", "[a-c1]", "[-a]", "[a-]", "[^-1]", r"[\d_]", r"[^\s]", "[A-z]"]
-    + ["[a-z-[aeiou]]", "[^a-[b]]", r"[\w-[a]]", r"[\n-b]", "", r"(a)\1", "[", "]", "-", "\N{KELVIN SIGN}"]
-)
+_CHARACTERS = ["", *"abABk1_ .^$-[]", "\N{KELVIN SIGN}", r"\.", r"\-", r"\n", r"\p{Lu}", r"(a)\1"]
+_ESCAPES = [rf"\{letter}" for letter in "dDwWsSiIcC"]
+_CLASSES = [
+    "[ab]",
+    "[^ab]",
+    "[a-c1]",
+    "[-a]",
+    "[a-]",
+    "[^-1]",
+    r"[\d_]",
+    r"[^\s]",
+    "[A-z]",
+    "[a-z-[aeiou]]",
+    "[^a-[b]]",
+    r"[\w-[a]]",
+    r"[\n-b]",
+]
+_ATOMS = st.sampled_from([*_CHARACTERS, *_ESCAPES, *_CLASSES])
 _QUANTIFIERS = st.sampled_from(["", "", "", "?", "*", "+", "{2}", "{1,2}", "{0}", "{2,}", "*?", "+?", "{0,1}?", "**"])
 
 
