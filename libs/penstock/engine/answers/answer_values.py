@@ -39,7 +39,7 @@ valid in the whole engine, not only in the evaluation. Each computed blank node 
 
 
 class Answer:
-    """Columns of ids, their decoder, and a lease that retains their terms.
+    """Columns of ids, the decoder of these ids, and a lease that retains the terms of the ids.
 
     `columns` can be `Pairs`, the cross product of several parts. In that case, whole columns are created only when they
     are accessed.
@@ -62,21 +62,21 @@ class Answer:
 
     @cached_property
     def published(self) -> tuple[Ids, ...]:
-        """The columns with dictionary ids in place of the ids of computed terms. Dictionary ids are valid in the whole
+        """The columns, with dictionary ids in place of the ids of computed terms. Dictionary ids are valid in the whole
         engine.
         """
         return publish(self.columns, self._decoder)
 
     def _whole(self, held: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
-        """Return columns with one value per row. The argument `held` contains columns with one value for each id in
-        `_held`.
+        """Return columns with one value per row. The argument `held` has the same shape as `_held`, with a value in
+        place of each id.
         """
         return tuple(held) if self._pairs is None else self._pairs.expand(held)
 
     def _columns_to_write(self) -> tuple[Sequence[Ids], Sequence[int]]:
-        """Return (columns, repeats). `columns` contains one column per variable. `repeats` contains a number for each
-        column. Each value of the column stands for this number of successive rows. If the columns have one value per
-        row, `repeats` is empty.
+        """Return (columns, repeats). `columns` contains one column per variable. `repeats` contains a number n for each
+        column: each value of the column stands for n successive rows. If each column has one value per row, `repeats`
+        is empty.
         """
         return (self._held, ()) if self._pairs is None else (self._pairs.columns, self._pairs.repeats)
 
@@ -89,8 +89,8 @@ class Answer:
     @cached_property
     def _decoded(self) -> tuple[list[TermTuple | None], list[_Places]]:
         """The decoded terms of the answer, as a pair (terms, positions). The list `positions` has one element for each
-        column in `_held`: the positions of the column's terms in the list `terms`. For a small answer, `terms` can
-        contain a term several times.
+        column in `_held`. This element contains the positions of the column's terms in the list `terms`. For a small
+        answer, `terms` can contain a term several times.
         """
         if sum(map(len, self._held)) <= _FEW:  # decoding duplicates costs less than sorting
             terms: list[TermTuple | None] = []
@@ -104,7 +104,7 @@ class Answer:
         return self._decoder.decode(ids), [*np.split(positions, ends)]
 
     def _by_row(self, terms: list[T]) -> Iterator[tuple[T, ...]]:
-        """Yield the rows of the answer as tuples of values. `terms` contains the value of each decoded term."""
+        """Yield the rows of the answer as tuples of values. The list `terms` contains the value for each decoded term."""
         return self._zipped(
             [
                 terms[places.start : places.stop] if isinstance(places, range) else [terms[i] for i in places.tolist()]
@@ -117,7 +117,7 @@ class Answer:
         return [None if term is None else from_tuple(term) for term in self._decoded[0]]
 
     def rdf_rows(self) -> Iterator[tuple[RdflibTerm | None, ...]]:
-        """Yield each row as a tuple of rdflib terms, None for an unbound variable."""
+        """Yield each row as a tuple of rdflib terms. An unbound variable has None."""
         return self._by_row(self._terms)
 
 
@@ -164,8 +164,8 @@ class Solutions(Answer):
         return native.answer_text("json", *self.written())
 
     def to_xml(self) -> str:
-        """Return the answer as a SPARQL Results XML document. DataError if a term contains a character that XML 1.0
-        does not allow.
+        """Return the answer as a SPARQL Results XML document. Raises DataError if a term contains a character that XML
+        1.0 does not allow.
         """
         return native.answer_text("xml", *self.written())
 
@@ -178,9 +178,9 @@ class Solutions(Answer):
         return native.answer_text("tsv", *self.written())
 
     def parts(self, text_format: TextFormat, part_bytes: int) -> Iterator[bytes]:
-        """Yield the answer in UTF-8, in parts of at least `part_bytes` bytes, so that the text never exists as a whole.
-        The last part can be smaller. If the format cannot represent a term, the call raises DataError before the first
-        part.
+        """Yield the answer in UTF-8, in parts of at least `part_bytes` bytes. The last part can be smaller. The whole
+        text is never in memory at once. If the format cannot represent a term, the call raises DataError before the
+        first part.
         """
         if text_format == "xml":
             check = native.AnswerText(text_format, *self.written())
@@ -230,7 +230,7 @@ _TRIPLE = ("s", "p", "o")
 
 
 def publish(columns: Sequence[Ids], decoder: Decoder) -> tuple[Ids, ...]:
-    """Return the columns with dictionary ids in place of the ids of computed terms.
+    """Return the columns, with dictionary ids in place of the ids of computed terms.
 
     Pass all columns of an answer in one call. A computed blank node then becomes the same new node in all columns.
     """

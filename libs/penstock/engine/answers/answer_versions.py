@@ -1,4 +1,4 @@
-"""Versions of a cohort's answer. A version represents all rows at an instant by two parts: the rows of an earlier
+"""Versions of a cohort's answer. A version represents all rows at an instant. It has two parts: the rows of an earlier
 instant, and the changes since that instant.
 
 Stream operators and evaluations with `changes` compare an answer with the previous version (ADR 81, ADR 86).
@@ -25,13 +25,14 @@ _FEW_ROWS = 4096  # changes of fewer rows are not applied before they are needed
 
 
 class AnswerVersion:
-    """The rows of a cohort at an instant. The member numbers are the numbers in `members`, the membership at that
-    instant. The rows of a version never change, so any thread can read them. The next instant gets a new version.
+    """The rows of a cohort at an instant. The member numbers of the rows are the numbers in `members`, the membership
+    at that instant. The rows of a version never change, so any thread can read them. The next instant gets a new
+    version.
 
     `answer_id` identifies the execution that has returned this answer (`Execution.answer_id`). It is 0 if no later
-    execution can refer to this answer. `changes` are the changes that lead from the parameter `rows` to the rows of
-    this version. The changes are applied when the rows are read. `leases` retain the terms of the rows. If `leases` is
-    (), the caller retains the terms (`ids`).
+    execution can refer to this answer. The parameter `rows` contains earlier rows. The changes in `changes` lead from
+    these earlier rows to the rows of this version, and are applied when the rows of this version are read. The leases
+    in `leases` retain the terms of the rows. If `leases` is (), the caller retains the terms (`ids`).
 
     `tracked`: whether later versions retain the changes since this version (`track`).
     """
@@ -72,7 +73,7 @@ class AnswerVersion:
 
     @property
     def parts(self) -> tuple[Rows, tuple[Changes, ...]]:
-        """The rows of an earlier version, and the changes since that version."""
+        """The rows of an earlier version, and the changes from that version to this version."""
         return self._parts
 
     @property
@@ -82,14 +83,14 @@ class AnswerVersion:
         return len(rows) + sum(len(change.added) - len(change.removed) for change in changes)
 
     def track(self) -> None:
-        """From now on, later versions retain the changes since this version. This version forgets the changes since an
-        earlier one.
+        """From now on, later versions retain the changes since this version. This version no longer retains the changes
+        since an earlier version.
         """
         self.tracked, self._since = True, None
 
     def followed_by(self, changes: Changes, answer_id: int) -> AnswerVersion:
-        """Return the version that follows this version after an execution. `changes`: the changes that the execution
-        has returned. They must be `published`.
+        """Return the version that follows this version after an execution. `changes` are the changes that the execution
+        has returned. The changes must be `published`.
         """
         rows, before = self._parts
         now = _compacted(before, changes)
@@ -102,8 +103,8 @@ class AnswerVersion:
         return version
 
     def changes_since(self, earlier: AnswerVersion) -> Changes:
-        """Return the changes from an earlier version with the same members to this version. If the earlier version is
-        `tracked`, and all evaluations since have returned changes, the cost depends only on the changes.
+        """Return the changes from an earlier version with the same members to this version. The cost depends only on
+        the changes if the earlier version is `tracked` and all later evaluations have returned changes.
         """
         if earlier is self:
             nothing = self._parts[0].take(np.empty(0, np.int64))
@@ -122,10 +123,11 @@ class AnswerVersion:
         return (*rows.columns, *changed)
 
     def renew(self, dictionary: native.Dictionary) -> None:
-        """Replace the leases by a new lease. Call this before a sweep of the dictionary. The caller must then mark the
-        terms of `ids` as used.
+        """Replace the leases by a new lease. Call this method before a sweep of the dictionary. After the call, the
+        caller must mark the terms of `ids` as used.
 
-        If many rows have changed, the call applies the changes, so that `ids` loses the terms of removed rows.
+        If many rows have changed, the call applies the changes. Then `ids` no longer contains the terms of removed
+        rows.
         """
         rows, changes = self._parts
         if sum(map(len, changes)) > len(rows) // 4:
@@ -134,8 +136,8 @@ class AnswerVersion:
             self.leases = (dictionary.lease(),)
 
     def renumbered(self, members: Membership) -> Rows:
-        """Return the rows with the member numbers of `members`. Rows of members that are not in `members` are left
-        out.
+        """Return the rows, converted to the member numbers of `members`. Rows of members that are not in `members` are
+        left out.
         """
         if members is self.members:
             return self.rows
@@ -146,8 +148,8 @@ class AnswerVersion:
         return Rows(numbers[retained], rows.columns, rows.decoder)
 
     def merged(self, other: AnswerVersion, members: Membership) -> AnswerVersion:
-        """Return the version for a cohort into which two cohorts are merged. `other` is the version of the second
-        cohort. `members` are the members of both cohorts.
+        """Return the version of the cohort that replaces two cohorts. `other` is the version of the second cohort.
+        `members` contains the members of both cohorts.
         """
         mine, theirs = self.renumbered(members), other.renumbered(members)
         columns = tuple(np.concatenate(pair) for pair in zip(mine.columns, theirs.columns, strict=True))
@@ -159,8 +161,8 @@ class AnswerVersion:
 @dataclass(frozen=True, slots=True)
 class AnswerChanges:
     """The answers of an execution for a query with `changes`: the version `now`, and its differences from the previous
-    version, by member. `bytes` is the size of the rows that no earlier block contains. `before` contains the members of
-    the previous version, or is None if there is no previous version.
+    version, by member. `bytes` is the size in bytes of the rows that are new in this block: no earlier block contains
+    them. `before` contains the members of the previous version, or is None if there is no previous version.
     """
 
     now: AnswerVersion
@@ -170,8 +172,8 @@ class AnswerChanges:
 
 
 def difference(larger: Rows, smaller: Rows | None) -> Rows:
-    """Return the rows of `larger` that are not in `smaller`, in their order, as a multiset difference. The rows must be
-    `published`, because other ids of computed terms cannot be compared.
+    """Return the rows of `larger` without the rows of `smaller`, as a multiset difference. The order of `larger`
+    remains. The rows must be `published`, because other ids of computed terms cannot be compared.
     """
     if smaller is None or not len(smaller) or not len(larger):
         return larger
@@ -193,6 +195,6 @@ def _compacted(earlier: Sequence[Changes], latest: Changes) -> tuple[Changes, ..
 
 
 def _applied(rows: Rows, changes: tuple[Changes, ...]) -> Rows:
-    """Return the rows with all changes. A row that was added and later removed is not in the result."""
+    """Return the rows after all changes. A row that was added and later removed is not in the result."""
     larger = joined([rows, *(change.added for change in changes)])
     return difference(larger, joined([change.removed for change in changes]))

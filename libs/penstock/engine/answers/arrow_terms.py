@@ -55,7 +55,7 @@ def lexical_column(ids: Ids, terms: TermTexts) -> pa.ChunkedArray:
 
 
 def _named(places: NDArray[np.int32], names: list[str]) -> pa.Array:
-    """Return `names[place]` for each place, and null for -1."""
+    """Return `names[place]` for each position in `places`, and null for the position -1."""
     if not names or (len(places) and places.max() < 0):
         return pa.nulls(len(places), pa.string())
     absent = places < 0

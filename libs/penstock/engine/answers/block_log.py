@@ -19,8 +19,8 @@ _HOLES = 4
 
 
 class Unpolled:
-    """The total size in bytes of the blocks in all block logs of an engine, and the logs that contain blocks of single
-    queries.
+    """The total size in bytes of all blocks in an engine's block logs, and the list of the logs that contain blocks of
+    single queries.
 
     `lock` also protects the logs, because threads that poll can remove blocks while evaluations append blocks.
     """
@@ -44,8 +44,8 @@ class Unpolled:
         self._filled.pop(log, None)
 
     def claim(self) -> list[BlockLog]:
-        """Return each log that has blocks and that no earlier call has returned. The logs of query sets are not
-        returned. If `BlockLog.following` returns nothing for a log, a later call can return this log again.
+        """Return the logs that have blocks and that no earlier call has returned. Logs of query sets are never
+        returned. When `BlockLog.following` has returned nothing for a log, a later call can return this log again.
         """
         if not self._filled:
             return []
@@ -63,7 +63,7 @@ class BlockLog:
 
     An evaluation is consumed either by the result queue of its query (`take_one`) or by the engine queue (`take`).
     `order` is the position of this log among the logs of the engine. `claimed` is true while the engine queue reads
-    this log: from the call of `Unpolled.claim` that returns the log, until `following` finds no later block.
+    this log. This period begins when `Unpolled.claim` returns the log, and ends when `following` finds no later block.
     """
 
     def __init__(self, unpolled: Unpolled | None = None) -> None:
@@ -106,16 +106,14 @@ class BlockLog:
 
     # ---- consumption
     def taken(self, number: int) -> None:
-        """Record that the only reader of a block has consumed the block, and remove the block."""
+        """Remove a block that its only reader has consumed."""
         with self._lock:
             block = self._blocks.get(number)
             if block is not None:
                 self._consumed(number, block, 1)
 
     def take_one(self, number: int, member: int) -> bool:
-        """Consume the evaluation that block `number` contains for a member. Returns False if the evaluation is consumed
-        already.
-        """
+        """Consume a member's evaluation in the block `number`. Returns False if the evaluation was consumed before."""
         with self._lock:
             block = self._blocks.get(number)
             if block is None or not block.pending(member):
@@ -127,7 +125,8 @@ class BlockLog:
 
     def take(self, number: int, most: int, excluded: Collection[Recipient]) -> tuple[Block | None, Sequence[int]]:
         """Consume at most `most` evaluations of a block. The evaluations of the queries in `excluded` are left out.
-        Returns the block and the numbers of the members, ascending. Returns None if the block does not exist.
+        Returns the block and the numbers of the members whose evaluations were consumed, ascending. Returns None if the
+        block does not exist.
         """
         with self._lock:
             block = self._blocks.get(number)
@@ -175,8 +174,8 @@ class BlockLog:
     # ---- checkpoints
     def restore(self, following: int, blocks: dict[int, Block]) -> None:
         """Restore the blocks of a checkpoint, as if all members had consumed their evaluations. `following` is the
-        number of the next block. Afterwards, `reopen` and `StepQueue.restore` add the evaluations that are not
-        consumed.
+        number of the next new block. After this call, `reopen` and `StepQueue.restore` make the evaluations pending
+        again that were not consumed.
         """
         self.next = following
         self._blocks = blocks
@@ -210,8 +209,8 @@ class BlockLog:
 
 
 def _first_pending(block: Block, taken: bytearray, most: int, passed: Collection[int]) -> list[int]:
-    """Return the first `most` members with a pending evaluation, and mark their evaluations as consumed. Members in
-    `passed` are left out.
+    """Return the first members with a pending evaluation, at most `most` of them, and mark the evaluations as consumed.
+    Members in `passed` are left out.
     """
     found: list[int] = []
     at = block.first_pending

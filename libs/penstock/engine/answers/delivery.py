@@ -28,22 +28,22 @@ class Leaving(Protocol):
     """The queue of a query that was stopped."""
 
     def left(self) -> list[Evaluation]:
-        """Return the evaluations that are pending."""
+        """Return the pending evaluations."""
 
     def give_up(self, evaluation: Evaluation) -> bool:
-        """Remove an evaluation that `left` has returned. Returns False if the evaluation is consumed already."""
+        """Remove an evaluation that `left` has returned. Returns False if the evaluation was consumed before."""
 
 
 class Listeners:
-    """The queues of an engine that deliver each evaluation when it occurs. After each change, the engine calls
-    `deliver` of each queue in `queues`.
+    """The queues of an engine that have subscribers or wakers. After each change, the engine calls the method `deliver`
+    of each queue in `queues`.
 
     `taking` protects all queues. It is held only briefly, and never while user code runs.
 
     `heard`: the queries with a subscriber of their own. `all_heard`: whether there is a subscriber for all single
     queries (queries that are not query sets). `together`: whether the engine queue was polled at least once. If a query
-    is stopped after the first such poll, its pending evaluations remain in its log. `stopped`: the queues of the
-    queries that were stopped before the first such poll.
+    is stopped after the first poll of the engine queue, the query's pending evaluations remain in the query's log.
+    `stopped`: the queues of the queries that were stopped before this first poll.
     """
 
     def __init__(self) -> None:
@@ -59,8 +59,8 @@ class Delivery(ABC):
     """A queue of evaluations that can be polled, or delivered to subscribers. A queue adds itself to `listeners` when
     it gets a subscriber or a waker.
 
-    `_delivering` is held while subscribers run, but no thread waits for this lock. The lock exists from the first
-    subscription on, because there is a queue for each query and a queue must be small.
+    The lock `_delivering` is held while subscribers run, but no thread waits for this lock. The lock is created at the
+    first subscription. Each query has a queue, so a queue without subscribers must be small.
     """
 
     __slots__ = ("_delivering", "_listeners", "_subscribers", "_undelivered", "_wakers", "ended")
@@ -79,7 +79,7 @@ class Delivery(ABC):
 
     @abstractmethod
     def _subscribers_changed(self) -> None:
-        """Handle that a subscriber was added or removed."""
+        """React to a subscriber that was added or removed."""
 
     def subscribe(self, callback: Callable[[Evaluation], object]) -> Callable[[], None]:
         """Add a subscriber. `callback` is called with each pending and future evaluation. The call returns a function
@@ -144,7 +144,7 @@ class Delivery(ABC):
 
 
 def _without(functions: tuple[FunctionT, ...], one: FunctionT) -> tuple[FunctionT, ...]:
-    """Return the functions without the first function that is equal to `one`."""
+    """Return `functions` without the first element that is equal to `one`."""
     at = functions.index(one)
     return functions[:at] + functions[at + 1 :]
 
@@ -165,8 +165,9 @@ TakenT = TypeVar("TakenT", bound=Taken)
 def poll(take: Callable[[int | None], TakenT], limit: int | None, catch_up: Callable[[], bool]) -> TakenT:
     """Return pending evaluations, at most `limit` of them (None: all). `take` removes them from a queue.
 
-    `catch_up` evaluates some instants of queries that began in the past, and returns whether there was an evaluation.
-    This function calls `catch_up` until the result is False, or until there are `limit` evaluations (None: AT_ONCE).
+    `catch_up` evaluates some instants of queries that began in the past. Its result is False if there was nothing to
+    evaluate. This function calls `catch_up` until the result is False, or until `limit` evaluations (None: AT_ONCE) are
+    collected.
     """
     taken, most = take(limit), AT_ONCE if limit is None else limit
     while len(taken) < most and catch_up():

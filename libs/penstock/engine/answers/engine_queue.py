@@ -1,4 +1,4 @@
-"""The engine queue: the pending evaluations of all standing queries of an engine, without query sets."""
+"""The engine queue: the pending evaluations of all standing queries of an engine. Query sets are not included."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class EngineQueue(Delivery):
     Queries with a subscriber of their own are excluded.
 
     The block logs own the evaluations. An evaluation is returned only once, either by this queue or by the result queue
-    of its query. This queue looks only at logs that have blocks, so queries without results cost nothing.
+    of its query. This queue reads only logs that have blocks. Queries without results therefore cost nothing.
     """
 
     __slots__ = ("_heads", "_stopped", "_unpolled")
@@ -46,8 +46,8 @@ class EngineQueue(Delivery):
         self._listeners.all_heard = self.subscribed
 
     def take(self, limit: int | None = None) -> Evaluations:
-        """Remove and return pending evaluations, at most `limit` of them (None: all), ordered by instant, log, and
-        registration.
+        """Remove and return pending evaluations, at most `limit` of them (None: all). They are ordered by instant, then
+        by log, then by the registration of their queries.
         """
         taken = Evaluations()
         most = _ALL if limit is None else limit
@@ -71,8 +71,8 @@ class EngineQueue(Delivery):
         return taken
 
     def _add_head(self, log: BlockLog, number: int, following: Iterator[int]) -> None:
-        """Add the first block of a log after block `number`. `following` yields the numbers of the known later
-        blocks.
+        """Find the first block of a log after block `number`, and add it to `_heads`. `following` yields the numbers of
+        the known later blocks.
         """
         while True:
             for later in following:

@@ -44,7 +44,7 @@ RESULT_BATCH_BYTES: Final = 1 << 20
 
 
 def record_format(text: str | None) -> RecordFormat:
-    """Return the format that a text names. None stands for `json`. DataError for another text."""
+    """Return the format with the name `text`. None stands for `json`. DataError if there is no format with this name."""
     if text is None:
         return "json"
     for found in get_args(RecordFormat):
@@ -54,9 +54,9 @@ def record_format(text: str | None) -> RecordFormat:
 
 
 class Encoded(NamedTuple):
-    """Records of evaluations. The three fields have one element for each record: the key, the value, and the number of
-    evaluations in the record. The evaluations are in the order of their members. The key is `QUERY@TIME` of the
-    record's first evaluation.
+    """Records of evaluations. Each of the three fields is a list with one element per record: the key, the value, and
+    the number of evaluations in the record. The evaluations are in the order of their members. The key of a record is
+    the text `QUERY@TIME` for the record's first evaluation.
     """
 
     keys: Sequence[bytes]
@@ -88,9 +88,9 @@ def encode(
     """Return the records with the evaluations of the members `numbers`. The numbers must be ascending, and the members
     must have an answer.
 
-    `most` is the maximum size in bytes of a record with several evaluations. For a query with `changes`, `complete`
-    contains the members whose record has the complete answer in place of `added` and `removed`. LimitError if an answer
-    is too large for Arrow.
+    `most` is the maximum size in bytes of a record with several evaluations. `complete` is for queries with `changes`.
+    It contains the members whose records have the complete answer in place of `added` and `removed`. LimitError if an
+    answer is too large for Arrow.
     """
     if record_format == "arrow":
         return _arrow(block, names, numbers, most, complete)
@@ -163,8 +163,8 @@ def _arrow(block: Block, names: RecordNames, numbers: Ids, most: int, complete: 
 
 
 def _written(batch: pa.RecordBatch, time: int, most: int, found: Encoded) -> None:
-    """Add the records of a batch to `found`. Each record is an IPC stream of at most `most` bytes, or contains only one
-    evaluation.
+    """Add the records of a batch to `found`. Each record is an IPC stream of at most `most` bytes. A record with only
+    one evaluation can be larger.
     """
     rows = batch.num_rows
     value = stream_of(batch) if rows == 1 or batch.get_total_buffer_size() < 4 * most else None
@@ -187,7 +187,7 @@ def stream_of(batch: pa.RecordBatch) -> bytes:
 
 
 class _TooMuchTextError(LimitError):
-    """The texts of a column exceed the capacity of one array."""
+    """Raised if the texts of a column exceed the capacity of one array."""
 
 
 def _batch(block: Block, names: RecordNames, numbers: Ids, complete: Collection[int]) -> pa.RecordBatch:
@@ -218,8 +218,8 @@ def _batch(block: Block, names: RecordNames, numbers: Ids, complete: Collection[
 
 
 def _values(block: Block, numbers: Ids, complete: Collection[int], name: str) -> dict[str, list[bool | str | None]]:
-    """Return the columns of booleans or graphs. They are the column `name` for answers, or the columns `added` and
-    `removed` for a query with `changes`.
+    """Return the columns of booleans or graphs. For a query with `changes`, these are the columns `added` and
+    `removed`. For another query, this is one column, with the name `name`.
     """
     evaluations = [Evaluation("", block, number) for number in numbers.tolist()]
     if block.changes is None:
@@ -260,7 +260,7 @@ def _lists(
     decoder: Decoder,
     absent: NDArray[np.bool_] | None = None,
 ) -> pa.Array:
-    """Return a list of solutions for each member. The members in `absent` have null in place of a list."""
+    """Return a list of solutions for each member. For the members in `absent`, return null in place of the list."""
     first, end = spans
     counts = end - first
     if absent is not None:

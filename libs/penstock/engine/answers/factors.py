@@ -65,7 +65,7 @@ class Product:
 
     @cached_property
     def _counts(self) -> NDArray[np.int64]:
-        """The number of rows for each factor and each present member."""
+        """The number of rows of each present member in each factor."""
         counts = np.empty((len(self.parts), len(self.present)), np.int64)
         for i, rows in enumerate(self.parts):
             after = np.searchsorted(rows.member, self.present, side="right")

@@ -1,5 +1,5 @@
-"""An evaluation as a line of JSON. This is the format of `--format jsonl` and of the cluster's results topics
-(kafka.md).
+"""Writes an evaluation as a line of JSON. The option `--format jsonl` and the cluster's results topics (kafka.md) use
+this format.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def json_line(
     complete: bool = False,
     member: Any = None,
 ) -> bytes:
-    """Return an evaluation as one line of JSON in UTF-8, without a line end. `query` overrides the evaluation's query
-    name. `error` is an error to write in place of the answer. If `error` is None and the evaluation has an error, the
-    evaluation's error is written.
+    """Return an evaluation as one line of JSON in UTF-8, without a line end. `query` replaces the query name of the
+    evaluation. If `error` is given, this error is written in place of the answer. Otherwise, the evaluation's own error
+    is written, if there is one.
 
     If the query was registered with `changes`, the line has `added` and `removed` in place of the answer. With `whole`,
     the line also has the answer. With `complete`, the line has only the answer. `member` is the key of a query set's
-    member, in a form that JSON can represent. It is None for the evaluation of a query.
+    member, in a form that JSON can represent. For a single query, `member` is None.
     """
     named = {"query": query or evaluation.query, **({} if member is None else {"member": member})}
     head = named | _shared(evaluation.reading)

@@ -1,4 +1,6 @@
-"""The members for which a cohort's plan is executed: their numbers, and the table of their constants."""
+"""The members for which a cohort's plan is executed: the numbers of the members, and the table of the members'
+constants.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Recipient(Protocol):
-    """What an execution needs to know of a registered query."""
+    """The properties of a registered query that an execution needs."""
 
     @property
     def name(self) -> str:
@@ -31,7 +33,7 @@ class Membership:
     an unbound cell.
 
     `all` contains the members in the order of their numbers. After a restart, `all` has None in place of a removed
-    member. `one_reader`: whether a single reader consumes the evaluations of all members.
+    member. `one_reader`: whether the evaluations of all members have the same reader.
     """
 
     one_reader: ClassVar[bool] = False
@@ -58,8 +60,8 @@ class Membership:
 
     @property
     def parameters(self) -> native.Seed | tuple[Ids, ...]:
-        """The seed table as an argument of `native.execute`. It is a tuple of columns or, for the members of a query
-        set, a `Seed`.
+        """The seed table as an argument of `native.execute`. For the members of a query set, the table is a `Seed`. For
+        other members, it is a tuple of columns.
         """
         return self.seed
 
@@ -73,7 +75,7 @@ class Membership:
         return ()
 
     def number_of(self, member: Recipient) -> int | None:
-        """Return the number of a member, or None if the list does not contain the member."""
+        """Return the number of a member, or None if this list does not contain the member."""
         return self._numbers.get(member)
 
     def renumbered(self, earlier: Membership, numbers: Ids) -> Ids:

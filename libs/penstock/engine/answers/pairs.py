@@ -2,7 +2,7 @@
 these columns are needed.
 
 Two parts with n and m rows represent n·m rows, but need only the space of n + m rows. This is a factorised
-representation of a query result (Olteanu and Závodný, TODS 40(1), 2015), here with products only. See docs/adr/0047.
+representation of a query result (Olteanu and Závodný, TODS 40(1), 2015), but with products only. See docs/adr/0047.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Pairs:
     """The rows of an answer, as the cross product of the parts' rows. The rows of the last part vary fastest.
 
     `counts` is the number of rows of each part. A part without columns still multiplies the number of rows. `places`
-    says which part and column contains each variable.
+    contains, for each variable, the number of the variable's part and the number of the variable's column.
     """
 
     parts: tuple[tuple[Ids, ...], ...]
@@ -55,12 +55,12 @@ class Pairs:
 
     @property
     def repeats(self) -> tuple[int, ...]:
-        """For each variable, the number of successive rows that repeat one row of the variable's part."""
+        """A number for each variable. This number of successive rows repeat the same row of the variable's part."""
         return tuple(prod(self.counts[part + 1 :]) for part, _ in self.places)
 
     def expand(self, held: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
-        """Return one whole column per variable. The argument `held` contains columns of values, in the order of the
-        property `held`.
+        """Return one whole column per variable. The argument `held` contains columns of values, in the same order as
+        the property `held`.
         """
         return tuple(self._whole(part, held[self._first(part) + column]) for part, column in self.places)
 

@@ -1,5 +1,5 @@
-"""Reads the records of a results topic (docs/kafka.md). The evaluations become JSON objects, whatever the format of the
-record is.
+"""Reads the records of a results topic (docs/kafka.md). The evaluations become JSON objects. This holds for every
+format of the records.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def format_of(headers: Sequence[tuple[str, bytes]]) -> RecordFormat:
 def lines_of(
     value: bytes, headers: Sequence[tuple[str, bytes]], chosen: Callable[[str], bool] = lambda _: True
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the evaluations in a results record. Each evaluation has the form of a record in the format `json`. The
-    evaluations of a query are yielded only if `chosen` returns True for the name of the query. Records in Avro have no
-    RDF terms and yield nothing.
+    """Yield the evaluations in a results record, in the form that the format `json` has. The evaluations of a query are
+    yielded only if `chosen` returns True for the name of the query. For a record in Avro, nothing is yielded, because
+    such a record has no RDF terms.
     """
     record_format = format_of(headers)
     if record_format == "avro":
@@ -75,7 +75,7 @@ def _rows(batch: pa.RecordBatch, chosen: Callable[[str], bool]) -> Iterator[dict
 
 
 def _document(value: Any, variables: Sequence[str]) -> dict[str, Any]:
-    """Return an answer, or its added or removed part, as members of a JSON object."""
+    """Return an answer, or the added or removed part of an answer, as members of a JSON object."""
     if isinstance(value, bool):
         return {"head": {}, "boolean": value}
     if isinstance(value, str):
@@ -98,8 +98,8 @@ def _term(term: dict[str, str | None]) -> dict[str, str]:
 
 
 def error_line(line: Mapping[str, Any], reason: str) -> bytes:
-    """Return the line of an evaluation with an error in place of the answer. If the line already has an error, this
-    earlier error remains.
+    """Return an evaluation's line, with an error in place of the answer. If the line already has an error, this earlier
+    error remains.
     """
     head = {name: line[name] for name in _HEAD if name in line}
     return one_line(head | {"error": line.get("error", reason)}).encode()

@@ -1,4 +1,4 @@
-"""Pending answers: one block per execution, for all members of a cohort.
+"""Pending answers. Each execution gives one block, for all members of a cohort.
 
 A cohort of ten thousand queries needs one block per instant, not ten thousand objects. The evaluations of a query are
 created from the blocks when they are polled.
@@ -41,9 +41,9 @@ _BLOCK_BYTES = 1_024  # estimated size of a block without rows
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The instant of an execution, and what the execution has read: the bounds (start, end] of each window by IRI, the
-    snapshot number, and the last batch of each stream. Times are in ms. `attempt` is the engine's attempt (see
-    `Evaluation.attempt`).
+    """The instant of an execution, and the input that the execution has read. The input consists of the bounds (start,
+    end] of each window by IRI, the snapshot number, and the number of the last batch of each stream. Times are in ms.
+    `attempt` is the engine's attempt (see `Evaluation.attempt`).
 
     A start is None if the window has no start. This is the case for an `[ALL]` window, and for a count window before
     its first report.
@@ -59,13 +59,13 @@ class Reading:
 @dataclass(slots=True)
 class Block:
     """The rows of an execution, sorted by member. `present` contains the numbers of the members with rows, ascending.
-    The rows of the member `present[i]` are at the positions from `starts[i]` to `starts[i + 1]`, exclusive. `errors`
-    contains, by member number, the reason why a member has no answer.
+    The rows of the member `present[i]` are at the positions from `starts[i]` (inclusive) to `starts[i + 1]`
+    (exclusive). `errors` contains the members without an answer: their numbers, each with the reason.
 
-    `product` contains the rows as factors, or is None. With factors, `columns` is empty. For a query with `changes`,
-    the attribute `changes` contains the version of the answer and the differences from the previous version. In this
-    case, the block itself has no rows, and `present` contains the numbers of the members with changes. `waiting` is the
-    number of members that have not consumed their evaluation.
+    `product` contains the rows as factors, or is None. If it contains factors, `columns` is empty. For a query with
+    `changes`, the attribute `changes` contains the version of the answer and the differences from the previous version.
+    In this case, the block itself has no rows, and `present` contains the numbers of the members with changes.
+    `waiting` is the number of members that have not consumed their evaluation.
     """
 
     reading: Reading
@@ -112,7 +112,7 @@ class Block:
         return bool(rows.stop > rows.start)
 
     def pending(self, member: int) -> bool:
-        """Return whether a member has an unconsumed evaluation in this block."""
+        """Return whether a member has an evaluation in this block that is not consumed yet."""
         return self.concerns(member) if self.taken is None else not self.taken[member]
 
     def concerned(self) -> Sequence[int]:
@@ -182,7 +182,7 @@ class Evaluation:
 
     @property
     def reading(self) -> Reading:
-        """What the execution has read."""
+        """The instant of the execution, and the input that the execution has read."""
         return self._block.reading
 
     @property
@@ -232,7 +232,9 @@ class Evaluation:
 
     @property
     def raw(self) -> Raw:
-        """Like `answer`, but with Triples in place of an rdflib graph. The terms of Triples are not decoded yet."""
+        """The answer as in `answer`, but with Triples in place of an rdflib graph. The terms of Triples are not decoded
+        yet.
+        """
         if self.error is not None:
             raise self.error
         block = self._block
@@ -268,18 +270,19 @@ class Evaluation:
 
     @property
     def added(self) -> Decoded:
-        """What this answer has and the previous answer did not have. For SELECT: Solutions with the multiset difference
-        of the rows. For CONSTRUCT and DESCRIBE: an rdflib graph of triples. For ASK: whether the answer became true.
+        """The part of this answer that the previous answer did not have. For SELECT: Solutions with the multiset
+        difference of the rows. For CONSTRUCT and DESCRIBE: an rdflib graph of triples. For ASK: whether the answer
+        became true.
 
         The previous answer is the answer of the query's last evaluation without an error. The first evaluation of a
-        text is compared with an answer without rows and triples, or with False (`complete`). If `error` is not None,
-        access raises `error`. PenstockError if the query was registered without `changes`.
+        text is compared with an empty answer, or with False for ASK (`complete`). If `error` is not None, access raises
+        `error`. PenstockError if the query was registered without `changes`.
         """
         return _decoded(self._of(self._changes().added))
 
     @property
     def removed(self) -> Decoded:
-        """What the previous answer had and this answer does not have, in the form of `added`. For ASK: whether the
+        """The part of the previous answer that this answer does not have, in the form of `added`. For ASK: whether the
         answer became false.
         """
         return _decoded(self._of(self._changes().removed))
@@ -292,8 +295,8 @@ class Evaluation:
 
     @property
     def has_changes(self) -> bool:
-        """Whether `added` and `removed` exist, because the query was registered with `changes`, or because its set
-        reports changes.
+        """Whether `added` and `removed` exist. They exist if the query was registered with `changes`, or if the query's
+        set reports changes.
         """
         return self._block.changes is not None
 
@@ -305,7 +308,7 @@ class Evaluation:
         return self._block.changes.changes
 
     def _of(self, rows: Rows) -> Raw:
-        """Return this member's rows, in the form of an answer."""
+        """Return this member's rows as an answer."""
         block, span = self._block, rows.span_of(self._member)
         count = span.stop - span.start
         if block.form is Form.ASK:
@@ -322,7 +325,7 @@ def _decoded(raw: Raw) -> Decoded:
 
 
 class Evaluations(Sequence[Evaluation]):
-    """Evaluations that were removed from their queues together. Each access creates a new `Evaluation`. A loop that
+    """Evaluations that one call has removed from their queues. Each access creates a new `Evaluation`. A loop that
     retains no evaluation therefore needs the memory of only one evaluation.
     """
 
@@ -333,7 +336,7 @@ class Evaluations(Sequence[Evaluation]):
         self._ends: list[int] = []
 
     def add(self, block: Block, members: Sequence[int]) -> None:
-        """Append the evaluations of some members in a block. The members are given by their numbers."""
+        """Append the evaluations that a block has for the members with the given numbers."""
         if members:
             self._parts.append((block, members))
             self._ends.append(len(self) + len(members))

@@ -26,8 +26,8 @@ _NOTHING: deque[Evaluation] = deque()
 
 @dataclass(slots=True)
 class Segment:
-    """The blocks of a log that a member still has to consume: from number `next` (inclusive) to `end` (exclusive). If
-    `end` is None, the segment has all blocks from `next` on, including future blocks.
+    """The blocks of a log that a member has not consumed yet: from number `next` (inclusive) to number `end`
+    (exclusive). If `end` is None, the segment has all blocks from `next` on, including future blocks.
     """
 
     log: BlockLog
@@ -44,11 +44,11 @@ class ResultQueue(Delivery):
     """The pending results of a member.
 
     A member can move to another cohort. From then on, the member consumes the log of that cohort. A queue is therefore
-    a sequence of segments of logs. The engine queue (`EngineQueue`) can consume evaluations of the same blocks. It does
-    not move the segments, so blocks of a segment can be consumed already.
+    a sequence of segments of logs. The engine queue (`EngineQueue`) can consume evaluations of the same blocks. The
+    engine queue does not change the segments. A segment can therefore contain blocks that are consumed already.
 
-    `single`: whether this is the queue of a single query, which means not of a query set. The engine queue can consume
-    the evaluations of single queries.
+    `single`: whether this is the queue of a single query, and not of a query set. The engine queue can consume the
+    evaluations of single queries.
     """
 
     __slots__ = ("__weakref__", "_left", "_member", "_segments")
@@ -118,8 +118,8 @@ class ResultQueue(Delivery):
 
     # ---- engine side
     def follow(self, log: BlockLog) -> None:
-        """Consume the blocks that are appended to `log` from now on. The consumption of the previous log stops at the
-        current end of the previous log.
+        """Consume the blocks that are appended to `log` from now on. Of the previous log, the queue consumes only the
+        blocks that the log has now.
         """
         with self._taking:
             self._close_last()
@@ -159,7 +159,7 @@ class ResultQueue(Delivery):
             return list(self._left)
 
     def give_up(self, evaluation: Evaluation) -> bool:
-        """Remove an evaluation that `left` has returned. Returns False if the evaluation is consumed already."""
+        """Remove an evaluation that `left` has returned. Returns False if the evaluation was consumed before."""
         with self._taking:
             if not self._left or self._left[0] is not evaluation:
                 return False

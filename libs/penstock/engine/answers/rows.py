@@ -54,7 +54,7 @@ class Rows:
 
     def spans(self) -> tuple[Ids, NDArray[np.int64]]:
         """Return the members that have rows, ascending, and offsets. The rows of the i-th member are at the positions
-        from offsets[i] to offsets[i + 1], exclusive.
+        from offsets[i] (inclusive) to offsets[i + 1] (exclusive).
         """
         return native.runs(self.member)
 
@@ -69,7 +69,7 @@ class Rows:
         return self.member.nbytes * (1 + len(self.columns))
 
     def published(self) -> Rows:
-        """Return the rows with dictionary ids in place of the ids of computed terms. The ids of computed terms have a
+        """Return the rows, with dictionary ids in place of the ids of computed terms. The ids of computed terms have a
         meaning only for this execution's decoder.
         """
         if self.decoder is None or not self.columns:
@@ -77,8 +77,8 @@ class Rows:
         return Rows(self.member, publish(self.columns, self.decoder), self.decoder)
 
     def settled(self, dictionary: native.Dictionary) -> Rows:
-        """Return the rows with global ids in place of private ids, for terms that `dictionary` has fetched from the
-        cluster. The rows must be `published`.
+        """Return the rows, with global ids in place of private ids. This concerns the terms that `dictionary` has
+        fetched from the cluster. The rows must be `published`.
 
         A computed term has a private id. If later data contains the term, the cluster has given the term a global id.
         """
@@ -112,18 +112,18 @@ class Changes:
         return Changes(self.added.of_members(numbers), self.removed.of_members(numbers))
 
     def published(self) -> Changes:
-        """Return the changes with dictionary ids (see `Rows.published`)."""
+        """Return the changes, with dictionary ids (see `Rows.published`)."""
         return Changes(self.added.published(), self.removed.published())
 
     def undecoded(self) -> Changes:
-        """Return the changes without decoders, because a decoder retains the results of its execution. The changes must
+        """Return the changes without their decoders. (A decoder retains the results of its execution.) The changes must
         be `published`.
         """
         return Changes(*(Rows(rows.member, rows.columns, None) for rows in (self.added, self.removed)))
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
-    """Return the rows of several executions in one `Rows`, sorted by member. The rows must be `published`."""
+    """Return the rows of several executions as one `Rows`, sorted by member. The rows must be `published`."""
     member = np.concatenate([rows.member for rows in parts])
     columns = tuple(np.concatenate(columns) for columns in zip(*(rows.columns for rows in parts), strict=True))
     decoder = next((rows.decoder for rows in parts if rows.decoder is not None), None)

@@ -29,8 +29,8 @@ _ID_BYTES: Final = 5  # the magic byte, and the id of the schema
 
 @dataclass(frozen=True, slots=True)
 class RowFormat:
-    """How the records of a query are written. `schema_id`: the id of the schema in the registry. `row_types`: see
-    `RowSchema`. `of_set`: whether the records have the key of a member.
+    """The format of a query's records. `schema_id`: the id of the schema in the registry. `row_types`: see `RowSchema`.
+    `of_set`: true if the query is a query set, whose records contain the key of a member.
     """
 
     schema_id: int
@@ -78,8 +78,9 @@ def encode_members(
 
 
 class _Rows(NamedTuple):
-    """Rows of answers, sorted by member. `columns`: the columns of the rows. `present`: the numbers of the members with
-    rows. `starts`: the position of each such member's first row, followed by the number of all rows.
+    """Rows of answers, sorted by member. `columns` contains the columns of the rows. `present` contains the numbers of
+    the members that have rows. `starts` contains the position of the first row of each member in `present`, followed by
+    the total number of rows.
     """
 
     columns: tuple[Ids, ...]
@@ -159,7 +160,7 @@ def query_of(value: bytes) -> str:
 
 
 class _Reader:
-    """Reads values from a position on."""
+    """Reads successive values from bytes, from a given position on."""
 
     def __init__(self, data: bytes, at: int) -> None:
         self._data, self._at = data, at
