@@ -105,7 +105,7 @@ class Engine:
 
     `durability`: with "checkpoint", a crash loses the changes after the last checkpoint. With "commit", a write-ahead
     log makes each change durable before the call that makes the change returns. "none" has the same effect as
-    "checkpoint", and is for callers that write no checkpoints.
+    "checkpoint". It is meant for callers that write no checkpoints.
 
     `load_directory`: the directory of the files that LOAD is allowed to read. If it is None, LOAD is an error.
     `schema_registry`: the registry with the schemas of messages in Avro and Protobuf, as a URL or as `RegistryAccess`.
@@ -188,18 +188,18 @@ class Engine:
     ) -> LoadReport:
         """Load an RDF file or bytes into the stored graph, as one snapshot.
 
-        The format of a file follows from its name unless `format` is given. Bytes require `format`. Files named *.gz
-        are decompressed. `graph` is the IRI of the graph for statements that name no graph. `progress` is a function,
-        which is called regularly. Its arguments are the number of bytes that were read so far, and the total number of
-        bytes.
+        If `format` is not given, the name of the file determines the format. Bytes require `format`. Files named *.gz
+        are decompressed. `graph` is the IRI of the graph for statements that name no graph. The function `progress` is
+        called regularly. The arguments of `progress` are the number of bytes that were read so far, and the total
+        number of bytes.
 
         With `mapping`, the source is data in "json", "ndjson", "csv" or "parquet". `mapping` has the settings of a
-        stream's mapping (`declare_stream`); its `time` has no effect. Records without triples are skipped. A source
-        that is a folder contains the files that an RML mapping names.
+        stream's mapping (`declare_stream`); its `time` has no effect. Records without triples are skipped. The source
+        can be a folder with the files that an RML mapping names.
 
-        DataError if the document is invalid. The error contains the line, if the line is known. In this case, nothing
-        is loaded. After a StorageError, the document can be visible without being durable. The engine then refuses
-        changes until a checkpoint succeeds.
+        DataError, with the line if it is known, if the document is invalid. In this case, nothing is loaded. After a
+        StorageError, the document can be visible without being durable. The engine then refuses changes until a
+        checkpoint succeeds.
         """
         with self._lock:
             core = self._opened().core
@@ -235,9 +235,9 @@ class Engine:
     ) -> UpdateReport:
         """Execute a SPARQL Update as one snapshot. Each operation sees the changes of the earlier operations.
 
-        `default_graphs`, `named_graphs`: IRIs of graphs. The patterns read these graphs, as if every operation named
-        the graphs by USING and USING NAMED. If graphs are given, an operation with its own USING or WITH raises
-        QueryError.
+        `default_graphs`, `named_graphs`: IRIs of graphs, which the patterns read. The effect is the same as if every
+        operation had USING and USING NAMED for these graphs. If such graphs are given, an operation with a USING or
+        WITH of its own raises QueryError.
 
         `LOAD` reads a file below `load_directory`. After a QueryError (the text is invalid, or an operation fails) or a
         LimitError (a pattern exceeds the engine's limits), nothing has changed. After a StorageError, the update can be
@@ -279,9 +279,9 @@ class Engine:
     ) -> Solutions | bool | rdflib.Graph:
         """Execute a one-shot query on the latest snapshot. Queries and pushes do not block each other.
 
-        `default_graphs`, `named_graphs`: IRIs of the graphs of the dataset. They replace the graphs in FROM and FROM
-        NAMED. QueryError if the text is invalid. LimitError if the query exceeds `timeout_s` seconds or `memory_mb` MiB
-        (None: the engine's limits).
+        `default_graphs`, `named_graphs`: IRIs of the graphs of the dataset. These graphs replace the graphs in FROM and
+        FROM NAMED. QueryError if the text is invalid. LimitError if the query exceeds `timeout_s` seconds or
+        `memory_mb` MiB (None: the engine's limits).
         """
         self._opened()
         return self._one_shot.query(text, base, timeout_s, memory_mb, dataset_of(default_graphs, named_graphs))
@@ -341,14 +341,14 @@ class Engine:
         """Push one event: RDF text in `format`, or rdflib triples. All triples of the event have the time `timestamp`,
         in ms. An event in "rdf-patch" can also remove triples from the stored graph.
 
-        If the stream has a mapping, and `format` is None, "json", "ndjson", "csv", "avro" or "protobuf", then `data` is
-        a message for the mapping. A message can become several events. In this case, `timestamp` is the time of the
-        message, and can be None if the mapping has a rule for event times. Without a mapping, `format` None stands for
-        N-Triples.
+        If the stream has a mapping, `data` can be a message for the mapping. In this case, `format` is None, "json",
+        "ndjson", "csv", "avro" or "protobuf". A message can become several events. The `timestamp` of a message is the
+        time of the message, and can be None if the mapping has a rule for event times. If the stream has no mapping,
+        `format` None stands for N-Triples.
 
-        A late event is not an error: the report counts the event, and the method `late` returns it. An event that is
-        invalid or too far ahead becomes a dead letter, and `push` raises DataError. UnavailableError if the event needs
-        a schema and the registry is unavailable: the caller must push the event again later.
+        A late event is not an error: the report counts the event, and the method `late` returns the event. An event
+        that is invalid or too far ahead becomes a dead letter, and `push` raises DataError. UnavailableError if the
+        event needs a schema and the registry is unavailable. In this case, the caller must push the event again later.
         """
         event = [(timestamp, data if isinstance(data, (str, bytes)) else list(data))]
         ready = self._read(iri, event, format)  # without the lock, so that other threads can push
@@ -366,11 +366,11 @@ class Engine:
         events: Iterable[tuple[int | None, EventData]],
         format: str | None = None,  # noqa: A002 - a public name
     ) -> PushReport:
-        """Push many events, each as (timestamp, data) (see `push`). Invalid events become dead letters. The other
-        events are processed.
+        """Push many events. Each event is a pair (timestamp, data) (see `push`). Invalid events become dead letters.
+        The other events are processed.
 
-        The engine processes events in chunks of several thousand. After a LimitError, the events of the chunks before
-        the failed chunk stay accepted.
+        The engine processes the events in chunks of several thousand. If a chunk fails with LimitError, the events of
+        the earlier chunks stay accepted.
         """
         report = PushReport()
         for chunk in _chunks(events, _CHUNK):
@@ -387,8 +387,8 @@ class Engine:
     def push_columns(
         self, iri: str, timestamps: ArrayLike, subjects: ArrayLike, predicates: ArrayLike, objects: ArrayLike
     ) -> None:
-        """Push tuples of term ids (from `encode`), each as its own event. The columns have equal lengths: timestamps in
-        ms (int64) and ids (uint64).
+        """Push tuples of term ids (from `encode`), each as its own event. The arguments are columns of equal length:
+        the timestamps in ms (int64), and the ids (uint64).
 
         DataError if a column is invalid. In this case, nothing is accepted. With durability="commit", ids of blank
         nodes also raise DataError, because the write-ahead log contains the tuples as text.
@@ -412,7 +412,8 @@ class Engine:
 
         The call evaluates the instants that become due. With `skip=True`, the call skips these instants instead. With
         `skip="leaps"`, the call skips only the instants of queries for which more than `max_catch_up` instants become
-        due. Without `skip`, such a query causes LimitError. The `gaps` of each query record the skipped instants.
+        due. Without `skip`, such a query causes LimitError. The attribute `gaps` of each query contains the skipped
+        instants.
         """
         until = checked_time(timestamp)
         given = {"iri": iri, "timestamp": until, "skip": skip}
@@ -420,13 +421,14 @@ class Engine:
             runtime.advance(iri, until, skip=skip)
 
     def advance_idle(self) -> list[str]:
-        """Advance input streams that have been idle for their `idle_timeout_ms`, so that these streams do not hold back
-        queries. Returns the IRIs of the streams that have advanced.
+        """Advance the input streams that have been idle for longer than their `idle_timeout_ms`. These streams then do
+        not delay queries. Returns the IRIs of the streams that have advanced.
 
-        `penstock serve` calls this method several times a second. An idle stream advances to the highest watermark of
-        the input streams that a query reads together with the idle stream. If the event time of the idle stream follows
-        the wall clock, the stream advances at least to the current time minus its timeout. A query with more than
-        `max_catch_up` due instants skips these instants, and records them in its `gaps`.
+        `penstock serve` calls this method several times a second. An idle stream advances to the highest watermark
+        among its companions: the input streams that at least one query reads together with the idle stream. If the
+        event time of the idle stream follows the wall clock, the stream advances at least to the current time minus its
+        timeout. A query with more than `max_catch_up` due instants skips these instants, and records them in its
+        `gaps`.
         """
         with self._lock:
             runtime = self._opened()
@@ -441,14 +443,14 @@ class Engine:
             moved.append(idle[0].iri)
 
     def late(self, iri: str) -> list[LateEvent]:
-        """Return and remove the late events of a stream, the oldest first. The engine retains at most `max_refused`
+        """Remove and return the late events of a stream, the oldest first. The engine retains at most `max_refused`
         late events of a stream (`Limits`). Late events affect no answer.
         """
         with self._lock:
             return self._runtime.streams.get(iri).late.take()
 
     def dead_letters(self) -> list[DeadLetter]:
-        """Return and remove the dead letters, the oldest first. The engine retains at most `max_refused` dead letters
+        """Remove and return the dead letters, the oldest first. The engine retains at most `max_refused` dead letters
         (`Limits`).
         """
         with self._lock:
@@ -474,23 +476,24 @@ class Engine:
 
         `name` overrides the name in the text. `base` is the IRI against which relative IRIs and bare names are
         resolved. With `changes`, each evaluation also has `added` and `removed`: the differences from the previous
-        answer. QueryError with `changes` if the query has ISTREAM, DSTREAM or REPORT NONEMPTY, or publishes a stream.
+        answer. `changes` is not possible for a query that has ISTREAM, DSTREAM or REPORT NONEMPTY, or that publishes a
+        stream. For such a query, it causes QueryError.
 
         A query with FROM BEGINNING, or with STARTING AT in the past, begins at the first instant for which the
-        retention of its streams keeps everything (docs/semantics.md §3). Such a query catches up while the engine is
-        used. Each change continues the catch-up for at most 0.1 s. `poll` and `subscribe` of the query continue until
-        the query has caught up. A query with count windows needs all tuples since the first progress of its streams.
-        QueryError if some of these tuples are released.
+        retention of its streams keeps everything (docs/semantics.md §3). Such a query catches up in steps. Each change
+        of the engine continues the catch-up for at most 0.1 s. `poll` and `subscribe` of the query continue the
+        catch-up until it is complete. A query with count windows needs all tuples since the first progress of its
+        streams. QueryError if some of these tuples are released.
 
-        With `replace`, if there is a query of this name, the new text takes its place (docs/semantics.md §3). The
-        earlier text answers all instants that are due. The new text answers the next instants, in the same `Query`:
-        `poll`, subscriptions and pending evaluations continue. A repeated registration has no effect.
+        With `replace`, the new text replaces the text of an existing query with this name (docs/semantics.md §3). The
+        earlier text answers all instants that are due. The new text answers the later instants. The `Query` object
+        stays the same, with its subscriptions and pending evaluations. A repeated registration has no effect.
 
         Errors of a replacement: QueryError if the name is the name of a query set, if one of the texts publishes a
         stream, or if the new text has FROM BEGINNING. UnavailableError while the earlier query catches up with its
-        past. LimitError if more instants become due at once than `max_catch_up` or `max_unpolled` allow, because the
-        earlier text has waited for a stream and the new text does not wait for this stream. After an error, the earlier
-        text stays.
+        past. LimitError if more instants become due at once than `max_catch_up` or `max_unpolled` allow. (Many instants
+        become due if the earlier text has waited for a stream that the new text does not read.) After an error, the
+        earlier text stays.
         """
         bound = None if replace else self._texts.bound_standing(text, base)
         if bound is not None:
@@ -504,8 +507,8 @@ class Engine:
                 return self._handle(runtime.register(statement, name, base, changes=changes, replaces=replace))
 
     def _register_bound(self, bound: BoundStanding, name: str | None, base: str | None, *, changes: bool) -> Query:
-        """Register a standing query whose text was not parsed. The call parses the text if the text has no group yet,
-        or has an error.
+        """Register a standing query whose text is not parsed yet. The call parses the text only if there is no group
+        for the text, or if the text has an error.
         """
         given = {"text": bound.text, "name": name, "base": base, "changes": changes}
         with self._change(lambda: self._entry("register", given)) as runtime:
@@ -535,14 +538,14 @@ class Engine:
         base: str | None = None,
     ) -> QuerySet:
         """Register a query set: a text with parameters, `REGISTER QUERY name (?parameter …) AS …`. The text is
-        evaluated for each row of a table. The answers are the same as with one query per row, with the row's values in
-        place of the parameters.
+        evaluated for each row of a table. The answers are the same as with a separate query for each row, in which the
+        row's values replace the parameters.
 
         `parameters` contains the first members (see `QuerySet.add`). `report` says which members report at an instant.
         With "every", all members report. With "nonempty", the members with rows report. With "change", a member reports
         if its answer differs from the last answer that it has reported. For a new member, this last answer is the empty
-        answer. `key` is the name or names of the columns that identify a member. If `key` is None, these columns are
-        the parameters.
+        answer. `key` contains the name or names of the columns that identify a member. If `key` is None, the columns of
+        the parameters identify a member.
 
         QueryError, with line and column, in three cases: the text is invalid, a parameter stands where neither a vertex
         nor a value is possible, or `report` is "change" and the text has ISTREAM or DSTREAM. DataError if `key` is
@@ -577,14 +580,15 @@ class Engine:
         """Remove and return pending evaluations of all standing queries, at most `limit` of them (None: all). The cost
         of a call depends on the number of evaluations, and not on the number of queries.
 
-        The evaluations are in the order of their instants. At one instant, the queries of one group follow one another
-        in the order of their registration. Each evaluation is returned once, by this method or by `Query.poll`. A query
-        with a subscriber of its own has no pending evaluations. Steps of query sets are not returned here.
+        The evaluations are in the order of their instants. At the same instant, the evaluations of a group are
+        together, in the order in which the group's queries were registered. Each evaluation is returned once, by this
+        method or by `Query.poll`. A query with a subscriber of its own has no pending evaluations. Steps of query sets
+        are not returned here.
 
-        From the first call on, the pending evaluations of a query that stops remain pending here until the engine is
-        closed. If a query has stopped before the first call, its evaluations are returned only if the program still
-        refers to its `Query` object. Queries that began in the past catch up, as in `Query.poll`. After `close`, the
-        call returns the evaluations that were pending.
+        If a query stops after the first call of this method, the query's pending evaluations remain pending here until
+        the engine is closed. If a query stops before the first call, its evaluations are returned only if the program
+        still refers to the `Query` object. Queries that began in the past catch up, as in `Query.poll`. After `close`,
+        the call returns the evaluations that were pending.
         """
         return poll(self._results.take, limit, self._catch_up)
 
@@ -617,10 +621,10 @@ class Engine:
         """Return the plan of a query as text: its operators, estimates from current counts, and measurements of earlier
         executions. The call neither registers nor executes the query.
 
-        The numbers of rows come from the last execution. The times come from the last timed execution. If the last
-        timed execution is not the last execution, the text names the instant of the timed execution. The engine times
-        the first execution of a plan, every 64th execution, and the next execution after a call of this method. For a
-        one-shot query, the engine times every execution.
+        The numbers of rows come from the last execution. The times come from the last execution that was timed. If this
+        was an earlier execution than the last one, the text contains its instant. The engine times the first execution
+        of a plan, every 64th execution, and the next execution after a call of this method. For a one-shot query, the
+        engine times every execution.
         """
         name, text = (None, query) if isinstance(query, str) else (query.name, query.text)
         base = base if isinstance(query, str) else query.base
@@ -666,7 +670,8 @@ class Engine:
 
     def stats(self) -> dict[str, Any]:
         """Return statistics of the streams, queries, stored graph, terms and write-ahead log. In the statistics of a
-        stream, `push_again` is the position from which a producer must push again after a restart.
+        stream, `push_again` is a position: after a restart, a producer must push the events from this position on
+        again.
         """
         with self._lock:
             return engine_stats(self._opened()) | {"log": self._changes.stats()}
@@ -724,7 +729,7 @@ class Engine:
             raise
 
     def _end(self, number: int | None, error: BaseException | None) -> None:
-        """Release the lock. If the change has succeeded, wait until the change is durable, and deliver the new
+        """Release the lock. If the change has succeeded, then wait until the change is durable, and deliver the new
         evaluations.
         """
         changes = self._changes
@@ -778,7 +783,9 @@ class Engine:
         return self._runtime.core.clock()
 
     def _push_decoded(self, iri: str, timestamps: ArrayLike, *columns: ArrayLike) -> None:
-        """Push tuples of term ids as rdflib terms, so that the write-ahead log contains the tuples as text."""
+        """Decode tuples of term ids to rdflib terms, and push them. The write-ahead log then contains the tuples as
+        text.
+        """
         times = as_column(timestamps, np.int64)
         s, p, o = (as_column(column, np.uint64) for column in columns)
         native.Stream.check(self._opened().core.dictionary, times, s, p, o, MAX_TIME_MS)
@@ -903,7 +910,7 @@ class _Change:
     """A change of an engine, as a context manager. At the beginning, the context manager acquires the lock and logs the
     change. The body of the `with` statement applies the change. At the end, the context manager releases the lock,
     waits until the change is durable, and delivers the new evaluations. If the body of a logged change raises
-    PenstockError, the body must have changed nothing.
+    PenstockError, the body must not have changed anything before.
     """
 
     __slots__ = ("_engine", "_entry", "_number")

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class EngineCore:
-    """The shared state. `clock` returns the wall-clock time in ms. `random` seeds RAND, UUID and similar functions.
-    `foreign` evaluates the functions that are implemented in Python. `attempt`: see `Evaluation.attempt`. `last_load`
-    is the name of the last bulk load that was stored. `maintenance` counts the operators that can update their state
-    from changes (ADR 78).
+    """The shared state. `clock` returns the wall-clock time in ms. `random` provides the seeds of RAND, UUID and
+    similar functions. `foreign` evaluates the functions that are implemented in Python. `attempt`: see
+    `Evaluation.attempt`. `last_load` is the name of the last bulk load that was stored. `maintenance` counts the
+    operators that can update their state from changes (ADR 78).
     """
 
     store: StoredGraph
@@ -44,8 +44,8 @@ class EngineCore:
 
     # ---- the stored graph
     def stored(self, bounds: Sequence[tuple[int, int]], *, read: bool) -> native.Source:
-        """Return a view of the stored graph. For each (stream number, batch number) in `bounds`, the view excludes the
-        later batches of the stream.
+        """Return a view of the stored graph. `bounds` contains pairs (stream number, batch number). The view excludes
+        the batches of the stream after this batch.
 
         `read`: whether the execution reads the stored graph. If `read` is False, the call returns a placeholder.
         """
@@ -61,8 +61,8 @@ class EngineCore:
     def term_id(self, term: Iri | Literal) -> int:
         """Return the id of a constant. A new constant gets an id.
 
-        The id stays valid while a lease exists that was created before this call. Without such a lease, the caller must
-        mark the id as used (`Dictionary.touch`) before each collection of terms.
+        The id stays valid while a lease exists that was created before this call. If there is no such lease, the caller
+        must mark the id as used (`Dictionary.touch`) before each collection of terms.
         """
         if isinstance(term, Iri):
             return self.dictionary.intern(IRI, term.value)
@@ -73,7 +73,7 @@ class EngineCore:
         return self.term_id(Iri(iri))
 
     def known_ids(self, iris: Sequence[str]) -> list[int]:
-        """Return the id of each IRI, or 0 for an IRI that the dictionary does not contain. Assigns no ids."""
+        """Return the id of each IRI, or 0 for an IRI that the dictionary does not contain. The call assigns no ids."""
         return [self.dictionary.find(IRI, iri) for iri in iris]
 
     def graph_id(self, iri: str) -> int:
@@ -82,8 +82,9 @@ class EngineCore:
         return number
 
     def require(self, columns: Sequence[Ids]) -> None:
-        """Fetch the terms of the ids in `columns` that a partial dictionary lacks. No effect if the dictionary is
-        complete. The caller must hold a lease, so that the dictionary retains the fetched terms.
+        """Fetch the terms of the ids in `columns`, as far as a partial dictionary does not contain the terms. The call
+        has no effect if the dictionary is complete. The caller must hold a lease, so that the dictionary retains the
+        fetched terms.
         """
         if self.dictionary.partial and columns:
             self.dictionary.require(np.concatenate(columns))

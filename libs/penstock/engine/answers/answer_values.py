@@ -104,7 +104,7 @@ class Answer:
         return self._decoder.decode(ids), [*np.split(positions, ends)]
 
     def _by_row(self, terms: list[T]) -> Iterator[tuple[T, ...]]:
-        """Yield the rows of the answer as tuples of values. The list `terms` contains the value for each decoded term."""
+        """Yield the rows of the answer as tuples of values. `terms` contains the value for each decoded term."""
         return self._zipped(
             [
                 terms[places.start : places.stop] if isinstance(places, range) else [terms[i] for i in places.tolist()]

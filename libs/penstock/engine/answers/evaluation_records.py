@@ -44,7 +44,7 @@ RESULT_BATCH_BYTES: Final = 1 << 20
 
 
 def record_format(text: str | None) -> RecordFormat:
-    """Return the format with the name `text`. None stands for `json`. DataError if there is no format with this name."""
+    """Return the format with the name `text`. None stands for `json`. DataError if there is no such format."""
     if text is None:
         return "json"
     for found in get_args(RecordFormat):

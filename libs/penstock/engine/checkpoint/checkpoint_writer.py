@@ -43,11 +43,11 @@ STORE = "store"  # name of the folder with the regions, in a checkpoint's folder
 
 
 def write(runtime: Runtime, folder: Path, previous: Path | None) -> None:
-    """Write the complete state of an engine into `folder`. Of the stored graph's regions, the call writes only the
-    parts that have changed since the checkpoint in `previous`. For the unchanged parts, the call makes links to the
-    files of that checkpoint.
+    """Write the complete state of an engine into `folder`. `previous` is the folder of the previous checkpoint. The
+    call writes only those parts of the stored graph's regions that have changed since the previous checkpoint. For the
+    unchanged parts, the call makes links to the files of the previous checkpoint.
 
-    The caller must hold the engine's lock, and must make the folder durable afterwards.
+    The caller must hold the engine's lock. After the call, the caller must make the folder durable.
     """
     writer = _Writer(runtime, folder)
     state = writer.state()
@@ -95,8 +95,8 @@ class _Writer:
         }
 
     def _columns(self, columns: MemberColumns) -> dict[str, Any]:
-        """Return the members of a query set, as addresses of arrays. A column can be both a parameter and a part of the
-        key. Such a column is written only once.
+        """Write the members of a query set, and return the addresses of the written arrays. A column can be both a
+        parameter and a part of the key. Such a column is written only once.
         """
         places: dict[int, tuple[int, int]] = {}
 
@@ -113,7 +113,7 @@ class _Writer:
 
     def _names(self, members: Membership) -> list[str | None] | dict[str, Any]:
         """Return the names of the members. A removed member has None in place of its name, because another query can
-        have this name now. For a query set, return the columns of its members.
+        have this name now. For a query set, return the columns of the set's members.
         """
         if isinstance(members, SetMembership):
             return self._columns(members.columns)

@@ -1,8 +1,9 @@
 """The data directory with the checkpoints of one process.
 
 The directory contains `LOCK`, `CURRENT` (the name of the current checkpoint and the checksum of its manifest), and a
-folder `checkpoint-<n>` per checkpoint. It also contains `RUNNING` while a process uses the directory, and after a
-crash. If the process has a write-ahead log, the directory contains the files `log-<n>` of this log.
+folder `checkpoint-<n>` per checkpoint. While a process uses the directory, and after a crash of this process, the
+directory also contains `RUNNING`. If the process has a write-ahead log, the directory contains the files `log-<n>` of
+this log.
 
 A new checkpoint is written next to the old one, made durable, and activated by one rename. Only then is the old
 checkpoint deleted.
@@ -42,8 +43,8 @@ class DataDirectory:
     """A data directory. Only one process at a time can write to it. Other processes can read it. StorageError if the
     directory cannot be used.
 
-    `crashed`: whether the last process did not close the directory cleanly. `crashed_attempt` is the attempt of that
-    process, or 0 if the attempt is unknown.
+    `crashed` is true if the last process did not close the directory cleanly. `crashed_attempt` is the attempt number
+    of this last process, or 0 if the number is unknown.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool) -> None:
@@ -70,8 +71,8 @@ class DataDirectory:
             raise StorageError(f"{self.path}: cannot be used as a data directory: {error}") from error
 
     def running(self, attempt: int) -> None:
-        """Write the number of the current attempt to the directory. After a crash, the next attempt then has a higher
-        number, even if there is no checkpoint.
+        """Write the number of the current attempt to the directory. Because of this file, the next attempt after a
+        crash has a higher number, even if there is no checkpoint.
         """
         with suppress(OSError):  # if the disk is full, the next attempt may get the same number
             write_durably(self.path / "RUNNING", str(attempt).encode())
@@ -86,7 +87,7 @@ class DataDirectory:
 
     # ---- current checkpoint
     def pointer(self) -> bytes:
-        """Return the content of `CURRENT`. The content is empty if there is no checkpoint."""
+        """Return the content of the file `CURRENT`. The content is empty if there is no checkpoint."""
         path = self.path / "CURRENT"
         return _read(path) if path.exists() else b""
 

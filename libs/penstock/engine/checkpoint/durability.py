@@ -1,5 +1,5 @@
-"""The durability of an engine: its write-ahead log, if there is one, and the order in which the engine writes a
-checkpoint and the next log file.
+"""The durability of an engine. This module contains the engine's write-ahead log, if there is one, and the order in
+which the engine writes a checkpoint and the next log file.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class ChangeLog:
         return self._wal is not None
 
     def stats(self) -> dict[str, int] | None:
-        """Return the number of the log's file, its size in bytes, the number of its last entry, and the number of
-        flushes. Return None if there is no log.
+        """Return four numbers: the number of the log's file, the size of the file in bytes, the number of the last
+        entry, and the number of flushes. Return None if there is no log.
         """
         wal = self._wal
         return (
@@ -89,24 +89,24 @@ class ChangeLog:
             self._wal.take_back()
 
     def is_long(self) -> bool:
-        """Return whether the log is so long that a checkpoint is due. After a failed checkpoint, another checkpoint is
-        due when the log has grown by a tenth.
+        """Return whether the log is so long that a checkpoint is due. After a failed checkpoint, the next checkpoint is
+        due when the log is a tenth longer than at the failure.
         """
         return self._wal is not None and self._wal.bytes > self._due
 
     def wait(self, number: int | None) -> None:
-        """Wait until the entry `number` is durable. StorageError if the entry does not become durable: the change was
-        applied, but a crash can lose it.
+        """Wait until the entry `number` is durable. StorageError if the entry does not become durable. In this case,
+        the change was applied, but a crash can lose the change.
         """
         if self._wal is not None and number is not None:
             self._wal.wait(number)
 
     # ---- checkpoints
     def save(self, runtime: Runtime, directory: DataDirectory) -> None:
-        """Write a checkpoint, and then remove the log of the changes before the checkpoint.
+        """Write a checkpoint. Then remove the log of the changes that the checkpoint contains.
 
-        After a StorageError, the earlier checkpoint and its log remain. The new checkpoint can then be active without
-        being durable. In that case, further changes are refused until a checkpoint succeeds.
+        After a StorageError, the earlier checkpoint and its log remain. It is possible that the new checkpoint is
+        active but not durable. In that case, further changes are refused until a checkpoint succeeds.
         """
         wal = self._wal
         if wal is None:

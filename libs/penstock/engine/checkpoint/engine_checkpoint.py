@@ -4,8 +4,8 @@ The folder contains these files. `arrays.bin` has columns of ids. `stream-<n>.bi
 stream. `dictionary.bin` has the terms. `store/` has the regions of the stored graph. `log.json` has the position in the
 write-ahead log. `engine.json` has everything else.
 
-A restart creates plans and windows again. It fills time windows from the slices. `checkpoint_writer` writes the folder,
-and `checkpoint_reader` reads it.
+A restart creates the plans and windows again, and fills the time windows from the slices. `checkpoint_writer` writes
+the folder, and `checkpoint_reader` reads it.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ def save(runtime: Runtime, directory: DataDirectory, position: Position) -> None
 def restored(
     directory: DataDirectory | None, make_core: Callable[[Path | None], EngineCore]
 ) -> tuple[Runtime, Position]:
-    """Return a runtime, and the position at which the write-ahead log continues. The runtime is restored from the
-    current checkpoint. Without a checkpoint, the runtime is empty.
+    """Return a runtime that is restored from the current checkpoint, and the position at which the write-ahead log
+    continues. If there is no checkpoint, the runtime is empty.
 
-    `make_core` creates the engine's core from the folder of a checkpoint. If its argument is None, it creates an empty
-    core.
+    `make_core` creates the engine's core. The argument of `make_core` is the folder of a checkpoint, or None for an
+    empty core.
     """
     if directory is None:
         return _runtime(make_core(None)), Position()

@@ -2,8 +2,9 @@
 which the operation was applied.
 
 An entry is a line of JSON (operation, wall-clock time, arguments), followed by the operation's data, if there are any.
-The data are the bytes of events or of a document, the N-Quads of a change, or the table of rows or keys of a query
-set's members. To recover the state, an engine applies the entries in order to the checkpoint that precedes them.
+The data depend on the operation: the bytes of events, the bytes of a document, the N-Quads of a change, or a table. The
+table contains rows for members of a query set, or keys of members. To recover the state, an engine applies the entries
+in order to the checkpoint that precedes them.
 """
 
 from __future__ import annotations
@@ -108,9 +109,7 @@ class LogEntry:
 
     @classmethod
     def decode(cls, payload: bytes) -> LogEntry:
-        """Return the entry from the bytes `payload`, which `encode` has returned. StorageError if the entry is
-        corrupt.
-        """
+        """Return the entry. `payload` is the result of `encode`. StorageError if the entry is corrupt."""
         head, _, data = payload.partition(b"\n")
         try:
             verb, wall_ms, arguments = json.loads(head)

@@ -4,8 +4,8 @@ A file starts with a magic word. An entry consists of a header (length, checksum
 numbers of entries increase. If a number is missing, the entry with this number was removed.
 
 `durable` is the number of an earlier entry that was on disk when this entry was written. If that earlier entry is
-missing, the log is corrupt. At the end of a file, entries can be missing or incomplete after a crash: this is a torn
-tail. No entry in a torn tail was acknowledged.
+missing, the log is corrupt. After a crash, entries at the end of a file can be missing or incomplete. Such an end is a
+torn tail. No entry in a torn tail was acknowledged.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def log_numbers(folder: Path) -> list[int]:
 
 
 def frames(path: Path, after: int) -> Iterator[Frame]:
-    """Yield the entries of a file. An incomplete entry at the end of the file is left out. The numbers of the entries
-    must be above `after`. StorageError if the file is corrupt.
+    """Yield the entries of a file. An incomplete entry at the end of the file is left out. The number of each entry
+    must be greater than `after`. StorageError if the file is corrupt.
     """
     try:
         data = path.read_bytes()
@@ -95,9 +95,9 @@ def _frame_at(data: bytes, at: int) -> Frame | None:
 
 
 def _check_tail(path: Path, data: bytes, at: int, last: int) -> None:
-    """Check the rest of a file from offset `at` on. There is no valid entry at `at`. `last` is the number of the last
-    valid entry. StorageError if a later valid entry states that an entry after `last` was durable. This durable entry
-    is then lost.
+    """Check the rest of a file from offset `at` on, where there is no valid entry. `last` is the number of the last
+    valid entry before this offset. StorageError if the rest contains a valid entry that says that an entry after `last`
+    was durable. In this case, the file has lost this durable entry.
     """
     for number in range(last + 1, last + 1 + _AHEAD):
         word, place = struct.pack("<Q", number), at

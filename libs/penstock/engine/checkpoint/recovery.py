@@ -2,7 +2,7 @@
 
 The replay repeats the evaluations after the checkpoint, with the next attempt number. The log does not record which
 evaluations were polled. The replay therefore retains only the latest evaluations of each query, within `max_unpolled`
-and `unpolled_mb`. The same limits held before the crash. Therefore, older evaluations must have been polled.
+and `unpolled_mb`. The same limits held before the crash, so all older evaluations were polled before the crash.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Recovered:
 
 
 def entries_from(folder: Path, found: Recovered) -> Iterator[LogEntry]:
-    """Yield the entries after the position `found`. The call updates `found` before it yields an entry."""
+    """Yield the entries after the position `found`. Before each entry, the call updates `found`."""
     for number in [number for number in log_numbers(folder) if number >= found.file]:
         found.file = number
         for frame in frames(log_path(folder, number), found.last):
@@ -75,7 +75,7 @@ def replay(engine: Operations, runtime: Runtime, folder: Path, position: Positio
 
 
 def _apply(engine: Operations, core: EngineCore, entry: LogEntry, number: int) -> None:
-    """Apply an entry. A crash can leave the entry of a refused change in the log. Such a change is refused again."""
+    """Apply an entry. After a crash, the log can have the entry of a refused change. This change is refused again."""
     try:
         if entry.verb == CHANGE:
             split = entry.arguments["removed"]
@@ -89,8 +89,8 @@ def _apply(engine: Operations, core: EngineCore, entry: LogEntry, number: int) -
 
 
 def _finish_past(runtime: Runtime, name: str | None) -> None:
-    """Let a query catch up with its past. An entry that replaces the query's text can follow only after the query has
-    caught up.
+    """Let a query catch up with its past. Call this function before an entry that replaces the query's text is applied,
+    because such a replacement is refused until the query has caught up.
     """
     member = runtime.registry.members.get(name or "")
     while member is not None and runtime.history is not None and runtime.history.is_behind(member.group):

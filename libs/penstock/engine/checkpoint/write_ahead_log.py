@@ -3,7 +3,7 @@ groups.
 
 A thread appends an entry and applies the change under the engine's lock. The thread then waits, without the lock, until
 the entry is durable. One of the waiting threads flushes the entries of all waiting threads (group commit). A checkpoint
-names the log file that follows the checkpoint. The earlier log files are removed.
+contains the number of the log file that follows the checkpoint. The earlier log files are removed.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class WriteAheadLog:
     """Appends to one file at a time. Callers of all methods except `wait` must hold the engine's lock.
 
-    `number` is the number of the file. `first` is the number of the file's first entry. `broken` is the reason why
-    nothing can be appended until a checkpoint starts a new file, or None.
+    `number` is the number of the file. `first` is the number of the file's first entry. `broken` is None, or the reason
+    why nothing can be appended until a checkpoint starts a new file.
     """
 
     def __init__(self, folder: Path, number: int, first: int) -> None:
@@ -86,8 +86,8 @@ class WriteAheadLog:
 
     # ---- durability
     def wait(self, number: int) -> None:
-        """Wait until the entry `number` is durable. Call this without the engine's lock. StorageError if a crash can
-        lose the entry.
+        """Wait until the entry `number` is durable. The caller must not hold the engine's lock. StorageError if a crash
+        can lose the entry.
         """
         while True:
             with self._group:
@@ -117,8 +117,8 @@ class WriteAheadLog:
 
     # ---- checkpoints
     def prepare_next(self) -> int:
-        """Create the log file that will follow a checkpoint. Call this before the checkpoint is written. Returns the
-        number of the file.
+        """Create the log file that will follow a checkpoint. Call this method before the checkpoint is written. Returns
+        the number of the file.
         """
         number = self.number + 1
         os.close(_create(log_path(self._folder, number)))
