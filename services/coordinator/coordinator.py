@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from penstock.engine.intake.graph_loading import LoadReport
 from penstock.engine.limits import MAX_CATCH_UP
 from penstock.errors import ConflictError, NotActiveError, NotYetError
+from penstock.ingest.outgoing_members import MemberRecords
 from penstock.log import FencedError, TransientError
 from penstock.mapping.encodings.schema_registration import SchemaRegistration
+from penstock.query.parser import declared_parameters
 from penstock.replication.election import Election
 from penstock.replication.heartbeats import FailureDetector, HeartbeatSender
 from penstock.replication.status_topic import StatusView
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Unpack
 
-    from penstock.log import Log
+    from penstock.log import Log, Record
     from penstock.log.clock import Clock
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.replication.load_files import Manifest
@@ -228,6 +230,20 @@ class Coordinator:
     def stop(self, name: str) -> bool:
         """Stop a query. Returns False if there is no query of that name."""
         return self._do(lambda active: active.queries.stop(name))
+
+    def member_records(self, name: str, key: Sequence[str] = ()) -> MemberRecords | None:
+        """Return the conversion of rows to records for a query set. None if there is no query set of that name. `key`:
+        the names of the columns that identify a member; if empty, the parameters.
+        """
+        record = self._registrar.queries.get(name)
+        if record is None or record.report is None:
+            return None
+        parameters = declared_parameters(record.text, record.base)
+        return MemberRecords(self.topics.names.parameters(name), parameters, tuple(key) or parameters)
+
+    def write_members(self, records: Sequence[Record]) -> None:
+        """Write records of members of query sets in one transaction, all or none."""
+        self._do(lambda active: active.writer.commit(records))
 
     def update(self, text: str, base: str | None = None, request: str | None = None) -> int:
         """Execute an update that has only INSERT DATA and DELETE DATA, as one snapshot. Returns the number of triples.

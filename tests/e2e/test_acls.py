@@ -39,6 +39,7 @@ CLUSTER = Cluster(PREFIX, groups=("dashboard",))
 RARE = {
     ("coordinator", "Read", f"{PREFIX}.quarantine"): "an unreadable record",
     ("coordinator", "Read", f"{PREFIX}.dispatcher"): "predicates that no query reads",
+    ("coordinator", "Write", f"{PREFIX}.parameters."): "members of a query set over HTTP",
     ("coordinator", "Write", f"{PREFIX}.status"): "a refused request by topic",
     ("adaptor", "Alter", f"{PREFIX}.tuples."): "an events topic that got more partitions",
     ("adaptor", "Read", f"{PREFIX}.quarantine"): "an unreadable record",

@@ -1,12 +1,14 @@
-"""A query set of a cluster of processes, on a real broker: members come and go while query engines are killed; each
+"""A query set of a cluster of processes, on a real broker: members come and go (by records and over HTTP) while query engines are killed; each
 evaluation of a member is committed once, and is right.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections import defaultdict
 
+import httpx
 import pytest
 
 pytest.importorskip("confluent_kafka")
@@ -50,6 +52,8 @@ def test_members_of_a_set_while_engines_are_killed(broker, topic_prefix, tmp_pat
                 things.add([row(2)])
                 things.remove([row(1)])
                 things.add([{"thing": "no IRI"}])
+                over_http = httpx.post(f"{cluster.url}/queries/things/members?key=thing", content=json.dumps(row(3)))
+                assert over_http.json() == {"rows": 1}
             cluster.kill(engines[i % 2])
             load.push(50, 1.0)
             cluster.watch()
@@ -67,13 +71,13 @@ def test_members_of_a_set_while_engines_are_killed(broker, topic_prefix, tmp_pat
                     last = load.end() // STEP * STEP - STEP
                 else:
                     load.push(50, 0.5)
-            if last is not None and all(last in found[f"http://x/{number}"] for number in (0, 2)):
+            if last is not None and all(last in found[f"http://x/{number}"] for number in (0, 2, 3)):
                 break
             assert time.monotonic() < deadline, {member: max(times, default=None) for member, times in found.items()}
         letters = client.dead_letters()
     sent = [at for at, _ in load.sent]
     assert doubled == []
-    assert sorted(found) == ["http://x/0", "http://x/1", "http://x/2"]
+    assert sorted(found) == ["http://x/0", "http://x/1", "http://x/2", "http://x/3"]
     for member, times in found.items():
         number, first = int(member[-1]), min(times)
         assert sorted(times) == list(range(first, max(times) + STEP, STEP)), f"{member}: lost"

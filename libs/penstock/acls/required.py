@@ -148,6 +148,7 @@ def _coordinator(cluster: Cluster) -> list[Acl]:
         _topic(names.dispatcher, "Read"),
         _topic(names.quarantine, "Read"),
         _topic(topics.heartbeats, "Read", "Write"),
+        _topics(cluster.parameters, "Write"),
         *_elected(cluster, "coordinator"),
     ]
 

@@ -78,6 +78,11 @@ def no_query(name: str) -> Response:
     return JSONResponse({"error": "NotFound", "message": f"there is no query {name!r}"}, 404)
 
 
+def no_set(name: str) -> Response:
+    """Return the response to a request for a query set that is not registered."""
+    return JSONResponse({"error": "NotFound", "message": f"there is no query set {name!r}"}, 404)
+
+
 def status_of(error: type[Exception]) -> int:
     """Return the HTTP status for a class of error."""
     return next((code for cls, code in _STATUSES if issubclass(error, cls)), 500)

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
 from penstock.errors import DataError, PenstockError
-from penstock.http.error_responses import body_of
+from penstock.http.error_responses import body_of, no_set
 from penstock.http.member_rows import ARROW, rows_of
 from penstock.http.protocol_requests import media_type
 from penstock.json_text import parse_json
@@ -77,7 +77,7 @@ class QuerySets:
         name = request.path_params["name"]
         found = await run_in_threadpool(self.get, name)
         if found is None:
-            return _no_set(name)
+            return no_set(name)
         removes = request.method == "DELETE"
         body, content_type = await body_of(request), media_type(request)
         rows = await run_in_threadpool(rows_of, body, content_type, found.key if removes else found.columns)
@@ -90,7 +90,7 @@ class QuerySets:
         name, asked = request.path_params["name"], request.query_params
         feed = self._feeds.get(name)
         if feed is None or not feed.of_set:
-            return _no_set(name)
+            return no_set(name)
         part = _PARTS.get(asked.get("part", "answers"))
         if part is None:
             raise DataError(f"?part is one of {', '.join(_PARTS)}, not {asked['part']}")
@@ -143,10 +143,6 @@ def member_key(found: QuerySet, text: str) -> Any:
             return text  # no member has this key yet
         raise
     return tuple(value) if isinstance(value, list) else value
-
-
-def _no_set(name: str) -> Response:
-    return JSONResponse({"error": "NotFound", "message": f"there is no query set {name!r}"}, 404)
 
 
 def _stream_of(feed: Feed, after: int | None, part: Callable[[Step], pa.Table]) -> bytes | None:

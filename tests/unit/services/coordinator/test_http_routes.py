@@ -253,3 +253,55 @@ def test_one_bad_query_of_a_request_refuses_all(cluster, given, message):
     assert answer.status_code == 400
     assert message in answer.json()["message"]
     assert cluster.http.get("/queries").json() == {}
+
+
+SET = (
+    "REGISTER QUERY near (?user ?limit) AS SELECT ?o FROM STREAM <http://x/s> [RANGE 1s STEP 1s]"
+    " WHERE { ?user <http://x/p> ?o FILTER (?o < ?limit) }"
+)
+
+
+def members(cluster) -> list[tuple[str, str | None]]:
+    """Keys and values of the records of the set's parameters topic."""
+    topic = cluster.topics.names.parameters("near")
+    reader = cluster.log.reader({Partition(topic, 0): 0})
+    try:
+        found = [message for message in reader.poll(1000) if message.key is not None]
+        return [(m.key.decode(), None if m.value is None else m.value.decode()) for m in found]
+    finally:
+        reader.close()
+
+
+def test_members_of_a_set_over_http(cluster):
+    cluster.run()
+    cluster.http.put("/streams/s", json={"iri": "http://x/s", "timing": "all"})
+    assert cluster.http.put("/queries/near", content=SET).status_code == 200
+    lines = '{"user": "http://x/a", "limit": 5}\n{"user": "http://x/b", "limit": 7}\n'
+    made = cluster.http.post("/queries/near/members?key=user", content=lines)
+    assert (made.status_code, made.json()) == (202, {"rows": 2})
+    csv = {"content-type": "text/csv"}
+    assert cluster.http.post("/queries/near/members", content="user,limit\nhttp://x/c,1\n", headers=csv).is_success
+    gone = cluster.http.request("DELETE", "/queries/near/members?key=user", content='{"user": "http://x/a"}')
+    assert (gone.status_code, gone.json()) == (202, {"rows": 1})
+    assert members(cluster) == [
+        ("http://x/a", '{"user": "http://x/a", "limit": 5}'),
+        ("http://x/b", '{"user": "http://x/b", "limit": 7}'),
+        ('["http://x/c", "1"]', '{"user": "http://x/c", "limit": 1}'),
+        ("http://x/a", None),
+    ]
+
+
+def test_a_request_with_a_bad_member_writes_no_member(cluster):
+    cluster.run()
+    cluster.http.put("/streams/s", json={"iri": "http://x/s", "timing": "all"})
+    cluster.http.put("/queries/near", content=SET)
+    cluster.http.put("/queries/q", content=QUERY)
+    post = cluster.http.post
+    bad = post("/queries/near/members", content='{"user": "http://x/a", "limit": 5}\n{"user": "http://x/b"}')
+    assert (bad.status_code, bad.json()["error"]) == (400, "DataError")
+    assert "limit" in bad.json()["message"]
+    assert post("/queries/near/members", content="[1]").status_code == 400
+    assert post("/queries/q/members", content="{}").status_code == 404  # not a query set
+    assert post("/queries/none/members", content="{}").status_code == 404
+    assert post("/queries/near/members", content="").json() == {"rows": 0}
+    assert members(cluster) == []
