@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.core import _native as native
-from penstock.errors import DataError, LimitError, StorageError
+from penstock.errors import DataError, LimitError
 from penstock.rdf.id_layout import PAYLOAD, TAG_IRI, TAG_LITERAL, TAG_SHIFT
 from penstock.rdf.terms import BLANK, LITERAL
 from penstock.services.dictionary.term_archive import ArchiveState
@@ -148,9 +148,8 @@ class HeldTerms:
         return [] if self._archive is None else self._archive.unused(generation, most)
 
     def ids_of(self, keys: Sequence[bytes]) -> list[int]:
-        """Return the ids of terms in the archive by their keys in the topic. StorageError without an archive."""
-        if self._archive is None:
-            raise StorageError("the dictionary's topic has removed terms: set PENSTOCK_TERMS_IN_MEMORY (ADR 50)")
+        """Return the ids of terms in the archive by their keys in the topic."""
+        assert self._archive is not None, "only archived terms are removed"
         return self._archive.ids_of(keys)
 
     def remove(self, ids: Sequence[int], position: int, reserved: int) -> None:

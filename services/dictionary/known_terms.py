@@ -118,7 +118,8 @@ class KnownTerms:
         StorageError if an entry's id is not the id that this process assigns to the term.
         """
         messages = self._reader.poll(_POLL, timeout_s)
-        for removes, group in groupby(messages, key=lambda message: message.value is None):
+        removes_terms = self.held.removes  # otherwise, a tombstone is a record that cannot be read
+        for removes, group in groupby(messages, key=lambda message: removes_terms and message.value is None):
             records = list(group)
             self._remove(records) if removes else self._add(records)
         if messages:
