@@ -26,6 +26,7 @@ _SENT: Final = ("authorization", "cookie")
 _RESPONSE_S: Final = 130.0  # the time limit of two patterns
 _CONNECT_S: Final = 2.0
 _TRY_S: Final = 20.0
+_ABSENT_S: Final = 3.0  # six intervals of heartbeats, so that a coordinator that starts hears the live engines
 _PAUSE_S: Final = 0.1
 
 
@@ -54,7 +55,8 @@ class EffectRequests:
         refuses the update, return the engine's response. `headers`: the headers of the client's request. They contain
         the token. The engine checks the token.
 
-        UnavailableError if no engine has evaluated or refused the update after 20 s of attempts.
+        UnavailableError if no engine has evaluated or refused the update after 20 s of attempts, or if no engine has
+        been live for 3 s.
         """
         parameters: dict[str, str | list[str]] = {
             "insertions": str(insertions),
@@ -66,7 +68,8 @@ class EffectRequests:
         sent = {"content-type": "application/sparql-update"}
         sent |= {name: headers[name] for name in _SENT if name in headers}
         timeout = httpx.Timeout(_RESPONSE_S, connect=_CONNECT_S)
-        deadline, reason = time.monotonic() + _TRY_S, "there is no query engine"
+        began = live = time.monotonic()  # `live`: when an engine was last live
+        reason = "there is no query engine"
         secure = any(url.startswith("https:") for url in await self._engines())
         async with httpx.AsyncClient(verify=self._trust(secure=secure), timeout=timeout, trust_env=False) as client:
             while True:
@@ -83,7 +86,10 @@ class EffectRequests:
                         if found.status_code < httpx.codes.INTERNAL_SERVER_ERROR:
                             return _passed_on(found)
                         reason = f"{url}: {found.text[:200]}"
-                if time.monotonic() >= deadline:
+                    live = time.monotonic()
+                elif time.monotonic() >= live + _ABSENT_S:
+                    raise UnavailableError("no query engine is live, and only a query engine can evaluate this update")
+                if time.monotonic() >= began + _TRY_S:
                     raise UnavailableError(f"no query engine has evaluated the update: {reason}")
                 await asyncio.sleep(_PAUSE_S)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,18 +12,20 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
+from penstock.errors import UnavailableError
 from penstock.http import sparql
 from penstock.http.graph_store import GraphStore
+from penstock.http.protocol_requests import ProtocolOperation
 from penstock.http.web_server import WebServer
 from penstock.services.coordinator import http_routes
 from penstock.updates import effect_requests, effect_routes
+from penstock.updates.effect_requests import EffectRequests
+from penstock.updates.effects import Effect
 from support import w3c_http
 from support.small_cluster import SmallCluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from penstock.updates.effects import Effect
 
 COUNT = "INSERT { [] <urn:count> ?count } WHERE { SELECT (COUNT(*) AS ?count) { ?s ?p ?o } }"
 
@@ -228,3 +231,27 @@ def test_without_an_engine_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> N
         answer = http.update(COUNT)
         assert (answer.status_code, answer.json()["error"]) == (503, "UnavailableError")
         assert http.triples() == []
+
+
+def test_without_a_live_engine_an_update_fails_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effect_requests, "_ABSENT_S", 0.3)
+
+    async def none() -> list[str]:
+        return []
+
+    update = ProtocolOperation("update", "LOAD <urn:file>")
+    with pytest.raises(UnavailableError, match="no query engine is live"):
+        asyncio.run(asyncio.wait_for(EffectRequests(none).evaluate(update, 0, {}), 10))
+
+
+def test_an_update_waits_for_an_engine_that_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effect_requests, "_ABSENT_S", 5.0)
+    with running() as http:
+        answers = [[f"http://127.0.0.1:{http.engine.port}"], [], [], []]
+
+        async def later() -> list[str]:
+            return answers.pop() if len(answers) > 1 else answers[0]
+
+        found = asyncio.run(EffectRequests(later).evaluate(ProtocolOperation("update", COUNT), 0, {}))
+        assert isinstance(found, Effect)
+        assert http.evaluator.evaluations == 1
