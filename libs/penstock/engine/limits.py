@@ -1,5 +1,5 @@
-"""The limits of an engine on everything that grows with its input. Each limit has a name and a default. The error for
-an exceeded limit contains the name.
+"""The limits of an engine. They bound everything that grows with the input. Each limit has a name and a default. The
+error for an exceeded limit contains the limit's name.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ MOST_CATCH_UP = 1_000_000_000
 class Limits(PlanningLimits):
     """Limits of an engine. `PlanningLimits` has the limits on texts and plans.
 
-    `max_catch_up`: maximum number of instants per query that one push or advance is allowed to make due
-    (docs/semantics.md §2). In a cluster, the registration of each query contains this limit (ADR 57). `max_unpolled`:
-    maximum number of pending evaluations per query. A push or advance that would exceed this limit is refused.
-    `unpolled_mb`: maximum total size of pending answers in MiB (0 = no limit), enforced in the same way. A query with a
-    subscriber has no pending answers.
+    `max_catch_up`: maximum number of instants per query that become due in one push or advance (docs/semantics.md §2).
+    In a cluster, the registration of each query contains this limit (ADR 57). `max_unpolled`: maximum number of pending
+    evaluations per query. A push or advance that would exceed this limit is refused. `unpolled_mb`: maximum total size
+    of pending answers in MiB (0 = no limit), enforced in the same way. A query with a subscriber has no pending
+    answers.
 
-    `max_refused`, `refused_bytes`: maximum number of entries, and maximum number of bytes of original input. The two
-    limits apply to the dead-letter output, and to each stream's output of late events. `max_event_bytes`: maximum size
-    of the text of an event. `max_streams`, `max_queries`: maximum number of declared streams, and of standing queries.
-    A query set counts as one query. `max_members`: maximum number of members of all query sets. `max_member_bytes`:
-    maximum size of a value in the row of a member.
+    `max_refused`, `refused_bytes`: maximum number of entries in an output of refused events, and maximum number of
+    bytes of their original input. These outputs are the dead-letter output, and each stream's output of late events.
+    `max_event_bytes`: maximum size of the text of an event. `max_streams`, `max_queries`: maximum number of declared
+    streams, and of standing queries. A query set counts as one query. `max_members`: maximum number of members of all
+    query sets. `max_member_bytes`: maximum size of a value in the row of a member.
 
     `evaluation_timeout_s`: maximum duration in s of an evaluation of a standing query (0 = no limit).
     `query_timeout_s`: maximum duration in s of a one-shot query (0 = no limit). `evaluation_memory_mb`: maximum memory

@@ -3,8 +3,8 @@ earlier instant (ADR 87).
 
 The retention of a stream keeps the tuples after a certain time. A query begins at the first instant for which two
 conditions hold: every window is complete, and the stored graph is readable as of this instant. If the retention keeps
-everything since the first progress of the query's streams, the registration point is the same as if the query had been
-registered before this progress.
+everything since the first progress of the query's streams, the query gets an early registration point. It is the point
+of a query that was registered before this progress.
 
 The point is a function of the query's windows and of the progress of its streams. The embedded engine and the replicas
 of a cluster (ADR 107) call this function.
@@ -45,12 +45,12 @@ class Beginning:
 class StreamPast:
     """The past of a stream. Times are in ms.
 
-    - `begun`: a pair that describes the first progress of the stream, or None before any progress. The first element is
-    smaller for a stream that has made its first progress earlier. The second element is the registration point that
-    this progress gives to the queries that waited for it.
+    - `begun`: a pair that describes the first progress of the stream, or None before any progress. The first element
+    orders the streams by their first progress: an earlier progress has a smaller number. The second element is the
+    registration point that this progress gives to waiting queries.
     - `closed_ms`: the end of the last closed batch, None before the first.
     - `retention_ms`: the declared retention.
-    - `readable_from`: the stored graph is readable as of each later instant.
+    - `readable_from`: a time. The stored graph is readable as of each later instant.
     """
 
     begun: tuple[int, int] | None
@@ -73,9 +73,9 @@ def asks_for_past(start: int | None, pasts: Collection[StreamPast]) -> bool:
     """Return whether a query asks for the past. `start` is the instant of STARTING AT in ms, or None for FROM
     BEGINNING. `pasts` are the pasts of the query's streams.
 
-    A query with FROM BEGINNING asks for the past. A query with STARTING AT asks for the past if one of its streams has
-    a retention, and if the instant is not after the registration point. If none of the streams has progress, there is
-    no past.
+    A query with FROM BEGINNING asks for the past. A query with STARTING AT asks for the past under two conditions: one
+    of its streams has a retention, and the instant is not after the current registration point. If none of the streams
+    has progress, there is no past.
     """
     if all(past.begun is None for past in pasts):
         return False
@@ -113,7 +113,5 @@ def beginning_of(reads: Reads, pasts: Mapping[str, StreamPast], text: str) -> Be
 
 
 def _origin(pasts: Collection[StreamPast]) -> int:
-    """Return a registration point in ms. A query would have this point if it had been registered before its streams
-    made their first progress.
-    """
+    """Return the registration point, in ms, of a query that was registered before the first progress of its streams."""
     return min(past.begun for past in pasts if past.begun is not None)[1]

@@ -1,7 +1,7 @@
-"""The queries that begin in the past: the groups of these queries, their views of the stored graph, and their progress.
+"""The queries that begin in the past: their groups, their views of the stored graph, and their progress.
 
-Each such query has a group of its own, with its own incarnation, because groups share windows only if they have reached
-the same instants. While the query has due instants that are not evaluated yet, its group is in the backlog. Passes of
+Each such query has a group and an incarnation of its own. (Groups share windows only if they have reached the same
+instants.) While the query has due instants that are not evaluated yet, the query's group is in the backlog. Passes of
 the schedule then leave the group out, and `catch_up` evaluates the group's instants in turns.
 """
 
@@ -180,6 +180,6 @@ class History:
 
 
 def _always(stream: LiveStream) -> int:
-    """Return the time from which on a query that does not read the stored graph can begin."""
+    """Return the earliest time at which a query can begin that does not read the stored graph."""
     del stream
     return NEVER

@@ -1,12 +1,12 @@
-"""The timeline records which commits of the stored graph a standing query would have seen at an earlier instant (ADR
-87).
+"""The timeline. It records, for earlier instants, the commits of the stored graph that a standing query would have seen
+(ADR 87).
 
 A pass of the schedule closes batches and evaluates the instants that become due. For each stream, the timeline records
 the end of the last closed batch after a pass, and the snapshots before and after the pass.
 
 An instant becomes due in the first pass after which every stream of its query has closed the batch that contains the
-instant. At this instant, the query sees all commits from before this pass. Of the commits of this pass, the query sees
-the commits of batches that end at or before the instant.
+instant. At this instant, the query sees all commits from before this pass. The query also sees those commits of this
+pass whose batches end at or before the instant.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TRIM_EVERY = 64  # passes
 class _Course:
     """The passes in which a stream has closed batches, in order. `ends` contains, for each pass, the end in ms of the
     stream's last closed batch after the pass. `befores` and `afters` contain the latest snapshots before and after each
-    pass. Passes with ends at or before `unknown` are not recorded any more.
+    pass. If the end of a pass is at or before `unknown`, the pass is not recorded any more.
     """
 
     unknown: int = NEVER

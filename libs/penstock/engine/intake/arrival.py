@@ -45,7 +45,7 @@ class PushReport:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The result of `Intake.take`: how many events had each outcome, and the dead letters."""
+    """The result of `Intake.take`: the number of events with each outcome, and the dead letters."""
 
     report: PushReport
     letters: list[DeadLetter]
@@ -61,10 +61,10 @@ class Intake:
         self._dead = dead
 
     def take(self, stream: LiveStream, events: Events, bad: Sequence[BadEvent]) -> Taken:
-        """Accept the events that are neither late nor too far ahead, and advance the stream. Three kinds of events
-        become dead letters: events that are too far ahead, events in `bad` (they could not be parsed), and events that
-        remove a triple of a timing predicate. LimitError if the push would exceed a limit. In this case, the push has
-        no effect.
+        """Accept the valid events that are neither late nor too far ahead, and advance the stream. Three kinds of
+        events become dead letters: events that are too far ahead, events that could not be parsed (`bad`), and events
+        that remove a triple of a timing predicate. LimitError if the push would exceed a limit. In this case, the push
+        has no effect.
         """
         if events.removed is not None:
             events, invalid = checked_removals(events, stream.declaration.timing, self._core.dictionary)

@@ -38,7 +38,7 @@ class BinFile(Protocol):
 
 
 class Bins(Protocol):
-    """The bins of a load. They can be stored anywhere."""
+    """The bins of a load. An implementation can store the bins anywhere."""
 
     @property
     def shards(self) -> int:
@@ -59,8 +59,8 @@ class Bins(Protocol):
 
 
 def appended(load: native.BulkLoad, files: Iterable[BinFile]) -> Iterator[UnavailableError | None]:
-    """Append the bins in `files` to `load`. The call yields None after each bin. If a bin cannot be read now, the call
-    yields the error, and the next iteration retries this bin.
+    """Append the bins in `files` to the load `load`. The generator yields None after each bin. If a bin cannot be read
+    now, the generator yields the error, and retries this bin in the next iteration.
     """
     for file in files:
         columns = None

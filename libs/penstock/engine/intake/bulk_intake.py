@@ -1,5 +1,5 @@
-"""The engine's part in bulk loads that `penstock.spark` prepares. The engine exports its terms, and later stores the
-prepared load.
+"""The engine's part in bulk loads. The engine exports its terms. `penstock.spark` then prepares the load, and the
+engine stores the prepared load.
 
 A load is one commit. It becomes visible atomically.
 """

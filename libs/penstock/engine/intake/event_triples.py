@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def triples_to_tuples(triples: Iterable[Any]) -> list[TermTuple]:
-    """Return the terms of rdflib triples in one list: s, p, o, s, p, o, … DataError if a term is in an invalid
+    """Return the terms of rdflib triples as one list: s, p, o, s, p, o, … DataError if a term is in an invalid
     position, or if an element is not a triple.
     """
     flat: list[TermTuple] = []

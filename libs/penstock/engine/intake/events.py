@@ -1,7 +1,7 @@
 """Conversion of events to columns of term ids. An event is a set of triples with one time (semantics.md §1).
 
-The native module parses N-Triples. One call parses many events if they have no blank nodes. `penstock.rdf` parses other
-formats. The scope of a blank node label is the event that contains the label.
+The native module parses N-Triples. One call parses many events, provided that these events have no blank nodes.
+`penstock.rdf` parses other formats. The scope of a blank node label is the event that contains the label.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _Cell = TypeVar("_Cell", bound=np.generic)
 class Events:
     """Parsed events. Event i has the time `times[i]` (ms) and `counts[i]` triples. The triples of an event are
     contiguous in the columns `s`, `p`, `o`. If `counts` is None, every event has one triple. `originals` contains the
-    events as they were pushed. `removed` is 1 for each triple that its event removes, and 0 for the other triples. If
-    `removed` is None, no event removes triples.
+    events as they were pushed. `removed` contains 1 for each triple that an event removes, and 0 for each other triple.
+    If `removed` is None, no event removes triples.
     """
 
     times: NDArray[np.int64]
@@ -73,8 +73,8 @@ class BadEvent:
 
 @dataclass(slots=True)
 class _Parts:
-    """Intermediate results of a push. For the position of each event, there is one of three results: the columns of the
-    event, the reason why the event is invalid, or the converted event.
+    """Intermediate results of a push. Each event has one of three results, stored under the position of the event: the
+    columns of the event, the reason why the event is invalid, or the converted event.
     """
 
     rows: dict[int, tuple[Ids, Ids, Ids]] = field(default_factory=dict)
@@ -103,7 +103,7 @@ def original_bytes(data: EventData) -> bytes:
 class EventParser:
     """Parses events. `dictionary` assigns ids to the terms. `max_bytes` is the maximum size of the text of one event.
 
-    `convert` does the slow part of the work. `convert` needs neither the dictionary nor the engine's lock.
+    The method `convert` does the slow part of the work. It needs neither the dictionary nor the engine's lock.
     """
 
     def __init__(self, dictionary: native.Dictionary, max_bytes: int) -> None:
@@ -111,8 +111,8 @@ class EventParser:
         self.max_bytes = max_bytes
 
     def convert(self, events: Sequence[tuple[object, EventData]], syntax: str) -> Conversions:
-        """Convert events to N-Quads, unless the native module can parse the format `syntax`. Returns the converted
-        events and errors, by position.
+        """Convert events to N-Quads, unless the native module can parse the format `syntax`. Returns, by position, the
+        converted events and the errors.
         """
         fmt = _foreign(syntax)
         found: Conversions = {}
@@ -140,7 +140,7 @@ class EventParser:
         self, events: Sequence[tuple[object, EventData]], syntax: str, converted: Conversions | None = None
     ) -> tuple[Events, list[BadEvent]]:
         """Return the valid events in order, and the invalid events. `converted` is the result of `convert` for the same
-        events. Events that are missing in `converted` are converted here.
+        events. If an event is missing in `converted`, this method converts the event.
         """
         parts = _Parts(converted=converted or {})
         # Nearly all times are plain integers, and nearly all data are bytes. The function calls handle the exceptions.
@@ -236,8 +236,9 @@ class EventParser:
         with the position of its event, in place of a time.
 
         If all events of the push are parsed, the call returns the number of triples of each event, and all columns.
-        Otherwise, the call returns None, and `parts` contains the columns of the parsed events. An event with a line
-        that is not a plain triple is not parsed here. The caller parses such events separately to get their errors.
+        Otherwise, the call returns None, and `parts` contains the columns of the parsed events. This method does not
+        parse an event with a line that is not a plain triple. The caller parses such events separately to get their
+        errors.
         """
         lines, first_line = [], []
         count = 0

@@ -24,8 +24,8 @@ NO_QUADS: Columns = (_NONE, _NONE, _NONE, _NONE)
 
 @dataclass(frozen=True, slots=True)
 class UpdateReport:
-    """The effect of an update: the number of added triples, and the number of removed triples. A triple that was
-    removed and added again is not counted.
+    """The effect of an update: the number of added triples, and the number of removed triples. A triple that the update
+    removes and adds again is not counted.
     """
 
     added: int = 0
@@ -34,8 +34,8 @@ class UpdateReport:
 
 @dataclass(frozen=True, slots=True)
 class GraphChange:
-    """Quads to remove, and quads to add afterwards. A quad in both is added. The columns s, p, o and g contain ids. For
-    the default graph, g is 0.
+    """Quads to remove, and quads to add afterwards. If a quad is both removed and added, the stored graph contains the
+    quad after the change. The columns s, p, o and g contain ids. For the default graph, g is 0.
     """
 
     removed: Columns = NO_QUADS

@@ -101,7 +101,7 @@ def _parts(
     progress: Callable[[int, int], None] | None,
     mapping: dict[str, Any] | None,
 ) -> Iterator[Quads]:
-    """Yield the statements of an RDF document, or those that a mapping makes of data files."""
+    """Yield the statements of an RDF document, or the statements that a mapping creates from data files."""
     if mapping is None:
         return read(dictionary, Source.of(source, syntax, base), keep=False, progress=progress)
     given = {"base": base, "format": syntax}
@@ -118,9 +118,7 @@ def _parts(
 
 
 def _at_most(most: int, parts: Iterator[Quads]) -> Iterator[Quads]:
-    """Yield the parts of a document. LimitError as soon as all parts so far have more than `most` statements in
-    total.
-    """
+    """Yield the parts of a document. LimitError as soon as the total number of statements exceeds `most`."""
     count = 0
     for part in parts:
         count += len(part)
@@ -139,8 +137,8 @@ def quads_of(dictionary: native.Dictionary, quads: Sequence[DataQuad]) -> tuple[
 
 
 def _flat(quads: Sequence[DataQuad]) -> list[TermTuple]:
-    """Return the terms of all triples, followed by the graphs, in one list. With one list, each blank node is interned
-    only once.
+    """Return the terms of all triples, followed by the graphs, in one list. A single list ensures that each blank node
+    is interned only once.
     """
     triples = [_tuple(term) for _, t in quads for term in (t.subject, t.predicate, t.object)]
     return [*triples, *(_tuple(graph) for graph, _ in quads if graph is not None)]

@@ -1,4 +1,4 @@
-"""Idle-source detection: an input stream that is idle for longer than its `idle_timeout_ms` does not hold back queries.
+"""Idle-source detection. If an input stream is idle for longer than its `idle_timeout_ms`, queries do not wait for it.
 
 The *companions* of a stream are all other input streams that at least one query reads together with this stream. An
 idle stream advances to the highest watermark of its companions. If the event time of the idle stream follows the wall
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Heard:
-    """The state of a stream after its last change, and the wall-clock time in ms at which a check noticed this
+    """The state of a stream after the stream's last change, and the wall-clock time in ms at which a check noticed this
     change.
     """
 
@@ -30,8 +30,8 @@ class _Heard:
 
 
 class IdleSources:
-    """Detects idle streams. It compares the states of streams at successive checks, so that pushes have no additional
-    cost.
+    """Detects idle streams by a comparison of the streams' states at successive checks. Pushes therefore have no
+    additional cost.
     """
 
     def __init__(self) -> None:

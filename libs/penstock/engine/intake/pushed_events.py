@@ -68,8 +68,8 @@ class PushedEvents:
                 self._places += [place] * len(made)
 
     def _decode(self, mapping: StreamMapping, registry: SchemaRegistry | None, *, is_logged: bool) -> None:
-        """Decode the messages in a binary format. For a push from the write-ahead log, take the decoded texts from the
-        log.
+        """Decode the messages in a binary format. For a push that is replayed from the write-ahead log, use the decoded
+        texts in the log.
         """
         places = [i for i, (_, data) in enumerate(self._events) if isinstance(data, (str, bytes))]
         messages = [original_bytes(self._events[place][1]) for place in places]

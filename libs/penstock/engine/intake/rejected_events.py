@@ -26,8 +26,9 @@ class LateEvent:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A rejected event: the event is invalid, too far ahead, over a limit, or for an unknown stream. `timestamp` is the
-    time of the event in ms, or None if the event has no time. `data` contains the original bytes of the event.
+    """A rejected event. Such an event is invalid, is too far ahead, exceeds a limit, or is for an unknown stream.
+    `timestamp` is the time of the event in ms, or None if the event has no time. `data` contains the original bytes of
+    the event.
     """
 
     stream: str

@@ -32,8 +32,8 @@ class LiveStream:
     """A stream and its progress. All access must be under the engine's lock. Times are in ms.
 
     `watermark` and `target_ms` are None before the first progress. `move` changes both. `target_ms` is the end of the
-    last batch that the watermark permits to close. `closed_ms` is the end of the last closed batch. `closed_ms` is
-    behind `target_ms` only while the schedule runs.
+    last batch that can close at this watermark. `closed_ms` is the end of the last closed batch. `closed_ms` is behind
+    `target_ms` only while the schedule runs.
     """
 
     def __init__(self, declaration: Declaration, number: int, core: native.Stream, limits: Limits) -> None:
@@ -99,7 +99,7 @@ class LiveStream:
 
     def next_stop(self) -> int | None:
         """Return the end in ms of the next batch to close, or None if no batch can close yet. The next batch is the
-        first open batch with tuples, or the batch that ends at `target_ms` if this time is earlier.
+        first open batch with tuples. If the batch that ends at `target_ms` is earlier, it is that batch.
         """
         target, closed = self.target_ms, self.closed_ms
         if target is None:
@@ -119,8 +119,8 @@ class LiveStream:
 
     @staticmethod
     def close_together(streams: Collection[LiveStream], end: int) -> list[int]:
-        """Do the same as `close_until` for several streams, in one call of the native module. Returns, for each stream,
-        the number of closed batches with tuples.
+        """Close the batches of several streams as `close_until` does, in one call of the native module. Returns, for
+        each stream, the number of closed batches with tuples.
         """
         held = native.Stream.close_together([(stream.core, stream._batch_to(end)) for stream in streams])  # noqa: SLF001
         for stream in streams:
@@ -147,8 +147,8 @@ class LiveStream:
         """Append events of one tuple each, in one call of the native module. If an event is not accepted, or if a batch
         closes, the call returns False and has no effect. The caller then uses the slower `append`.
 
-        This method accepts an event only if the event is at most `max_ahead_ms` ahead of the watermark. The slower path
-        also accepts events that are at most `max_ahead_ms` ahead of the wall clock.
+        This method accepts an event only if it is at most `max_ahead_ms` ahead of the watermark. The slower method also
+        accepts an event that is at most `max_ahead_ms` ahead of the wall clock.
         """
         core, before, closed = self.core, self.watermark, self.closed_ms
         if before is None or closed is None or self.publisher is not None:
@@ -170,8 +170,8 @@ class LiveStream:
         return True
 
     def append(self, times: np.ndarray, s: Ids, p: Ids, o: Ids, removed: NDArray[np.uint8] | None = None) -> None:
-        """Append tuples to the open batches that contain the tuples' times. `removed` is 1 for each triple that its
-        event removes. LimitError if the stream's memory limit would be exceeded.
+        """Append tuples to the open batches that contain the tuples' times. `removed` contains 1 for each triple that
+        its event removes. LimitError if the stream's memory limit would be exceeded.
         """
         try:
             if removed is None or not removed.any():
@@ -199,18 +199,18 @@ class LiveStream:
 
     @property
     def arrived_beyond(self) -> int:
-        """The number of accepted and refused events that have arrived with times after the watermark."""
+        """The number of accepted and refused events with times after the watermark."""
         return len(self._after_watermark())
 
     def restore_beyond(self, counts: dict[int, int]) -> None:
-        """Restore the counts that `beyond` has returned: for each time after the watermark, the number of events."""
+        """Restore the counts that `beyond` has returned."""
         self._beyond = native.Beyond()
         times = np.repeat(np.array(list(counts), np.int64), np.array(list(counts.values()), np.int64))
         self._beyond.add(times, NEVER)
 
     @property
     def beyond(self) -> dict[int, int]:
-        """For each time (ms) after the watermark, the number of events that have arrived, accepted or refused."""
+        """The number of accepted and refused events for each time (in ms) after the watermark."""
         times, counts = np.unique(self._after_watermark(), return_counts=True)
         return dict(zip(times.tolist(), counts.tolist(), strict=True))
 
@@ -267,7 +267,7 @@ class Streams:
         return self._closed
 
     def progressed(self) -> None:
-        """Handle that a stream has closed batches: discard the cached result of `closed_batches`."""
+        """Discard the cached result of `closed_batches`, because a stream has closed batches."""
         self._closed = None
 
     def get(self, iri: str) -> LiveStream:
@@ -303,8 +303,8 @@ class Streams:
         return stream
 
     def publish(self, declaration: Declaration, publisher: str, batch_ms: int) -> LiveStream:
-        """Return the stream that the query `publisher` publishes. If the stream does not exist, the call adds it. A
-        stream that exists already keeps its declaration, except for the batch interval and the lateness.
+        """Return the stream that the query `publisher` publishes. If the stream does not exist, the call adds it. If
+        the stream exists already, only the batch interval and the lateness in its declaration change.
         """
         known = self._by_iri.get(declaration.iri)
         required = replace(known.declaration if known else declaration, batch_ms=batch_ms, lateness_ms=0)

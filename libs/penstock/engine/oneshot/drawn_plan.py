@@ -18,10 +18,10 @@ def drawn(
     outcomes: Mapping[int, str] | None = None,
 ) -> str:
     """Return `fresh`, the plan for the current statistics, as text. `rows`, `nanos` and `outcomes` are the figures of
-    the last execution by node id: the number of rows, the time in ns, and how the operator was evaluated.
+    the last execution by node id: the number of rows, the time in ns, and the way in which the operator was evaluated.
 
-    `ran` is the plan of the last execution. If `ran` is another plan, the text contains both plans: first `ran`, with
-    its figures and the estimates by which it was chosen, and then `fresh`.
+    `ran` is the plan of the last execution. If `ran` differs from `fresh`, the text contains both plans. First comes
+    `ran`, with the figures, and with the estimates for which the planner chose this plan. Then comes `fresh`.
     """
     if (ran.spec, ran.factors) == (fresh.spec, fresh.factors):
         return fresh.render(rows, nanos, outcomes)

@@ -38,11 +38,11 @@ CompiledPlan: TypeAlias = native.Plan
 
 class EngineCatalogue:
     """A `penstock.query.catalogue.Catalogue` for one query. `windows` contains the sources of the query's windows, and
-    is empty before these windows exist. `stored` is the view of the stored graph to use, or None if there is no view
-    yet.
+    is empty before these windows exist. `stored` is the view of the stored graph that the catalogue uses, or None if
+    there is no view yet.
 
-    `constants` collects every constant whose id the plan can contain. `blind`: whether statistics of the stored graph
-    were unavailable. Planning does not wait for unavailable statistics, and uses zeros instead.
+    `constants` contains every constant whose id can occur in the plan. `blind`: whether statistics of the stored graph
+    were unavailable. The planner does not wait for unavailable statistics. It uses zeros instead.
     """
 
     def __init__(
@@ -126,8 +126,8 @@ class EngineCatalogue:
         return edges, subjects, objects
 
     def degree(self, source: int, vertex: int, graph: int, predicate: int, direction: int) -> int:
-        """Return the exact number of neighbours of a vertex over an edge label. `direction` is 0 for outgoing edges and
-        1 for incoming edges.
+        """Return the exact number of edges with a label at a vertex. `direction` is 0 for outgoing edges and 1 for
+        incoming edges.
         """
         label = self._core.store.labels.label(graph, predicate)
         return (
@@ -138,8 +138,8 @@ class EngineCatalogue:
         """Return the schema triples in the view of the stored default graph, for entailment. DataPlaneError if the view
         cannot be read.
 
-        In a cluster, the schema is empty before there is a view. A registration does not read the stores. Its plan is
-        replaced at the first evaluation.
+        In a cluster, the schema is empty before there is a view, because a registration does not read the stores. The
+        first evaluation replaces the plan of the registration.
         """
         if self._schema is None:
             if self._view is None and self._core.dictionary.partial:
@@ -208,7 +208,7 @@ def make_plan(
     """Plan and compile a query, or the template of a group. QueryLimitError if the plan exceeds the engine's limits on
     plans.
 
-    `grouped`: whether the plan is for the members of a group. `sample` contains the constants of a member, for
+    `grouped`: whether the plan is for the members of a group. `sample` contains the constants of one member, for
     estimates. `accepted`: whether the query was accepted before, at its registration.
     """
     asked = query.query if isinstance(query, Template) else query

@@ -29,8 +29,8 @@ def explain(
     runtime: Runtime, one_shot: OneShot, statement: Statement, base: str | None, name: str | None = None
 ) -> str:
     """Return the plan of a query with estimates from current statistics. If the query was executed before, the text
-    also has the figures of the last execution. The figures of a continuous query come from the standing query `name`.
-    Without a name, they come from the last executed query in the same group.
+    also has the figures of the last execution. The figures of a continuous query come from the standing query with the
+    name `name`. If no name is given, the figures come from the query in the same group that was executed last.
 
     The next execution of a standing query will be timed. QueryError for an update.
     """

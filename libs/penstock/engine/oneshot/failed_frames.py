@@ -1,4 +1,4 @@
-"""Release of the local variables to which an error refers through its tracebacks."""
+"""Release of local variables. An error refers to these variables through its tracebacks."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from traceback import clear_frames
 
 
 def clear_locals(error: BaseException) -> None:
-    """Clear the local variables of all finished frames in the tracebacks of an error, of its causes and of its
-    contexts.
+    """Clear the local variables of all finished frames in an error's tracebacks. Also clear the variables for the
+    causes and the contexts of the error.
 
-    The future of a thread pool and the frame that awaits this future refer to each other through an error. This is a
-    cycle, and the garbage collector can take hours to find it. Until then, the local variables of the failed call are
-    not freed. If one of these variables is a view, the engine continues to lease the view's snapshot. The stores must
-    then retain the snapshot, and a store that restarts cannot grant the lease again.
+    The future of a thread pool and the frame that awaits this future refer to each other through an error. These
+    references form a cycle, and the garbage collector can take hours to find the cycle. Until then, the local variables
+    of the failed call are not freed. If one of these variables is a view, the engine continues to lease the view's
+    snapshot. The stores must then retain the snapshot, and a restarted store cannot grant the lease again.
     """
     pending, seen = [error], set()
     while pending:

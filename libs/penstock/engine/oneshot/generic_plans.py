@@ -32,7 +32,9 @@ _FLOOR = 64  # below this degree, the plan does not matter
 
 @dataclass(frozen=True, slots=True)
 class _Generic:
-    """A generic plan. The planner has chosen the plan by the degrees of the parameters in `degrees`."""
+    """A generic plan. The planner has chosen this plan for certain degrees of the parameters. These degrees are in
+    `degrees`.
+    """
 
     asked: AskedQuery
     degrees: tuple[_Degree, ...]
@@ -54,9 +56,9 @@ class _RecordingCatalogue(EngineCatalogue):
 class GenericPlans:
     """A cache of generic plans. Any thread can use it.
 
-    A generic plan is chosen for the constants of the first text. The plan serves each later text with constants that
-    have about as many neighbours. Other texts get plans of their own. PostgreSQL chooses between generic and custom
-    plans in a similar way.
+    The planner chooses a generic plan for the constants of the first text. The cache also returns this plan for a later
+    text if each constant of the later text has about as many neighbours as the corresponding constant of the first
+    text. Other texts get plans of their own. PostgreSQL chooses between generic and custom plans in a similar way.
     """
 
     def __init__(self, streams: Streams, plans: int) -> None:

@@ -109,11 +109,12 @@ class OneShot:
         timeout_s: float | None,
         memory_mb: int | None,
     ) -> tuple[AskedQuery, native.Result]:
-        """Execute a plan on a view. `ask` finds the plan. The arguments of `ask` are the view, and the number of the
-        view's snapshot, or None if the number is unknown. After the failure of a store, the call retries on a new view.
+        """Execute a plan on a view. The function `ask` finds the plan. The first argument of `ask` is the view. The
+        second argument is the number of the view's snapshot, or None if the number is unknown. After the failure of a
+        store, the call retries on a new view.
 
-        The view is created before the ids of constants are looked up. A constant without an id therefore does not occur
-        in the view.
+        The call creates the view first, and looks up the ids of constants afterwards. A constant without an id
+        therefore does not occur in the view.
         """
         retries = 0
         while True:

@@ -27,8 +27,8 @@ CACHED_TEXT = 1 << 16
 
 
 class Texts:
-    """A cache of parsed texts, and of prepared texts. A text is prepared if an earlier text differs from it only in
-    parameters. Long texts are not cached. Any thread can use the cache.
+    """A cache of parsed texts, and of prepared texts. A text counts as prepared if it differs from an earlier text only
+    in parameters. Long texts are not cached. Any thread can use the cache.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -55,8 +55,8 @@ class Texts:
 
     def bound_query(self, text: str, base: str | None) -> BoundQuery | None:
         """Return the prepared query of a one-shot query's text, with the constants of the text. The result is None if
-        the text is not prepared, or if the same text was queried before. In the second case, a plan for exactly this
-        text is faster.
+        the text is not prepared. The result is also None if the same text was queried before, because a plan for
+        exactly this text is faster.
         """
         with self._caching:
             if (text, base) in self._cache or (text, base) in self._bound:

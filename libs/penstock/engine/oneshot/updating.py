@@ -1,4 +1,4 @@
-"""The execution of updates. An execution finds the quads that an update removes, and the quads that it adds
+"""The execution of updates. An execution finds the quads that an update removes, and the quads that the update adds
 (docs/adr/0070-updates.md).
 """
 
@@ -93,8 +93,8 @@ class UpdateRun:
         return changes
 
     def as_nquads(self, most: int) -> tuple[bytes, bytes] | None:
-        """Return the removed and the added quads as N-Quads. The result is None in three cases: a quad contains a blank
-        node, which has no name outside of this process; a quad contains an IRI that N-Quads do not allow; or both texts
+        """Return the removed and the added quads as N-Quads. The result is None in three cases. A quad contains a blank
+        node, which has no name outside of this process. A quad contains an IRI that N-Quads do not allow. The two texts
         together have more than `most` bytes.
         """
         assert self.change is not None
@@ -164,8 +164,8 @@ class UpdateRun:
         return tuple(np.split(self.core.dictionary.intern_many(names), labels))
 
     def _transfer(self, operation: TransferGraph) -> GraphChange:
-        """Add the triples of a graph to another graph. COPY and MOVE first empty the target. MOVE also removes the
-        source.
+        """Add the triples of a graph to another graph. COPY and MOVE first remove all triples from the target. MOVE
+        also removes the source.
         """
         source, target = operation.source, operation.target
         if source == target:
