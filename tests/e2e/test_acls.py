@@ -144,7 +144,9 @@ def with_topics(guarded):
     """All topics of a cluster with one stream."""
     with closing(guarded.log(Principal.coordinator)) as log:
         names = CLUSTER.names
-        log.create([*CLUSTER.topics.all(), *(Topic(name("s")) for name in (names.events, names.tuples, names.parameters))])
+        log.create(
+            [*CLUSTER.topics.all(), *(Topic(name("s")) for name in (names.events, names.tuples, names.parameters))]
+        )
         log.create([Topic(names.dispatcher, 1, "compact")])
         log.create([Topic(f"{names.results}.rows")])
     return guarded
