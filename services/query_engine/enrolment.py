@@ -146,7 +146,7 @@ class Enrolment:
         """Remove a query that the next step stops, if the query is a member here. Before the removal, the engine
         evaluates due instants of the query for at most FINISH_MS.
         """
-        if (known := self._replica.standing(name)) is not None:
+        if (known := self._replica.registrations.standing(name)) is not None:
             self._end(known, self._catch_up.patience())
 
     def end_replaced(self, number: int) -> None:

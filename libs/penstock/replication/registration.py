@@ -8,12 +8,14 @@ holds for the first instant of a query that begins in the past (ADR 107). All en
 handovers and first instants. An engine that lags behind the log applies many steps with small advances, and evaluates
 all instants of these steps.
 
-The module also converts declarations of streams to records and back.
+`Registrations` holds the standing queries of a replica. The module also converts declarations of streams to records
+and back.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,10 +24,11 @@ from penstock.engine.intake.declaration import Declaration
 from penstock.engine.standing.handover import Handover, Reads, WindowSpan, hand_over
 from penstock.event_time.gaps import Gap
 from penstock.event_time.grid import Grid
+from penstock.replication.history import FOR_EVER
 from penstock.wire import QueryRegistration, StreamDeclaration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, ValuesView
 
     from penstock.engine.history.beginning import Beginning
 
@@ -61,6 +64,142 @@ class Registration:
     def begins_after(self) -> int | None:
         """The time in ms after which the query begins. None until this time is known."""
         return self.point if self.after is None else self.after
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Bounds over one or more registrations. `point`: the earliest registration point, or None if one of the queries
+    has none. `begins_after`: the latest time after which one of the queries begins, or None. Both are in ms.
+    `first_step`, `last_step`: the first and the last step of the registrations.
+    """
+
+    point: int | None
+    begins_after: int | None
+    first_step: int
+    last_step: int
+
+
+class GroupRegistrations:
+    """The registrations of one group whose queries read the same streams in the same way. `past`: whether the queries
+    begin in the past. `counts`: whether their windows count tuples.
+    """
+
+    def __init__(self, group: int, streams: tuple[str, ...], past: bool, counts: bool) -> None:
+        self.group, self.streams, self.past, self.counts = group, streams, past, counts
+        self.members: dict[int, Registration] = {}  # by query number
+        self._bounds: Bounds | None = None  # None: not computed since the last change
+
+    @classmethod
+    def key(cls, record: QueryRegistration) -> tuple[int, tuple[str, ...], bool, bool]:
+        """Return the arguments of the group to which a query belongs."""
+        return record.group, record.streams, record.past, not record.steps
+
+    def changed(self) -> None:
+        """Compute the bounds again when they are next needed."""
+        self._bounds = None
+
+    def alike(self, step: int, committed_ms: int | None = FOR_EVER) -> Iterable[Bounds]:
+        """Return bounds of registrations for which the same progress decides what they retain.
+
+        `step`: the step of the last commit of the group's bucket. `committed_ms`: the group's last committed instant in
+        ms, or None. If this commit is later than all registrations of the group, and if the instant is after the begin
+        of each query, the result is one element. Otherwise, each registration has an element.
+        """
+        if self._bounds is None:
+            all_of = [_bounds_of(registration) for registration in self.members.values()]
+            points = [each.point for each in all_of if each.point is not None]
+            begins = [each.begins_after for each in all_of if each.begins_after is not None]
+            complete = len(points) == len(begins) == len(all_of)
+            self._bounds = Bounds(
+                min(points) if complete else None,
+                max(begins) if complete else None,
+                min(each.first_step for each in all_of),
+                max(each.last_step for each in all_of),
+            )
+        bounds = self._bounds
+        begun = bounds.begins_after is not None and committed_ms is not None and bounds.begins_after <= committed_ms
+        if begun and bounds.last_step <= step:
+            return (bounds,)
+        return map(_bounds_of, self.members.values())
+
+
+def _bounds_of(registration: Registration) -> Bounds:
+    return Bounds(registration.point, registration.begins_after, registration.step, registration.step)
+
+
+class Registrations(Mapping[int, Registration]):
+    """The registrations of a replica, by query number, in the order of registration. Stopped queries are included until
+    they are removed.
+
+    Retention floors read all registrations after each commit. With many queries, most registrations are alike in what
+    they retain. The floors therefore read the bounds of `groups` instead of each registration.
+    """
+
+    def __init__(self) -> None:
+        self._all: dict[int, Registration] = {}
+        self._standing: dict[str, Registration] = {}  # by name; the queries that are not stopped
+        self.stopped: dict[int, Registration] = {}
+        self._groups: dict[tuple[int, tuple[str, ...], bool, bool], GroupRegistrations] = {}
+
+    def __getitem__(self, number: int) -> Registration:
+        return self._all[number]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def values(self) -> ValuesView[Registration]:
+        """Return the registrations."""
+        return self._all.values()
+
+    @property
+    def groups(self) -> ValuesView[GroupRegistrations]:
+        """All registrations, by group. Each registration is a member of one group."""
+        return self._groups.values()
+
+    def standing(self, name: str) -> Registration | None:
+        """Return the registration of the query `name`. None if no query has this name, or if the query was stopped."""
+        return self._standing.get(name)
+
+    def add(self, registration: Registration) -> None:
+        """Add a registration."""
+        record = registration.record
+        self._all[record.number] = registration
+        if registration.stopped is None:
+            self._standing[record.name] = registration
+        else:
+            self.stopped[record.number] = registration
+        key = GroupRegistrations.key(record)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = GroupRegistrations(*key)
+        group.members[record.number] = registration
+        group.changed()
+
+    def stop(self, registration: Registration, step: int, until: int | None) -> None:
+        """Stop a query at a step. `until`: its last due instant in ms (see `Registration`)."""
+        registration.stopped, registration.until = step, until
+        if self._standing.get(registration.record.name) is registration:
+            del self._standing[registration.record.name]
+        self.stopped[registration.record.number] = registration
+
+    def set_point(self, registration: Registration, point: int, step: int) -> None:
+        """Set the registration point of a query that waited for the first progress of its streams, at a step."""
+        registration.point, registration.pointed = point, step
+        self._groups[GroupRegistrations.key(registration.record)].changed()
+
+    def remove(self, number: int) -> None:
+        """Remove a stopped query, by number."""
+        record = self._all.pop(number).record
+        del self.stopped[number]
+        key = GroupRegistrations.key(record)
+        group = self._groups[key]
+        del group.members[number]
+        group.changed()
+        if not group.members:
+            del self._groups[key]
 
 
 def group_of(

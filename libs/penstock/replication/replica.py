@@ -18,6 +18,7 @@ from penstock.replication.load_files import LoadFiles
 from penstock.replication.registration import (
     MAX_GAPS,
     Registration,
+    Registrations,
     beginning_from,
     declaration_of,
     gap_of,
@@ -70,7 +71,7 @@ class Replica(Generic[W]):
     def __init__(self, runtime: W, partitions: int, history: History | None = None) -> None:
         self.runtime = runtime
         self.sequencer = Sequencer(partitions, self._stale)
-        self.registrations: dict[int, Registration] = {}
+        self.registrations = Registrations()
         self.history = history or History()
         self.least_catch_up = FOR_EVER  # minimum of `max_catch_up`; an advance by at most this number of ms is no leap
         self.commands = 0
@@ -257,26 +258,21 @@ class Replica(Generic[W]):
 
     def record_registration(self, registration: Registration) -> None:
         """Add a registration."""
-        record = registration.record
-        self.registrations[record.number] = registration
-        self.least_catch_up = min(self.least_catch_up, record.max_catch_up)
-
-    def standing(self, name: str) -> Registration | None:
-        """Return the registration of the query `name`. None if no query has this name, or if the query was stopped."""
-        return next((r for r in self.registrations.values() if r.record.name == name and r.stopped is None), None)
+        self.registrations.add(registration)
+        self.least_catch_up = min(self.least_catch_up, registration.record.max_catch_up)
 
     def _stopped(self, stop: QueryStop) -> None:
-        registration = self.standing(stop.name)
+        registration = self.registrations.standing(stop.name)
         if registration is not None:
             self._ends(registration)
 
     def _ends(self, registration: Registration) -> None:
         live = [iri for iri in registration.record.streams if iri not in self.ended]
         closed = [self.runtime.streams.get(iri).closed_ms for iri in live]
-        registration.stopped = self.history.step
-        registration.until = None if None in closed else min((e for e in closed if e is not None), default=FOR_EVER)
-        if registration.point is None or registration.until is None:
-            del self.registrations[registration.record.number]  # nothing was due
+        until = None if None in closed else min((end for end in closed if end is not None), default=FOR_EVER)
+        self.registrations.stop(registration, self.history.step, until)
+        if registration.point is None or until is None:
+            self.registrations.remove(registration.record.number)  # nothing was due
 
     def _command(self, number: int) -> None:
         if number != self.commands + 1:
@@ -336,7 +332,7 @@ class Replica(Generic[W]):
         self.begun[stream.iri] = self.history.step, point
         for registration in self.registrations.values():
             if registration.point is None and stream.iri in registration.record.streams:
-                registration.point, registration.pointed = point, self.history.step
+                self.registrations.set_point(registration, point, self.history.step)
                 self.news.append(registration)
         if observer is not None:
             observer.registered()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from penstock.log import Log
     from penstock.replication.cluster_topics import ClusterTopics
-    from penstock.replication.registration import Registration
+    from penstock.replication.registration import Bounds, GroupRegistrations
     from penstock.replication.replica import Replica, W
     from penstock.replication.sequencer import Step
     from penstock.wire import GroupProgress
@@ -102,11 +102,10 @@ class Commitments:
 
     def forget_stopped(self, replica: Replica[W]) -> None:
         """Remove stopped queries whose bucket has committed since the stop. Such queries have no evaluations left."""
-        known = replica.registrations
-        for number, registration in list(known.items()):
+        for number, registration in list(replica.registrations.stopped.items()):
             stopped = registration.stopped
             if stopped is not None and stopped <= self._steps.get(registration.record.group % self._buckets, -1):
-                del known[number]
+                replica.registrations.remove(number)
 
     def ready(self, replica: Replica[W], step: Step) -> bool:
         """Return whether a step can be applied. A step that drops a stream waits for stopped queries that read the
@@ -131,19 +130,15 @@ class Commitments:
             closed = replica.runtime.streams.get(iri).closed_ms
             if closed is not None:
                 found[str(declared)] = closed
-        for registration in replica.registrations.values():
-            record, point = registration.record, registration.point
-            bucket = record.group % self._buckets
-            earlier, step = self._earlier.get((bucket, record.group), (None, -1))
-            for iri in record.streams:
+        for group in replica.registrations.groups:
+            earlier, step = self._earlier.get((group.group % self._buckets, group.group), (None, -1))
+            for iri in group.streams:
                 if iri not in replica.declared:
                     continue
                 number = str(replica.declared[iri])
-                floor = NOTHING if point is None or record.past else point
-                if earlier is not None and step >= registration.step:
-                    floor = earlier.retained.get(iri, floor)
-                if not record.steps:
-                    floor = NOTHING  # count windows: the queries of a group have previous answers of different instants
+                floor = NOTHING  # count windows: the queries of a group have previous answers of different instants
+                if not group.counts:
+                    floor = min(_previous_floor(group, each, iri, earlier, step) for each in group.alike(step))
                 found[number] = min(floor, found.get(number, floor))
         return found
 
@@ -154,27 +149,26 @@ class Commitments:
         evaluated: dict[str, int] = {}
         oldest = history.step
         due: dict[tuple[tuple[str, ...], int], int] = {}  # of most queries, the streams and the last instant are equal
-        for registration in replica.registrations.values():
-            record, point, begins_after = registration.record, registration.point, registration.begins_after
-            if point is None or begins_after is None:
-                continue
-            bucket = record.group % self._buckets
-            progress = self._committed.get(bucket, {}).get(record.group)
-            if self._steps.get(bucket, -1) < registration.step:
-                progress = None  # this progress belongs to other queries of the group
-            last = begins_after
-            if progress is not None and progress.last_ms is not None:
-                last = max(last, progress.last_ms)
-            reads_past = record.past and _keep_graph(replica, record.streams)
-            if record.past and not reads_past:
-                last = max(last, _due_until(replica, registration, last))
-            if (key := (record.streams, last)) not in due:
-                due[key] = history.due(*key)
-            oldest = min(oldest, due[key] if reads_past else max(registration.step, due[key]))
-            for iri in record.streams:
-                earliest = point if progress is None else progress.retained.get(iri, point)
-                retained[iri] = min(earliest, retained.get(iri, earliest))
-                evaluated[iri] = min(last, evaluated.get(iri, last))
+        for group in replica.registrations.groups:
+            bucket, streams = group.group % self._buckets, group.streams
+            committed, step = self._committed.get(bucket, {}).get(group.group), self._steps.get(bucket, -1)
+            reads_past = group.past and _keep_graph(replica, streams)
+            for each in group.alike(step, None if committed is None else committed.last_ms):
+                if each.point is None or each.begins_after is None:
+                    continue
+                progress = committed if step >= each.last_step else None  # otherwise, it belongs to other queries
+                last = each.begins_after
+                if progress is not None and progress.last_ms is not None:
+                    last = max(last, progress.last_ms)
+                if group.past and not reads_past:
+                    last = max(last, _due_until(replica, streams, last))
+                if (key := (streams, last)) not in due:
+                    due[key] = history.due(*key)
+                oldest = min(oldest, due[key] if reads_past else max(each.first_step, due[key]))
+                for iri in streams:
+                    earliest = each.point if progress is None else progress.retained.get(iri, each.point)
+                    retained[iri] = min(earliest, retained.get(iri, earliest))
+                    evaluated[iri] = min(last, evaluated.get(iri, last))
         past = _past_of_graph(replica)
         oldest = min([oldest, *(step for step, _ in past.values())])
         for iri, (_, time) in past.items():
@@ -185,6 +179,18 @@ class Commitments:
                 then = NOTHING if then is None else then
                 evaluated[iri] = min(then, evaluated.get(iri, then))
         return RetentionFloor(oldest, history.tracks[""].at(oldest) or 0, retained, evaluated)
+
+
+def _previous_floor(
+    group: GroupRegistrations, bounds: Bounds, iri: str, earlier: GroupProgress | None, step: int
+) -> int:
+    """Return a time in ms up to which neither the windows nor the previous answers of queries use tuples of a stream.
+    `bounds`: the queries, all of one group. `earlier`, `step`: the group's progress before its last committed instant,
+    or None, and the step of that commit.
+    """
+    floor = NOTHING if bounds.point is None or group.past else bounds.point
+    known = earlier is not None and step >= bounds.last_step
+    return earlier.retained.get(iri, floor) if earlier is not None and known else floor
 
 
 def _keep_graph(replica: Replica[W], streams: Iterable[str]) -> bool:
@@ -212,12 +218,11 @@ def _past_of_graph(replica: Replica[W]) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _due_until(replica: Replica[W], registration: Registration, last: int) -> int:
-    """Return a time in ms, for a query that begins in the past. The query's instants up to and including this time are
-    due. If no instant is due, the time is `last`. The query does not read the stored graph, so its due instants need no
-    append logs. A text that replaces the query begins after the due instants.
+def _due_until(replica: Replica[W], streams: tuple[str, ...], last: int) -> int:
+    """Return a time in ms, for a query that reads `streams` and begins in the past. The query's instants up to and
+    including this time are due. If no instant is due, the time is `last`. The query does not read the stored graph, so
+    its due instants need no append logs. A text that replaces the query begins after the due instants.
     """
-    streams = registration.record.streams
     closed = {iri: replica.runtime.streams.get(iri).closed_ms for iri in streams}
     reached = stable(streams, closed, replica.ended)
     return last if reached is None else reached
