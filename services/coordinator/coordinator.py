@@ -233,13 +233,13 @@ class Coordinator:
 
     def member_records(self, name: str, key: Sequence[str] = ()) -> MemberRecords | None:
         """Return the conversion of rows to records for a query set. None if there is no query set of that name. `key`:
-        the names of the columns that identify a member; if empty, the parameters.
+        the names of the columns that identify a member, for a registration without a key; if empty, the parameters.
         """
         record = self._registrar.queries.get(name)
         if record is None or record.report is None:
             return None
         parameters = declared_parameters(record.text, record.base)
-        return MemberRecords(self.topics.names.parameters(name), parameters, tuple(key) or parameters)
+        return MemberRecords(self.topics.names.parameters(name), parameters, record.key or tuple(key) or parameters)
 
     def write_members(self, records: Sequence[Record]) -> None:
         """Write records of members of query sets in one transaction, all or none."""

@@ -3,7 +3,7 @@ with status 503 if the active instance is unknown.
 
 - PUT, GET, DELETE /streams/NAME: JSON with `iri` and settings. POST /streams: JSON with several declarations, by name
 - PUT, GET, DELETE /queries/NAME: the query's text; ?base=, ?topic=, ?max_catch_up=, ?changes=, ?result_format=,
-  ?replace=; ?wait= is the maximum time in seconds to wait for an engine to enrol the query
+  ?replace=, ?report=, ?key=; ?wait= is the maximum time in seconds to wait for an engine to enrol the query
 - GET /streams, /queries. POST /queries: JSON with several queries, by name, all or none; ?wait= as for one query
 - POST, DELETE /queries/NAME/members: adds members of a query set, or removes members by their keys, in one transaction;
   lines of JSON, CSV or Arrow; ?key= is the name of a column that identifies a member, possibly several times
@@ -36,7 +36,7 @@ from penstock.errors import ConflictError, DataError, NotYetError, UnknownStream
 from penstock.http.error_responses import body_of, errors_as_json, no_query, no_set
 from penstock.http.forwarding import Forwarding
 from penstock.http.graph_store import GraphStore
-from penstock.http.member_rows import rows_of
+from penstock.http.member_rows import check_key, rows_of
 from penstock.http.protocol_requests import ProtocolOperation, media_type, update_of
 from penstock.http.web_limits import READ_AT_ONCE
 from penstock.rdf.formats import Format
@@ -189,9 +189,7 @@ class _Handler:
         name, asked = request.path_params["name"], request.query_params
         if request.method == "PUT":
             text, wait_s = (await body_of(request)).decode(), _seconds(asked.get("wait"))
-            options, replace = options_of(asked), option_of("replace", asked.get("replace"))
-            if "key" in asked:
-                raise DataError("in a cluster, the key of a member is the key of its record in the parameters topic")
+            options, replace = options_of(asked, asked.getlist("key")), option_of("replace", asked.get("replace"))
             base, topic, most = asked.get("base"), asked.get("topic"), catch_up_of(asked.get("max_catch_up"))
             record = await self._registered(
                 lambda c: c.register(name, text, base, topic, most, replace=replace, **options),
@@ -213,6 +211,7 @@ class _Handler:
         found: MemberRecords | None = await self._do(lambda c: c.member_records(name, key))
         if found is None:
             return no_set(name)
+        check_key(name, found.key, key)
         body, content_type = await body_of(request), media_type(request)
 
         def read() -> list[Record]:

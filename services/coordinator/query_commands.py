@@ -93,6 +93,8 @@ class QueryCommands:
         parsed = None if stands else self._registrar.parse(text, base)
         if parsed is not None:
             options["report"] = checked_report(parsed.statement, options)
+            if options.get("key") and options["report"] is None:
+                raise DataError("`key` is an option of query sets, and the text declares no parameters")
             options["rows"] = self._row_format(name, parsed.statement, topic, options)
         if parsed is not None and self._writer.gathers and (known or topic or as_query(parsed.statement).parameters):
             raise SeparateError

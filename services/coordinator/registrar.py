@@ -19,7 +19,7 @@ from penstock.engine.intake.declaration import Declaration
 from penstock.engine.limits import Limits
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue
 from penstock.engine.runtime import Runtime
-from penstock.engine.sets.set_member import RECORD_KEY
+from penstock.engine.sets.set_member import RECORD_KEY, SetMember
 from penstock.engine.standing.handover import check_replacement, reads_of
 from penstock.engine.stored_graph import LocalGraph
 from penstock.errors import DataError, PenstockError, QueryError
@@ -97,13 +97,15 @@ def empty_runtime(limits: Limits, clock: Callable[[], int], rng: Random) -> Runt
 class ResultOptions(TypedDict, total=False):
     """The options of a query's result records. `changes`: whether a record has `added` and `removed` in place of the
     answer. `result_format`: the format of the records (docs/kafka.md), `json` by default. `report`: which members of a
-    query set report (`checked_report`); None for a query. `rows`: how records in Avro are written.
+    query set report (`checked_report`); None for a query. `rows`: how records in Avro are written. `key`: see
+    `QueryRegistration`; if empty, the parameters.
     """
 
     changes: bool
     result_format: str
     report: str | None
     rows: RowFormat | None
+    key: tuple[str, ...]
 
 
 class Registrar:
@@ -207,8 +209,7 @@ class Registrar:
             return Change()
         parsed = parsed or self.parse(text, base)
         with planning(self._runtime.core.limits, text, budget=parsed.budget):
-            statement = parsed.statement
-            return self._register(name, statement, base, topic, not_before_ms, max_catch_up, earlier, options)
+            return self._register(name, parsed.statement, base, topic, not_before_ms, max_catch_up, earlier, options)
 
     def _register(
         self,
@@ -226,8 +227,7 @@ class Registrar:
         past = earlier is None and begins_in_past(as_query(statement), catalogue, self._reached)
         max_catch_up = self._max_catch_up if max_catch_up is None else max_catch_up
         member = self._member(statement, name, base, max_catch_up, options)
-        change = self._publish(member)
-        number, reads = self._number(), reads_of(member.group)
+        change, number, reads = self._publish(member), self._number(), reads_of(member.group)
         group, alone = group_of(self._groups.get(member.group), number, earlier, reads.streams, self._buckets, past)
         if not alone:
             self._groups[member.group] = group
@@ -255,6 +255,7 @@ class Registrar:
             replaces=0 if earlier is None else earlier.number,
             alone=alone,
             past=past,
+            key=member.key if isinstance(member, SetMember) else (),
         )
         self.queries[name], self.reads[name] = record, predicates_read(statement)
         change.add(Change([record], {f"query:{name}": record}))
@@ -266,7 +267,7 @@ class Registrar:
         registry, report, changes = self._runtime.registry, options.get("report"), options.get("changes", False)
         if report is None:
             return registry.register(statement, name, base, most, changes=changes, stands=stands)
-        key = (RECORD_KEY,)
+        key = options.get("key") or ((RECORD_KEY,) if stands else None)
         return registry.register_set(statement, name, base, key, report=report, max_catch_up=most, stands=stands)
 
     def _check_derived(self, statement: Statement) -> None:
@@ -334,8 +335,7 @@ class Registrar:
         del self.reads[name]
         if not any(True for _ in group.cohorts):
             self._groups.pop(group, None)
-        # ended derived streams without readers
-        gone = [iri for iri in self.streams if iri not in self._runtime.streams]
+        gone = [iri for iri in self.streams if iri not in self._runtime.streams]  # ended, without readers
         for iri in gone:
             del self.streams[iri]
         compacted: dict[str, Compacted] = {f"stream:{iri}": None for iri in gone}
@@ -350,16 +350,16 @@ class Registrar:
         max_catch_up: int | None = None,
         **options: Unpack[ResultOptions],
     ) -> bool:
-        """Return whether a query with these arguments is registered. If `max_catch_up` is None, its value does not
-        matter.
+        """Return whether a query with these arguments is registered. If `max_catch_up` is None or `key` is empty, its
+        value does not matter.
         """
         known = self.queries.get(name)
-        chosen = options.get("changes", False), options.get("result_format", "json"), options.get("report")
         if known is None or (text, base, topic) != (known.text, known.base, known.topic):
             return False
+        chosen = options.get("changes", False), options.get("result_format", "json"), options.get("report")
         if chosen != (known.changes, known.result_format, known.report):
             return False
-        return max_catch_up in (None, known.max_catch_up)
+        return max_catch_up in (None, known.max_catch_up) and options.get("key", ()) in ((), known.key)
 
     def _number(self) -> int:
         self.commands += 1
@@ -385,7 +385,7 @@ class Registrar:
             self.streams[record.iri] = record
             return
         statement = parse(record.text, record.base, limits=self._runtime.core.limits, accepted=True)
-        options: ResultOptions = {"changes": record.changes, "report": record.report}
+        options: ResultOptions = {"changes": record.changes, "report": record.report, "key": record.key}
         member = self._member(statement, record.name, record.base, record.max_catch_up, options, stands=True)
         if not record.alone:
             self._groups[member.group] = record.group

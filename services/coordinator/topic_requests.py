@@ -30,7 +30,7 @@ from penstock.services.coordinator.query_commands import SeparateError
 from penstock.services.coordinator.registrar import MAX_NAME_BYTES, MAX_REQUEST_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.log import Log, Message, Reader
     from penstock.replication.cluster_topics import ClusterTopics
@@ -252,18 +252,18 @@ def _register(active: Active, name: str, message: Message) -> None:
         return
     headers = {key.lower(): _text(f"header {key!r}", value) for key, value in message.headers}
     text = _text("the query", message.value)
-    most, options = catch_up_of(headers.get("max_catch_up")), options_of(headers)
+    key = [_text("header key", value) for name, value in message.headers if name.lower() == "key"]
+    most, options = catch_up_of(headers.get("max_catch_up")), options_of(headers, key)
     base, topic = headers.get("base"), headers.get("topic")
     active.queries.register(name, text, base, topic, most, replace=True, **options)
 
 
-def options_of(given: Mapping[str, str]) -> ResultOptions:
-    """Parse the options of a registration. DataError if `changes` is neither `true` nor `false`, or `result_format` is
-    unknown.
+def options_of(given: Mapping[str, str], key: Sequence[str]) -> ResultOptions:
+    """Parse the options of a registration. `key`: the names of the columns that identify a member of a query set.
+    DataError if `changes` is neither `true` nor `false`, or `result_format` is unknown.
     """
-    changes = option_of("changes", given.get("changes"))
-    report = given.get("report")
-    return {"changes": changes, "result_format": record_format(given.get("result_format")), "report": report}
+    changes, result_format = option_of("changes", given.get("changes")), record_format(given.get("result_format"))
+    return {"changes": changes, "result_format": result_format, "report": given.get("report"), "key": tuple(key)}
 
 
 def option_of(name: str, text: str | None) -> bool:

@@ -186,15 +186,15 @@ class Client:
         invalid.
 
         `parameters`: members to add (see `ClusterQuerySet.add`). `report`: which members report at an instant (see
-        `Engine.register_set`). `key`: the name or names of the columns that identify a member. None: the parameters.
-        The cluster does not know these names. In the cluster, the key of a member is the key of its record. Other
-        parameters: see `register`.
+        `Engine.register_set`). `key`: the name or names of the columns that identify a member. None: the key of the
+        registered set or, for a new set, the parameters. In the parameters topic, the key of a member is the key of its
+        record. DataError if the set is registered with another key. Other parameters: see `register`.
         """
         set_name = name or _name_of(text, base)
         options = {"base": base, "topic": topic, "max_catch_up": max_catch_up, "report": report}
         options["result_format"] = None if result_format == "json" else result_format
-        columns = None if key is None else (key,) if isinstance(key, str) else tuple(key)
-        made = self._hold_set(self._register(set_name, text, topic, options), columns)
+        columns = [] if key is None else [key] if isinstance(key, str) else [*key]
+        made = self._hold_set(self._register(set_name, text, topic, options | {"key": columns}), tuple(columns))
         if parameters is not None:
             made.add(parameters)
         return made
@@ -521,15 +521,16 @@ class Client:
             held.number, held.text = number, record["text"]
         if held is None or held.number != number:
             if record["report"] is not None:
-                return self._hold_set(record, None)
+                return self._hold_set(record)
             held = ClusterQuery(name, number, record["text"], self._results, self.stop, self._gaps, self._status)
             self._held[name] = held
         return held
 
-    def _hold_set(self, record: Mapping[str, Any], key: tuple[str, ...] | None) -> ClusterQuerySet:
+    def _hold_set(self, record: Mapping[str, Any], key: tuple[str, ...] = ()) -> ClusterQuerySet:
         name, number, text = record["name"], int(record["number"]), record["text"]
         held = self._held.get(name)
-        if isinstance(held, ClusterQuerySet) and held.number == number and key in (None, held.key):
+        key = tuple(record["key"]) or key  # the registration of a set can lack the key
+        if isinstance(held, ClusterQuerySet) and held.number == number and key in ((), held.key):
             return held
         if record["report"] is None:
             raise DataError(f"{name} is a query: its text declares no parameters")

@@ -25,7 +25,7 @@ class ClusterQuerySet(ClusterQuery):
         *given: Any,
         topic: str,
         parameters: tuple[str, ...],
-        key: tuple[str, ...] | None,
+        key: tuple[str, ...],
         append: Callable[[Sequence[Record]], None],
     ) -> None:
         super().__init__(*given)

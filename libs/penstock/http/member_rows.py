@@ -51,6 +51,15 @@ def rows_of(body: bytes, content_type: str, names: Sequence[str]) -> Any:
     return _json_rows(body, names)
 
 
+def check_key(name: str, registered: Sequence[str], asked: Sequence[str]) -> None:
+    """Raise DataError if a request names other key columns than the registration of query set `name`. `asked`: the
+    columns in the request; if empty, the columns of the registration are used.
+    """
+    if asked and tuple(asked) != tuple(registered):
+        message = f"the key of query set {name} is {', '.join(registered)}, not {', '.join(asked)}"
+        raise DataError(f"{message}: the columns of a key are set when the query set is registered")
+
+
 def _json_rows(body: bytes, names: Sequence[str]) -> list[tuple[Any, ...]]:
     rows = []
     for number, line in enumerate(io.BytesIO(body), start=1):

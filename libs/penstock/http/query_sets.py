@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from penstock.errors import DataError, PenstockError
 from penstock.http.error_responses import body_of, no_set
-from penstock.http.member_rows import ARROW, rows_of
+from penstock.http.member_rows import ARROW, check_key, rows_of
 from penstock.http.protocol_requests import media_type
 from penstock.json_text import parse_json
 from penstock.query.parser import declared_parameters
@@ -79,6 +79,7 @@ class QuerySets:
         if found is None:
             return no_set(name)
         removes = request.method == "DELETE"
+        check_key(name, found.key, request.query_params.getlist("key"))
         body, content_type = await body_of(request), media_type(request)
         rows = await run_in_threadpool(rows_of, body, content_type, found.key if removes else found.columns)
         if removes:

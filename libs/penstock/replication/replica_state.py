@@ -112,7 +112,7 @@ def restore(
         replica.begun = {iri: (step, point) for iri, (step, point) in state["begun"].items()}
         replica.commands, replica.insertions = state["commands"], state["insertions"]
         for saved in state["registrations"]:
-            lists = {name: tuple(saved["record"][name]) for name in ("streams", "steps")}
+            lists = {name: tuple(saved["record"][name]) for name in ("streams", "steps", "windows", "key")}
             record = QueryRegistration(**{**saved["record"], **lists})
             gaps = tuple(Gap(*gap) for gap in saved["gaps"])
             replica.record_registration(Registration(**{**saved, "record": record, "gaps": gaps}))

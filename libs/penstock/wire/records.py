@@ -226,8 +226,8 @@ class StreamDrop:
 @dataclass(frozen=True, slots=True)
 class QueryRegistration:
     """Registers a standing query or a query set. `report`: for a query set, which members report at an instant; None
-    for a query. `past`: whether the query begins in the past (ADR 107). `starting_at_ms` is then a lower bound of its
-    first instant.
+    for a query. `key`: for a query set, the names of the columns that identify a member. `past`: whether the query
+    begins in the past (ADR 107). `starting_at_ms` is then a lower bound of its first instant.
     """
 
     number: int
@@ -251,6 +251,7 @@ class QueryRegistration:
     replaces: int = 0
     alone: bool = False
     past: bool = False
+    key: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

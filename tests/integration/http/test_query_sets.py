@@ -100,8 +100,16 @@ def test_members_are_added_and_removed(http, engine, body, content_type):
     pushed(http, 50, ("a", 4), ("b", 8))
     advanced(http, 100)
     assert sorted(cells(table_of(http.get("/queries/near/steps")))) == [(100, "urn:a", "4"), (100, "urn:b", "8")]
-    removed = http.request("DELETE", "/queries/near/members", content=body, headers=headers)
+    removed = http.request("DELETE", "/queries/near/members?key=user", content=body, headers=headers)
     assert removed.json() == {"removed": 2}
+    assert len(engine.query_sets["near"]) == 0
+
+
+def test_a_request_with_another_key_changes_nothing(http, engine):
+    http.put(NEAR, content=TEXT)
+    refused = http.post("/queries/near/members?key=limit", content='{"user": "urn:a", "limit": 5}')
+    assert (refused.status_code, refused.json()["error"]) == (400, "DataError")
+    assert "the key of query set near is user, not limit" in refused.json()["message"]
     assert len(engine.query_sets["near"]) == 0
 
 

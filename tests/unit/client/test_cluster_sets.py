@@ -18,7 +18,7 @@ TOPIC = "penstock.parameters.near"
 class Written:
     """A set with the parameters `user` and `limit`, and what it has written."""
 
-    def __init__(self, key: tuple[str, ...] | None = None) -> None:
+    def __init__(self, key: tuple[str, ...] = ()) -> None:
         self.records: list[Any] = []
         given: tuple[Any, ...] = ("near", 1, "text", None, None, None, None)
         self.set = ClusterQuerySet(

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.engine.limits import MAX_CATCH_UP
 from penstock.errors import DataError, LimitError, QueryError
-from penstock.log import FencedError, LogError, RecordTooLargeError
+from penstock.log import FencedError, LogError, Record, RecordTooLargeError
 from penstock.replication import status_topic as status
 from penstock.services.coordinator.coordinator import Coordinator
 from support.small_cluster import SmallCluster
@@ -96,6 +96,17 @@ def test_the_headers_of_a_registration(cluster):
     assert "`changes` and ISTREAM exclude each other" in statuses(cluster)["refused query any"]["message"]
     replicas = [engine.replica for engine in cluster.engines.values()]
     assert [replica.least_catch_up for replica in replicas] == [25] * len(replicas)
+
+
+def test_the_key_of_a_query_set_by_topic(cluster):
+    cluster.send(cluster.topics.names.streams, "s", json.dumps({"iri": IRI}))
+    near = f"REGISTER QUERY near (?user) AS SELECT ?o FROM STREAM <{IRI}> [RANGE 1s STEP 1s] WHERE {{ ?user ?p ?o }}"
+    two = [("KEY", b"user"), ("key", b"place")]
+    cluster.log.writer().append([Record(cluster.topics.names.queries, near.encode(), b"near", headers=tuple(two))])
+    cluster.send(cluster.topics.names.queries, "q", COUNT, key="user")
+    cluster.run()
+    assert {name: q.key for name, q in cluster.coordinator.queries.items()} == {"near": ("user", "place")}
+    assert "`key` is an option of query sets" in statuses(cluster)["refused query q"]["message"]
 
 
 def test_another_setting_of_the_coordinator_leaves_standing_queries_as_they_are(cluster):

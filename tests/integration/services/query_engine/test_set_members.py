@@ -247,7 +247,7 @@ def test_a_set_that_is_stopped_and_registered_again_has_the_members_of_its_topic
 
 
 def test_sets_by_topic_and_replaced_texts(cluster):
-    cluster.send("penstock.queries", "near", TEXT, report="nonempty")
+    cluster.send("penstock.queries", "near", TEXT, report="nonempty", key="user")
     cluster.run()
     put(cluster, "ann")
     cluster.run()

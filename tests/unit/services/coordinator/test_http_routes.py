@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from threading import Lock
 
 import numpy as np
@@ -275,20 +276,60 @@ def members(cluster) -> list[tuple[str, str | None]]:
 def test_members_of_a_set_over_http(cluster):
     cluster.run()
     cluster.http.put("/streams/s", json={"iri": "http://x/s", "timing": "all"})
-    assert cluster.http.put("/queries/near", content=SET).status_code == 200
+    registered = cluster.http.put("/queries/near?key=user", content=SET)
+    assert (registered.status_code, registered.json()["key"]) == (200, ["user"])
     lines = '{"user": "http://x/a", "limit": 5}\n{"user": "http://x/b", "limit": 7}\n'
     made = cluster.http.post("/queries/near/members?key=user", content=lines)
     assert (made.status_code, made.json()) == (202, {"rows": 2})
     csv = {"content-type": "text/csv"}
     assert cluster.http.post("/queries/near/members", content="user,limit\nhttp://x/c,1\n", headers=csv).is_success
+    other = cluster.http.post("/queries/near/members?key=user&key=limit", content="", headers=csv)
+    assert (other.status_code, other.json()["error"]) == (400, "DataError")
+    assert "the key of query set near is user, not user, limit" in other.json()["message"]
     gone = cluster.http.request("DELETE", "/queries/near/members?key=user", content='{"user": "http://x/a"}')
     assert (gone.status_code, gone.json()) == (202, {"rows": 1})
     assert members(cluster) == [
         ("http://x/a", '{"user": "http://x/a", "limit": 5}'),
         ("http://x/b", '{"user": "http://x/b", "limit": 7}'),
-        ('["http://x/c", "1"]', '{"user": "http://x/c", "limit": 1}'),
+        ("http://x/c", '{"user": "http://x/c", "limit": 1}'),
         ("http://x/a", None),
     ]
+
+
+def test_the_key_of_a_set_is_part_of_its_registration(cluster):
+    cluster.run()
+    http = cluster.http
+    http.put("/streams/s", json={"iri": "http://x/s", "timing": "all"})
+    made = http.put("/queries/near", content=SET).json()
+    assert made["key"] == ["user", "limit"]  # all parameters
+    assert http.put("/queries/near?key=user&key=limit", content=SET).json() == made
+    assert http.put("/queries/near?key=user", content=SET).json()["error"] == "QueryError"  # another registration
+    replaced = http.put("/queries/near?key=id&replace=true", content=SET).json()
+    assert (replaced["key"], replaced["number"] > made["number"]) == (["id"], True)
+    assert http.put("/queries/near", content=SET).json()["number"] == replaced["number"]  # no key: the registered one
+    assert http.post("/queries/near/members", content='{"user": "urn:a", "limit": 5, "id": 7}').status_code == 202
+    assert members(cluster) == [("7", '{"user": "urn:a", "limit": 5}')]
+    for query, text, message in (
+        ("/queries/far?key=o", SET.replace("near", "far"), "the answer has a column o"),
+        ("/queries/far?key=user&key=user", SET.replace("near", "far"), "several different names"),
+        ("/queries/q?key=o", QUERY, "the text declares no parameters"),
+    ):
+        refused = http.put(query, content=text)
+        assert (refused.status_code, refused.json()["error"]) == (400, "DataError")
+        assert message in refused.json()["message"]
+    assert set(http.get("/queries").json()) == {"near"}
+
+
+def test_a_set_whose_registration_has_no_key_takes_the_key_of_a_request(cluster):
+    cluster.run()
+    cluster.http.put("/streams/s", json={"iri": "http://x/s", "timing": "all"})
+    cluster.http.put("/queries/near", content=SET)
+    queries = cluster.coordinator._registrar.queries
+    queries["near"] = replace(queries["near"], key=())
+    post, row = cluster.http.post, '{"user": "urn:a", "limit": 5}'
+    assert post("/queries/near/members?key=user", content=row).status_code == 202
+    assert post("/queries/near/members", content=row).status_code == 202
+    assert [key for key, _ in members(cluster)] == ["urn:a", '["urn:a", "5"]']
 
 
 def test_a_request_with_a_bad_member_writes_no_member(cluster):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.errors import DataError, LimitError, PenstockError, QueryError
@@ -123,3 +125,15 @@ def test_sizes_count_bytes():
     check_size("a name", "ä" * 5, 10, "MAX")
     with pytest.raises(LimitError, match=r"a name of 12 bytes \(MAX is 10\)"):
         check_size("a name", "ä" * 6, 10, "MAX")
+
+
+def test_the_key_of_a_query_set_is_restored(registrar):
+    text = f"REGISTER QUERY near (?user) AS SELECT ?o {WINDOW} WHERE {{ ?user <http://x/p> ?o }}"
+    [record] = registrar.register("near", text, report="change", key=("id",)).commands
+    assert (record.key, registrar.register("near", text, report="change").commands) == (("id",), [])
+    again = restored(registrar)
+    assert again.queries == {"near": record}
+    assert again.stands("near", text, None, None, report="change", key=("id",))
+    assert not again.stands("near", text, None, None, report="change", key=("user",))
+    again.restore(replace(record, number=9, name="old", text=text.replace("near", "old"), key=()))  # without a key
+    assert again.stands("old", text.replace("near", "old"), None, None, report="change")
