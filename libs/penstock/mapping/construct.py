@@ -1,4 +1,4 @@
-"""Compiles CONSTRUCT queries over messages to a program: BIND with references such as `$.sensor`, and a template."""
+"""Compiles CONSTRUCT queries over messages to a program. BIND expressions refer to message values such as `$.sensor`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def compile_construct(
 ) -> Program:
     """Return the program of a CONSTRUCT query over a message. `base`: the base IRI of the query. This IRI is also
     prepended to relative IRIs in the data. DataError if the query is invalid or has a feature that is not allowed in a
-    mapping. A syntax error has line and column.
+    mapping. For a syntax error, the message contains the line and the column.
     """
     if len(text) > limits.max_mapping_bytes:
         raise DataError(f"a mapping of {len(text)} characters exceeds max_mapping_bytes ({limits.max_mapping_bytes})")
@@ -76,8 +76,8 @@ def compile_construct(
 
 
 def _replaced(text: str, formulation: Formulation, limits: MappingLimits) -> tuple[str, dict[str, Reference]]:
-    """Replace each reference in the query by a variable at the same column. Returns the new query, and the references
-    by variable name. DataError if there are more than `max_terms`.
+    """Replace each reference in the query by a variable at the same column. Return the new query and the references by
+    variable name. DataError if there are more than `max_terms` different references.
     """
     taken = {found[1:] for found in re.findall(r"[?$]\w+", text)}
     names = (name for name in map("".join, chain(*(product(_NAMES, repeat=n) for n in (1, 2, 3)))) if name not in taken)

@@ -1,5 +1,5 @@
-"""Event times of mapped messages. An event time comes from a value of the record, from a header, or from the message
-itself.
+"""Event times of mapped messages. An event time comes from a value of the record, from a header, or from the timestamp
+of the message.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 class EventTimes:
     """The rule for the event times of a stream's messages.
 
-    `rule`: None, or an object with `path` (JSONPath, or a column of CSV) or `header`, and with `unit`. The unit is
-    "iso8601", or "s", "ms" or "us" since the epoch. An ISO 8601 time without an offset is UTC. Times are truncated to
-    ms. If `rule` is None, the time of an event is the time of its message.
+    `rule`: None, or an object. The object has `unit`, and either `path` (JSONPath, or a column of CSV) or `header`. The
+    unit is "iso8601", or "s", "ms" or "us" since the epoch. An ISO 8601 time without an offset is UTC. Times are
+    truncated to ms. If `rule` is None, the time of an event is the timestamp of its message.
 
-    `reference`: the reference and the unit of the times. None if the times of the messages are used.
+    `reference`: the reference to the event time in the message, and the unit. None if the timestamps of the messages
+    are used.
     """
 
     def __init__(self, rule: dict[str, Any] | None, *, rows: bool) -> None:

@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 Records: TypeAlias = "Mapping[Source, Any]"
 """The JSON value, or the list of CSV rows, of each source."""
 _Index: TypeAlias = "tuple[Sequence[Any], dict[tuple[str, ...], list[int]]]"
-"""The records of a join's parent, and their places by the values of all conditions."""
+"""The records of a join's parent rule, and an index. The index maps the values of all join conditions to positions of
+records.
+"""
 _Run: TypeAlias = "Callable[[Any, str, SourceMessage, _Output], None]"
 
 
 class _Output:
-    """The lines that have been made from a document so far, and the join indexes of the document's records."""
+    """The N-Quads lines from a document so far, and the join indexes of the document's records."""
 
     __slots__ = ("_left", "_scope", "joined", "lines", "matching", "number", "records")
 
@@ -46,7 +48,9 @@ class _Output:
         return f"_:f{self._scope}{self.number}"
 
     def check(self, since: int) -> int:
-        """Raise DataError if the lines exceed the limit. `since`: number of lines at the last check."""
+        """Raise DataError if the lines exceed the limit. Return the number of lines. `since`: the number of lines at
+        the previous check.
+        """
         for line in self.lines[since:]:
             self._left -= len(line)
         if self._left < 0:
@@ -66,9 +70,9 @@ class Executor:
 
     def text(self, records: Records, message: SourceMessage, size: int, scope: str = "") -> bytes:
         """Return the triples of records as N-Quads. The records are from a message or from files. `size`: the size of
-        the input in bytes, which determines the limit on the output. `scope`: part of the labels of new blank nodes, so
-        that calls with other scopes make other nodes. DataError if a path or term map fails, if a limit
-        is exceeded, or if a text is not Unicode. The error names the path or term map.
+        the input in bytes, which determines the limit on the output. `scope`: part of the labels of new blank nodes.
+        Calls with different scopes make different blank nodes. DataError if a path or term map fails, if a limit is
+        exceeded, or if a text is not Unicode. The error names the path or term map.
         """
         output = _Output(records, self._limits.expanded_bytes(size), scope)
         try:
@@ -150,8 +154,8 @@ class Executor:
         return run
 
     def _fast(self, statement: Statement) -> _Run | None:
-        """Return a fast function for the usual statement, which has a constant predicate, one object and no graph. None
-        for other statements.
+        """Return a fast function for a statement with one constant predicate, one object and no graph. None for other
+        statements.
         """
         if len(statement.predicates) != 1 or len(statement.objects) != 1 or statement.graphs:
             return None

@@ -1,4 +1,4 @@
-"""A part of JSONPath (RFC 9535): names, indexes and wildcards, without search and filters."""
+"""A subset of JSONPath (RFC 9535): names, indexes and wildcards, but no search and no filters."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _PLAIN = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def parse_path(text: str) -> Path:
-    """Return the steps of a path. A text that does not begin with `$` is a path below `$`, as in older mappings.
-    DataError if the path is invalid or has search (`..`), filters or slices.
+    """Return the steps of a path. For older mappings, the `$` at the beginning is optional. DataError if the path is
+    invalid or has search (`..`), filters or slices.
     """
     steps: list[str | int | None] = []
     at = 1 if text.startswith("$") else 0
@@ -92,8 +92,8 @@ def is_single(path: Path) -> bool:
 
 
 def single_value(path: Path) -> Callable[[Any], Any]:
-    """Return a function from a JSON value to the value at a path without wildcards. The function returns None if there
-    is no value.
+    """Return a function that finds the value at a path in a JSON value. The path has no wildcards. The function returns
+    None if there is no value at the path.
     """
     if len(path) == 1 and isinstance(path[0], str):
         name = path[0]
@@ -114,8 +114,8 @@ def single_value(path: Path) -> Callable[[Any], Any]:
 
 
 def all_values(path: Path, most: int) -> Callable[[Any], list[Any]]:
-    """Return a function from a JSON value to the values at a path. The function raises DataError for more than `most`
-    values.
+    """Return a function that finds all values at a path in a JSON value. The function raises DataError for more than
+    `most` values.
     """
 
     def find(value: Any) -> list[Any]:

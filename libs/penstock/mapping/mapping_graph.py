@@ -1,4 +1,4 @@
-"""The RDF graph of a mapping. Its errors contain the place of the fault in the mapping."""
+"""The RDF graph of a mapping. Errors contain the place of the fault in the mapping."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class MappingGraph:
         return None if found is None else found[1]
 
     def fault(self, place: str, message: str, near: TermTuple | str | None = None) -> DataError:
-        """Return the error for a fault of the mapping. `near`: a term near the fault. If the text of this term occurs
-        only once in the mapping, the error contains the line.
+        """Return the error for a fault of the mapping. `near`: a term near the fault. The error contains the line of
+        this term if the text of the term occurs only once in the mapping.
         """
         text = near if isinstance(near, str) or near is None else near[1]
         line = ""

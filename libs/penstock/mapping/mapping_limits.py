@@ -10,21 +10,21 @@ class MappingLimits:
     """Limits on a mapping, and on the processing of one message. Errors contain the name of the limit.
 
     - `max_json_depth`: maximum nesting depth of a JSON message.
-    - `max_values`: maximum number of values of one path. It is also the maximum number of events of a message, and of
-    combinations of values in one template.
-    - `max_joined`: maximum number of pairs of records that joins find.
-    - `expansion_mib`, `expansion_factor`: maximum size of the triples of a message as N-Triples. This maximum is a
-    constant in MiB plus a multiple of the size of the message.
+    - `max_values`: maximum number of values of one path. The same limit applies to the number of events of a message,
+      and to the number of combinations of values in one template.
+    - `max_joined`: maximum number of pairs of records that the joins of a mapping find.
+    - `expansion_mib`, `expansion_factor`: maximum size of the triples of a message as N-Triples. This maximum is
+      `expansion_mib` plus `expansion_factor` times the size of the message.
     - `max_mapping_bytes`: maximum size of the text of a mapping.
     - `max_terms`: maximum number of term maps in a mapping.
 
     The following limits are for messages in a binary format.
 
-    - `decoded_kib`, `decoded_factor`: maximum size of a message as JSON. This maximum is a constant in KiB plus a
-    multiple of the size of the message.
+    - `decoded_kib`, `decoded_factor`: maximum size of a message as JSON. This maximum is `decoded_kib` plus
+      `decoded_factor` times the size of the message.
     - `max_schema_bytes`: maximum size of a schema as text.
     - `max_schema_types`: maximum number of types in a schema.
-    - `max_schemas`: maximum number of registry schemas that a process keeps.
+    - `max_schemas`: maximum number of registry schemas in the cache of a process.
     """
 
     max_json_depth: int = 128

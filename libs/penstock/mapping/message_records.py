@@ -1,4 +1,4 @@
-"""Messages, and their records: JSON values and CSV rows."""
+"""Messages, and the records in messages: JSON values and CSV rows."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 class SourceMessage(NamedTuple):
-    """A message as its producer has sent it. `timestamp_ms`: the timestamp of the message, which is not part of its
-    value. None if the message has no timestamp.
+    """A message as the producer has sent it. `timestamp_ms`: the timestamp of the message, for example of a Kafka
+    record. None if the message has no timestamp.
     """
 
     value: bytes
@@ -59,7 +59,8 @@ def json_value(data: bytes, limits: MappingLimits) -> Any:
 
 def json_lines(data: bytes, limits: MappingLimits, lines_before: int = 0) -> list[Any]:
     """Return the values of NDJSON, which has one JSON text per line. DataError if a line is invalid, or if there are
-    too many lines. The error contains the number of the invalid line, which is greater than `lines_before`.
+    too many lines. The error contains the number of the invalid line. `lines_before`: the number of lines before
+    `data`, for this number.
     """
     values = []
     for number, line in enumerate(data.split(b"\n"), lines_before + 1):
@@ -77,10 +78,10 @@ def json_lines(data: bytes, limits: MappingLimits, lines_before: int = 0) -> lis
 def csv_rows(
     data: bytes, nulls: tuple[str, ...], limits: MappingLimits, most: int | None = None, *, lines_before: int = 0
 ) -> list[Any]:
-    """Return the rows of a CSV text in UTF-8 whose first line names the columns (RFC 4180). Cells whose text is in
-    `nulls` have no value. `most`: maximum number of rows. None: the limit `max_values`. `lines_before`: number of lines
-    between the header and the first row that are not in the text. DataError if the text is invalid, or if it has too
-    many rows.
+    """Return the rows of a CSV text in UTF-8 whose first line names the columns (RFC 4180). A cell has no value if its
+    text is in `nulls`. `most`: maximum number of rows. None: the limit `max_values`. `lines_before`: the number of the
+    file's lines that are missing between the header and the first row of the text. DataError if the text is invalid, or
+    if it has too many rows.
     """
     most = limits.max_values if most is None else most
     try:

@@ -1,7 +1,8 @@
-"""Passes a program to the native executor (ADR 84), if the native executor supports all of its instructions.
+"""Passes a program to the native executor (ADR 84), if the native executor supports all instructions of the program.
 
-The native executor either makes exactly the triples that `Executor` makes, or declines the message. It does not support
-joins, or references to the key and the headers of a message. It declines messages that cannot be mapped.
+For each message, the native executor either makes exactly the triples of `Executor`, or declines the message. For
+example, it declines messages that cannot be mapped. It supports neither joins nor references to the key and the headers
+of a message.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ def native_program(
     of_file: bool = False,
 ) -> MappingProgram | None:
     """Return the native form of a program, for messages in a format. None if the native executor does not support the
-    program. `time`: the reference and the unit of event times. None: events have the times of their messages.
-    `of_file`: whether the texts are from files. Their records need no time, and records without triples are skipped.
+    program. `time`: the reference to the event time and the unit of this time. None: events have the timestamps of
+    their messages. `of_file`: whether the texts are from files. Records of files need no time, and records without
+    triples are skipped.
     """
     try:
         spec = {

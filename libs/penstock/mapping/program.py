@@ -1,5 +1,5 @@
 """The compiled form of a mapping: rules of typed instructions. The instructions contain only constants, paths and
-numbers. Any executor can therefore run them.
+numbers. Therefore, executors in different languages can run them.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Term:
 
     - `parts`: constant texts and references, whose values are concatenated.
     - `template`: whether the values of references in an IRI are percent-encoded.
-    - `constant`: the term in N-Triples, if the term does not depend on the record. There are then no parts. A blank
-    node without parts and without a constant is a new blank node for each record.
+    - `constant`: the term in N-Triples, if the term does not depend on the record. `parts` is then empty. A blank node
+      with neither parts nor a constant is a new blank node for each record.
     - `place`: the position of the instruction in the mapping, for errors.
     """
 
@@ -53,9 +53,9 @@ class Term:
 @dataclass(frozen=True, slots=True)
 class Join:
     """Objects that are subjects of another rule. `parent`: the number of the other rule. `conditions`: pairs (child,
-    parent) of instructions. The child instruction is applied to the record, and the parent instruction to a record of
-    the other rule. A parent record matches if the two instructions of each pair have a value in common. The objects are
-    the subjects of the matching parent records.
+    parent) of instructions. The child instruction computes values of the record, and the parent instruction computes
+    values of a record of the other rule. A parent record matches if the two instructions of each pair have a value in
+    common. The objects are the subjects of the matching parent records.
     """
 
     parent: int
@@ -64,7 +64,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The triples of each predicate with each object, in each graph. A graph term with an empty constant means the
+    """The triples of each predicate with each object, in each graph. A graph term whose constant is empty means the
     default graph.
     """
 

@@ -25,8 +25,8 @@ _ENCODINGS: Final = {f"{RML}UTF-8": "utf-8", f"{RML}UTF-16": "utf-16"}
 
 def compile_rml(text: str, base: str | None = None, limits: MappingLimits = MAPPING_LIMITS) -> Program:
     """Return the program of an RML mapping in Turtle. `base`: the IRI that is prepended to relative IRIs in the data.
-    DataError if the mapping is invalid or has an unsupported feature. The error names the triples map, the term map
-    and, if known, the line.
+    DataError if the mapping is invalid or has an unsupported feature. The error names the triples map and the term map,
+    and the line if it is known.
     """
     if len(text) > limits.max_mapping_bytes:
         raise DataError(f"a mapping of {len(text)} characters exceeds max_mapping_bytes ({limits.max_mapping_bytes})")

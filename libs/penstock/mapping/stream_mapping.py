@@ -61,12 +61,12 @@ class StreamMapping:
     - `construct`: a CONSTRUCT query whose expressions refer to the message.
     - `context`: a JSON-LD context for JSON messages without a context.
     - `format`: the format of the messages, "json" (default), "ndjson", "csv", "avro" or "protobuf".
-    - `schema`: the schema of messages in Avro, as a JSON value or as text, or the text of a .proto file. Without it,
-    each message has the id of its schema in a registry.
+    - `schema`: the schema of messages in Avro, as a JSON value or as text, or the text of a .proto file. Without this
+      setting, each message contains the id of its schema in a registry.
     - `message`: the message type in the .proto file, by its full name. By default, it is the first type.
     - `base`: the IRI for relative IRIs.
-    - `events`: JSONPath of the events in a message. By default, a JSON message is one event. Each line of NDJSON and
-    each row of CSV is an event. A message in Avro or Protobuf is read as JSON.
+    - `events`: JSONPath of the events in a message. By default, a JSON message is one event. Each line of NDJSON is an
+      event, and so is each row of CSV. A message in Avro or Protobuf is read as JSON.
     - `time`: the rule for event times, see `EventTimes`.
 
     `of_file`: whether the mapping is for files (`FileMapping`). Records of files need no time, and records without
@@ -120,8 +120,8 @@ class StreamMapping:
 
     @property
     def is_encoded(self) -> bool:
-        """Whether messages are in a binary format. `json_texts` decodes such messages. The other methods take the
-        decoded texts.
+        """Whether messages are in a binary format. `json_texts` and `decoded` decode such messages. The other methods
+        take the decoded texts.
         """
         return self._encoding is not None
 
@@ -134,8 +134,8 @@ class StreamMapping:
         return self._encoding.json_texts(messages, registry)
 
     def decoded(self, message: SourceMessage, registry: SchemaRegistry | None) -> SourceMessage:
-        """Return a message in a binary format as JSON, and any other message itself. DataError if the message cannot be
-        decoded. UnavailableError if the registry is unavailable.
+        """Return a message whose value is JSON if the messages are in a binary format. Otherwise, return the message
+        unchanged. DataError if the message cannot be decoded. UnavailableError if the registry is unavailable.
         """
         if self._encoding is None:
             return message
@@ -145,9 +145,9 @@ class StreamMapping:
         return message._replace(value=text)
 
     def batch(self, messages: Sequence[tuple[object, object]], max_bytes: int) -> MappedBatch | None:
-        """Map messages by the native executor and return their events. Each message is given as (time, text). None if
-        the native executor does not support the mapping. The caller must pass messages that the native executor
-        declines to `events`. The same holds for messages of more than `max_bytes`.
+        """Map messages with the native executor and return their events. `messages`: the timestamp and the text of each
+        message. None if the native executor does not support the mapping. The native executor declines some messages,
+        for example messages of more than `max_bytes`. The caller must pass the declined messages to `events`.
         """
         return None if self._native is None else self._native.map(messages, max_bytes)
 
@@ -269,15 +269,17 @@ def is_mapped_format(name: str) -> bool:
 
 
 def mapped_media_type(name: str) -> str | None:
-    """Return the media type of a format that mappings read, given its name or media type; None for any other format."""
+    """Return the media type of a format, given the format's name or media type. None if mappings do not read the
+    format.
+    """
     name = name.partition(";")[0].strip().lower()
     return next((media for media, known in MEDIA_TYPES.items() if name in (media, known)), None)
 
 
 def mapped_format(mapping: StreamMapping | None, format: str | None) -> str | None:  # noqa: A002 - as in the API
     """Return the format in which a stream's mapping reads a message. None if the message is RDF, or if the stream has
-    no mapping. `format`: the format that the caller gives, or None. DataError if other mappings read this format, but
-    this mapping does not.
+    no mapping. `format`: the format that the caller gives, or None. DataError if mappings read this format, but the
+    mapping of this stream does not.
     """
     if mapping is None or (format is not None and not is_mapped_format(format)):
         return None

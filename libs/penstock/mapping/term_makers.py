@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from penstock.mapping.program import Reference, Term
 
 One: TypeAlias = "Callable[[Any, SourceMessage], str | None]"
-"""A function from a record and its message to a term in N-Triples, or to a text. It returns None if there is no
-value.
+"""A function that makes a term in N-Triples, or a text, from a record and its message. The function returns None if
+there is no value.
 """
 Many: TypeAlias = "Callable[[Any, SourceMessage], list[str]]"
 
@@ -47,7 +47,7 @@ class MakerFactory:
         self._limits = limits
 
     def one(self, term: Term) -> One | None:
-        """Return the function that makes the term of a record. None if the term can have several values."""
+        """Return the function that makes the term of a record. None if a record can have several such terms."""
         if term.constant is not None:
             constant = term.constant
             return lambda _, __: constant
@@ -303,8 +303,8 @@ def _iri(term: Term) -> Callable[[Any, Any, SourceMessage], str | None]:
 
 
 def _is_safe(term: Term) -> bool:
-    """Return whether a term is an IRI for all values of its references. This is the case if it begins with a scheme and
-    the values are percent-encoded.
+    """Return whether a term is an IRI for all values of its references. This is the case if the term begins with the
+    scheme of an IRI and the values are percent-encoded.
     """
     first = term.parts[0] if term.parts else ""
     return term.template and term.kind in ("iri", "uri") and isinstance(first, str) and bool(ABSOLUTE.match(first))

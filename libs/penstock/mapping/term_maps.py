@@ -1,4 +1,4 @@
-"""Compiles term maps: constants, references and templates with their term type, datatype and language."""
+"""Compiles term maps: constants, references and templates, each with a term type, a datatype and a language."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class TermMaps:
 
     # ---- references
     def reference_text(self, text: str, source: Source, place: str) -> Term:
-        """Return the instruction that makes the text of a reference."""
+        """Return the instruction that makes a plain literal from the value of a reference."""
         return self._counted(Term("literal", (self.reference(text, source, place),), datatype=_STRING, place=place))
 
     def reference(self, text: str, source: Source, place: str) -> Reference:
@@ -173,7 +173,7 @@ class TermMaps:
             raise self._graph.fault(place, str(error), text) from error
 
     def _template(self, template: str, source: Source, place: str) -> tuple[str | Reference, ...]:
-        """Return the parts of a template. A backslash escapes braces and itself."""
+        """Return the parts of a template. A backslash escapes a brace or another backslash."""
         parts: list[str | Reference] = []
         text, inside, at = "", False, 0
         while at < len(template):

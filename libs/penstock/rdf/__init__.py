@@ -1,4 +1,4 @@
-"""RDF input: conversion between rdflib terms and native terms, and parsers. The parsers convert N-Triples, N-Quads,
+"""RDF input: parsers, and the conversion between rdflib terms and native terms. The parsers convert N-Triples, N-Quads,
 Turtle, TriG, RDF/XML, JSON-LD and RDF Patch to columns of term ids. `entity_mutations` decodes Wikidata's mutation
 stream.
 

@@ -69,12 +69,12 @@ def read(
 ) -> Iterator[Quads]:
     """Yield a document's statements in parts. Blank node labels are scoped to the document.
 
-    Before each part, `progress` receives the number of bytes that were read, and the total number of bytes. For `.gz`,
-    both are sizes of compressed data.
+    Before each part, `progress` receives two numbers: the bytes read so far, and the bytes in total. For `.gz`, both
+    numbers count compressed bytes.
 
-    After an error, the terms of the parts that were yielded before stay in the dictionary. The caller decides whether
-    to commit these parts. DataError "file: reason" for invalid input. The reason of a syntax error begins with line and
-    column. OSError if the file cannot be read.
+    An error can occur after some parts were yielded. The terms of these parts stay in the dictionary, and the caller
+    decides whether to commit these parts. DataError "file: reason" for invalid input. The reason of a syntax error
+    begins with line and column. OSError if the file cannot be read.
     """
     with ExitStack() as stack:
         stack.enter_context(naming(source.name))

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _DECLARATION = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 _OVERLAP = len(b"<!DOCTYPE") - 1
 _HEAD_BYTES = 1 << 20
-"""Maximum size of a JSON-LD document without triples that is inspected for content. A larger document counts as having
-content.
+"""Maximum size of the JSON-LD documents that `check_triples` inspects for content. A larger document counts as a
+document with content.
 """
 _SCAN_BYTES = 1 << 18
 _OPENING = (np.frombuffer(bytes(range(256)), np.uint8)[:, None] == np.frombuffer(b"{[", np.uint8)).any(axis=1)

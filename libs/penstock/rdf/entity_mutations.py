@@ -6,8 +6,8 @@ An event is a JSON object about one entity: `entity_id`, `event_time`, `operatio
 An event with operation `import` or `diff` contains the added and the removed triples. `delete` contains no triples, and
 `reconcile` contains all present triples of the entity. To compute the triples that `delete` and `reconcile` remove, a
 `MutationDecoder` stores the triples of each entity. `decode_difference` stores nothing, and decodes only `import` and
-`diff`. Shared data (values and references) can belong to several entities. They
-are added when an entity links them. They are not removed when an entity unlinks them.
+`diff`. Shared data (values and references) can belong to several entities. Shared data are added when an entity links
+the data, but are not removed when an entity unlinks the data.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class _Parts(NamedTuple):
 
 
 def decode_difference(data: bytes) -> Mutation:
-    """Return the mutation of an event with operation `import` or `diff`. DataError if the event is invalid, or if it
-    has another operation: then the event does not contain the triples that it removes.
+    """Return the mutation of an event with operation `import` or `diff`. DataError if the event is invalid or has
+    another operation. Events with other operations do not contain the removed triples.
     """
     event = _Parts.of(data)
     if event.operation not in ("import", "diff"):

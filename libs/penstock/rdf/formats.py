@@ -24,7 +24,7 @@ class Format(Enum):
 
     @property
     def is_native(self) -> bool:
-        """Whether the native reader parses the format. It parses the line-based formats."""
+        """Whether the native reader parses the format. It parses N-Triples and N-Quads."""
         return self is Format.N_TRIPLES or self is Format.N_QUADS
 
     @property

@@ -17,13 +17,13 @@ class ParseLimits:
     """Resource limits for one document.
 
     - `small_document_bytes`: maximum size of a document that is parsed in the calling process. Larger documents are
-    parsed in a parser process. So is RDF/XML with a document type or entity declaration.
+      parsed in a parser process, and so are RDF/XML documents with a document type or entity declaration.
     - `max_json_depth`: maximum nesting depth of a JSON-LD document.
     - `parser_memory_mb`: address space of a parser process, in MB.
-    - `parser_cpu_s`, `parser_cpu_s_per_mib`: CPU time for a document, in seconds. This limit is a constant plus an
-    amount per MiB of input.
-    - `expansion_mib`, `expansion_factor`: maximum size of a document's statements as N-Quads. This limit is a constant
-    in MiB plus a multiple of the input size.
+    - `parser_cpu_s`, `parser_cpu_s_per_mib`: maximum CPU time for a document, in seconds. This limit is `parser_cpu_s`
+      plus `parser_cpu_s_per_mib` for each MiB of input.
+    - `expansion_mib`, `expansion_factor`: maximum size of a document's statements as N-Quads. This limit is
+      `expansion_mib` plus `expansion_factor` times the input size.
     """
 
     small_document_bytes: int = 8 << 10

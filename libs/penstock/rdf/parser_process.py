@@ -33,14 +33,11 @@ if TYPE_CHECKING:
     from penstock.rdf.parse_limits import ParseLimits
 
 PARSERS = 2
-"""Maximum number of idle parser processes. It is also the maximum number of concurrent calls of `ParserPool.parse` with
-`wait`.
-"""
+"""Maximum number of idle parser processes, and of concurrent calls of `ParserPool.parse` with `wait`."""
 _BLOCK_BYTES = 1 << 20
 _SMALL_BYTES = 64 << 10
 _RETIRE_BYTES = 64 << 20
-"""Maximum number of bytes of input and output of a process. Afterwards, the process is replaced, because its heap does
-not shrink.
+"""A process is replaced after this number of bytes of input and output, because the heap of a process does not shrink.
 """
 _STALLED_S = 60.0
 _STALLED_FACTOR = 20.0
@@ -216,15 +213,15 @@ def syntax_error(message: str, line: int | None, column: int | None) -> DataErro
 
 
 def memory_message(message: str) -> str:
-    """Return the error text for a MemoryError of the library. If memory is exhausted, the MemoryError has no message.
-    If a token is too long, it has a message.
+    """Return the error text for a MemoryError of the library. An empty message means that memory is exhausted. A
+    message means that a token is too long.
     """
     return f"a token of the document is too long: {message}" if message else "the document takes too much memory"
 
 
 class ParserPool:
-    """A pool of parser processes, which are reused. At most PARSERS documents are parsed concurrently. Documents with
-    `wait` False do not count.
+    """A pool of parser processes, which are reused. At most PARSERS documents with `wait` are parsed concurrently. The
+    number of documents without `wait` has no limit.
     """
 
     def __init__(self) -> None:

@@ -1,16 +1,15 @@
 """The parser process. It converts documents from standard input to N-Quads on standard output, one after the other.
 
 `parser_process` runs this program by its path. Apart from the standard library, this program imports only pyoxigraph,
-so that it starts in about 30 ms.
-Arguments: the folder of pyoxigraph and the address space in bytes.
+so that it starts in about 30 ms. The arguments are the folder of pyoxigraph, and the address space in bytes.
 
 A frame is a kind (one byte), a length (8 bytes, big endian) and the payload.
 
 - Input: P (start of a document: JSON with format, base IRI and limits), I (input; more follows), L (last input).
-- Output: R (request for input), Q (statements as N-Quads), D (end of the document; a payload asks for a replacement of
-this process), E (error, as JSON).
+- Output: R (request for input), Q (statements as N-Quads), D (end of the document), E (error, as JSON). If D has a
+  payload, the pool must replace this process.
 
-A CPU timer runs during parsing. When the timer expires, it ends the process with SIGPROF.
+A CPU timer runs during parsing. When the timer expires, SIGPROF ends the process.
 """
 
 from __future__ import annotations
@@ -110,8 +109,8 @@ def _parse(library: Any, pipes: _Pipes, request: dict[str, Any]) -> int:
 
 
 def _uses_half_memory(bound: int) -> bool:
-    """Return whether this process holds more than half of its address-space limit `bound`. Call it while no document is
-    parsed.
+    """Return whether this process uses more than half of its limit on the address space (`bound`). Must be called
+    between two documents.
     """
     with open("/proc/self/statm", "rb") as statm:  # noqa: PTH123 - pathlib is not imported
         return 2 * int(statm.read().split()[0]) * resource.getpagesize() > bound

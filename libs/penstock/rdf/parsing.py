@@ -78,7 +78,7 @@ def parse(
     keep: bool = False,
     limits: ParseLimits = PARSE_LIMITS,
 ) -> Quads:
-    """Parse a message or small document. The result has all statements. After an error, no statement is returned.
+    """Parse a message or small document, and return all statements. After an error, no statement is returned.
 
     Blank node labels are scoped to the document. `keep`: intern new terms permanently, for stored data. DataError with
     line and column for a syntax error. DataError also if the document exceeds a limit.
@@ -110,7 +110,7 @@ class Converted:
         max_bytes: int,
         limits: ParseLimits = PARSE_LIMITS,
     ) -> Converted | None:
-        """Convert a message. None if its N-Quads exceed `max_bytes`. DataError like `parse`."""
+        """Convert a message. None if the N-Quads of the message exceed `max_bytes`. DataError as for `parse`."""
         try:
             return cls._of(data, fmt, max_bytes, limits)
         except KilledError:
@@ -133,7 +133,7 @@ class Converted:
         return sum(map(len, self.parts))
 
     def quads(self, dictionary: Dictionary) -> Quads:
-        """Return the same statements, in the same order, as `parse` does. DataError like `parse`."""
+        """Return the statements of the document, in the order of `parse`. DataError as for `parse`."""
         scope = BlankScope()
         quads = Quads.joined([Quads.of(parse_nquads(dictionary, text, scope=scope)) for text in self.parts])
         self.check.check_triples(len(quads))

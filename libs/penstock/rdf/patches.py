@@ -1,8 +1,8 @@
 """RDF Patch, a text format of rows that add and remove triples (https://jena.apache.org/documentation/rdf-patch).
 
-Each row is a line. A row that adds (A) or removes (D) a triple consists of the letter and a line of N-Triples, which
-the native reader parses. Prefix rows have no effect, because Penstock stores no prefixes and rows contain complete
-IRIs. Header rows have no effect, either.
+Each row is a line. A row that adds or removes a triple consists of a letter (A or D) and a line of N-Triples. The
+native reader parses this line. Prefix rows have no effect, because Penstock stores no prefixes and rows contain
+complete IRIs. Header rows have no effect, either.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class Patch:
 
     @classmethod
     def parse(cls, dictionary: Dictionary, data: bytes) -> Patch:
-        """Parse a patch that is an event. DataError if a row is invalid, names a graph, or removes a blank node. The
-        error for an invalid row contains the line. The error for a row with a graph contains the row's number among the
-        A and D rows. DataError also for an aborted or unfinished transaction.
+        """Parse a patch that is an event. DataError if a row is invalid, names a graph, or removes a blank node. For an
+        invalid row, the error contains the number of the line. For a row with a graph, the error contains the position
+        among the A and D rows. DataError also for an aborted or unfinished transaction.
         """
         parsed = parse_nquads(dictionary, _timed(data), timestamps=True)
         if parsed.graphs.any():

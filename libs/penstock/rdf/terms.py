@@ -34,8 +34,8 @@ MAX_TERM_BYTES = 8 << 20
 """`max_term_bytes`: the maximum size of a term in a cluster. The size is the sum of lexical form, datatype and language
 tag, as UTF-8.
 
-JSON escapes a control character with six bytes. A result line with one term of this size must fit in a log record, even
-if the term consists of control characters. The limit is low enough for this.
+A result line with one term of this size fits in a log record, even if the term consists of control characters. JSON
+escapes each control character with six bytes.
 """
 _SURELY_SMALL = MAX_TERM_BYTES // 4  # characters; UTF-8 needs at most four bytes each
 
@@ -55,7 +55,7 @@ def check_iri(iri: str) -> str:
 
 
 def is_private(term_id: int) -> bool:
-    """Return whether an id is private, that is, valid only in the partial dictionary that has assigned the id (ADR
+    """Return whether an id is private. A private id is valid only in the partial dictionary that has assigned it (ADR
     37).
     """
     return term_id >> int(TAG_SHIFT) in _ENTRIES and term_id & int(PAYLOAD) >= PRIVATE_SLOTS
@@ -105,8 +105,8 @@ def to_tuple(term: Node) -> TermTuple:
 def from_tuple(term: TermTuple) -> RdflibTerm:
     """Return the rdflib term with its lexical form unchanged.
 
-    Literals of type xsd:string get no datatype. rdflib treats literals with and without this datatype as different
-    terms. Its parsers and users write literals without the datatype.
+    Literals of type xsd:string get no datatype, because rdflib treats literals with and without this datatype as
+    different terms. rdflib's parsers and most users write string literals without the datatype.
     """
     return _cached_term(term) if len(term[1]) <= _CACHED_LENGTH else _new_term(term)
 
@@ -137,8 +137,8 @@ def _datatype(iri: str) -> URIRef:
 def encode(dictionary: Dictionary, terms: Iterable[Node]) -> Ids:
     """Return the ids of rdflib terms.
 
-    Blank nodes that were decoded from this dictionary keep their ids. Each other label gets a fresh blank node per
-    call.
+    Blank nodes that were decoded from this dictionary keep their ids. In each call, every other label gets a fresh
+    blank node.
     """
     tuples = [to_tuple(term) for term in terms]
     ids = dictionary.intern_many(tuples)

@@ -37,8 +37,8 @@ _MAX_FIXED: Final = 1 << 30
 
 def compile_avro(schema: Any, limits: MappingLimits, references: Iterable[str] = ()) -> AvroSchema:
     """Return the decoder of data in Avro. `schema`: the schema of the data, as a JSON text or as the value of this
-    text. `references`: JSON texts of other schemas that define named types for `schema`. If one of them uses another,
-    the used schema comes first. DataError if a schema is invalid, too large (`max_schema_bytes`) or nested too deeply.
+    text. `references`: JSON texts of other schemas that define named types for `schema`. A schema comes after the other
+    schemas that it uses. DataError if a schema is invalid, too large (`max_schema_bytes`) or nested too deeply.
     DataError also if it has too many types (`max_schema_types`).
     """
     named: dict[str, Any] = {}
@@ -56,8 +56,8 @@ def compile_avro(schema: Any, limits: MappingLimits, references: Iterable[str] =
 
 
 def _parsed(schema: Any, named: dict[str, Any], limits: MappingLimits) -> Any:
-    """Return a schema whose names are full names, and add its named types to `named`. Default values are not checked,
-    because only readers with a separate reader schema use them.
+    """Return a schema in which all names are full names, and add its named types to `named`. Default values are not
+    checked, because the decoder never uses default values.
     """
     return parse_schema(_value(schema, limits), named, _write_hint=False, _force=True, _ignore_default_error=True)
 
@@ -139,8 +139,8 @@ class _Compiler:
         return {"kind": "fixed", "size": size}
 
     def _logical(self, schema: dict[str, Any], kind: str) -> int:
-        """Return the number of a logical type. As Avro prescribes, ignore a logical type that is unknown or that is not
-        for the type `kind`.
+        """Return the number of a type with a logical type. `kind`: the primitive type. As Avro prescribes, a logical
+        type is ignored if it is unknown or does not apply to this primitive type.
         """
         logical = schema.get("logicalType")
         if kind == "bytes" and logical == "decimal":

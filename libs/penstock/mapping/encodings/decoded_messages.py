@@ -1,7 +1,7 @@
-"""Messages in a binary format together with their JSON texts. The write-ahead log contains both.
+"""Messages in a binary format, together with their JSON texts, as in the write-ahead log.
 
-The log contains the text, so that a replay needs no schema registry. It also contains the original message, so that
-late events and dead letters have this message after a replay, too.
+The log contains the JSON text, so that a replay needs no schema registry. The log also contains the original message.
+Late events and dead letters therefore contain the original message after a replay, too.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from penstock.mapping.stream_mapping import StreamMapping
 
 LOGGED: Final = "x-decoded"
-"""The format of logged messages. First, there is the size of the message in eight bytes, and the message. The byte 1
-and a JSON text follow. If there is no text, the byte 0 and the reason follow instead.
+"""The format of logged messages. A logged message begins with eight bytes for the size of the original message, and the
+original message. The byte 1 and the JSON text follow. If the message cannot be decoded, the byte 0 and the reason
+follow instead.
 """
 _SIZE: Final = 8
 
@@ -32,8 +33,8 @@ def logged(data: bytes, text: bytes | str) -> bytes:
 
 
 def of_logged(data: bytes) -> tuple[bytes, bytes | str]:
-    """Return the message and the text in `data`, which `logged` has made. DataError if `data` are not in the format
-    LOGGED.
+    """Return the original message, and the JSON text or reason, of a message that `logged` returned. DataError if the
+    data is not in the format LOGGED.
     """
     end = _SIZE + int.from_bytes(data[:_SIZE], "big")
     if len(data) <= end or data[end] > 1:
@@ -45,8 +46,8 @@ def of_logged(data: bytes) -> tuple[bytes, bytes | str]:
 def decoded_texts(
     mapping: StreamMapping, messages: Sequence[bytes], registry: SchemaRegistry | None, max_bytes: int
 ) -> list[bytes | str]:
-    """Return the JSON text of each message. For a message that cannot be decoded, return the reason as a `str`.
-    Messages of more than `max_bytes` are refused. UnavailableError if the registry is unavailable.
+    """Return the JSON text of each message. For a message that cannot be decoded or that has more than `max_bytes`,
+    return the reason as a `str`. UnavailableError if the registry is unavailable.
     """
     large = {place: len(data) for place, data in enumerate(messages) if len(data) > max_bytes}
     if large:

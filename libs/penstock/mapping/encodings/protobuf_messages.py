@@ -24,8 +24,8 @@ class ProtobufMessages:
     """Decodes the messages of a stream.
 
     `schema`: the .proto file with the type of all messages, as in the declaration. `message`: the name of this type.
-    None: the first type of the file. If `schema` is None, messages have Confluent's wire format: a zero byte, four
-    bytes with the id of the schema in the registry, and the place of the type in the schema.
+    None: the first type of the file. If `schema` is None, messages have Confluent's wire format: each message begins
+    with a zero byte, four bytes with the id of the schema in the registry, and the place of the type in the schema.
     """
 
     def __init__(self, schema: str | None, message: str | None, limits: MappingLimits) -> None:
@@ -81,7 +81,7 @@ def _root(file: ProtobufFile, message: str | None) -> int:
 
 
 def _of_id(registry: SchemaRegistry | None, number: int, path: tuple[int, ...]) -> tuple[ProtobufFile, int]:
-    """Return the decoders of a schema id, and the number of the type at the place `path`."""
+    """Return the decoders for a schema id, and the number of the message type at a place (`path`) in this schema."""
     if number > _MAX_ID:
         raise DataError(f"schema ids are at most {_MAX_ID}, not {number}")
     if registry is None:
@@ -93,8 +93,9 @@ def _of_id(registry: SchemaRegistry | None, number: int, path: tuple[int, ...]) 
 
 
 def _indexes(data: bytes) -> tuple[tuple[int, ...], int]:
-    """Return the place of the type of a message, and the number of bytes before the message. They are zigzag numbers:
-    the length of the place, and its elements. The length 0 stands for the first type.
+    """Return the place of the message type in the schema, and the number of bytes before the encoded fields. These
+    bytes are zigzag numbers: the length of the place, then the elements of the place. The length 0 means the first
+    type.
     """
     if data[_HEADER] == 0:
         return (0,), _HEADER + 1

@@ -1,6 +1,6 @@
 """Compiles the text of a Protocol Buffers schema (a .proto file) for the native decoder.
 
-protoc parses the text, in a process of its own.
+The compiler protoc parses the text, in a separate process.
 """
 
 from __future__ import annotations
@@ -80,8 +80,9 @@ _NULL: Final = _GOOGLE + "NullValue"
 class ProtobufFile:
     """The message types of a .proto file.
 
-    by_index: the number of each type in `schema`, by its place in the file. The place of a nested type is the place of
-    the outer type and the place in it. by_name: the numbers by full names.
+    by_index: the number of each type in `schema`, by the place of the type in the file. The place of a nested type is
+    the place of the outer type, followed by the index in the outer type. by_name: the number of each type in `schema`,
+    by the full name of the type.
     """
 
     schema: ProtobufSchema
@@ -94,15 +95,15 @@ def compile_protobuf(text: str, limits: MappingLimits, references: Iterable[tupl
     file that `text` imports, directly or indirectly. Google's well-known types can be imported without a reference.
 
     DataError if a file is invalid or too large (`max_schema_bytes`), if there are too many types (`max_schema_types`),
-    if a file uses editions, or if the package grpcio-tools is not installed. UnavailableError if the process cannot be
-    started, or if its files cannot be written.
+    if a file uses editions, or if the package grpcio-tools is not installed. UnavailableError if protoc cannot be
+    started, or if the temporary folder for protoc cannot be used.
     """
     return compile_files(_parsed(dict(references) | {_MAIN: text}, limits), limits)
 
 
 def compile_files(files: Sequence[FileDescriptorProto], limits: MappingLimits) -> ProtobufFile:
-    """Return the decoders of the message types in the last file. `files`: this file, and before it the files that it
-    imports, directly or indirectly. For errors, see `compile_protobuf`.
+    """Return the decoders of the message types in the last file. `files`: all files that this last file imports,
+    directly or indirectly, and then the last file. For errors, see `compile_protobuf`.
     """
     compiler = _Compiler(files, limits)
     main = files[-1]
@@ -204,7 +205,7 @@ class _Compiler:
             self._collect(message.nested_type, message.enum_type, name, is_proto3)
 
     def number(self, name: str) -> int:
-        """Return the number of a type, which `name` names in full, with a dot in front."""
+        """Return the number of a type. `name`: the full name of the type, after a dot."""
         if name not in self._numbers:
             if len(self.types) >= self._limits.max_schema_types:
                 most = self._limits.max_schema_types
@@ -215,7 +216,9 @@ class _Compiler:
         return self._numbers[name]
 
     def finish(self) -> None:
-        """Complete the types that have numbers. Their fields can give numbers to further types."""
+        """Complete the types that have numbers. The fields of a type can give numbers to further types, which are also
+        completed.
+        """
         while self._open:
             name = self._open.pop()
             self.types[self._numbers[name]] = self._enum(name) if name in self._enums else self._message(name)

@@ -25,13 +25,13 @@ class RegistryAccess:
 
     @classmethod
     def of(cls, given: str | RegistryAccess) -> RegistryAccess:
-        """Return the access for a URL. If `given` is an access, return it unchanged."""
+        """Return the access for a URL. If the argument is already an access, return this access."""
         return given if isinstance(given, RegistryAccess) else cls(given)
 
 
 def registry_access(url: str | None, credentials: Path | None, ca: Path | None) -> RegistryAccess | None:
-    """Return the access that a user's settings describe. None if no setting is given. DataError if other settings are
-    given without a URL.
+    """Return the access that a user's settings describe. None if no setting is given. DataError if settings are given
+    without the URL.
     """
     if url is None:
         if credentials is not None or ca is not None:

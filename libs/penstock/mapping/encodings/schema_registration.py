@@ -1,4 +1,4 @@
-"""Registers schemas in a schema registry, without making the caller wait for the registry."""
+"""Registers schemas in a schema registry. The caller does not wait for the registry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.mapping.encodings.schema_registry import SchemaRegistry
 
 MAX_KNOWN: Final = 10_000
-"""Maximum number of schemas whose ids are kept."""
+"""Maximum number of schemas whose ids are in the cache."""
 MAX_PENDING: Final = 100
 """Maximum number of schemas that wait for the registry."""
 
@@ -46,8 +46,8 @@ class SchemaRegistration:
     def id_of(self, subject: str, schema: str) -> int:
         """Return the id of a schema. The schema is registered under the subject if it is new.
 
-        NotYetError while the registry has not answered; the caller must repeat the call soon. DataError if there is no
-        registry, or if the registry refuses the schema. RegistryUnavailableError if the registry is unavailable.
+        NotYetError if the registry has not yet answered. The caller must then repeat the call soon. DataError if there
+        is no registry, or if the registry refuses the schema. RegistryUnavailableError if the registry is unavailable.
         LimitError if too many schemas wait for the registry. After an error, the next call asks the registry again.
         """
         if self._registry is None:

@@ -118,7 +118,7 @@ class SchemaRegistry:
         """Register a schema in Avro under a subject, and return its id. A registered schema keeps its id.
 
         DataError if the registry refuses the schema, for example because it is incompatible with the schemas that the
-        subject has. UnavailableError if the registry gives no other answer.
+        subject has. UnavailableError if the registry does not answer, or if its answer is neither an id nor a refusal.
         """
         body = json.dumps({"schema": schema, "schemaType": "AVRO"}).encode()
         status, document = self._exchanged("POST", f"/subjects/{quote(subject, safe='')}/versions", body)
@@ -140,8 +140,8 @@ class SchemaRegistry:
             raise DataError(f"schema id {number} of {self.name}: {error}") from error
 
     def _references(self, document: dict[str, Any]) -> list[tuple[str, str]]:
-        """Return the names and texts of the schemas that a schema refers to, directly or indirectly. A schema comes
-        after the schemas that it refers to.
+        """Return the names and texts of the schemas to which a schema refers, directly or indirectly. In the result,
+        each schema comes after the schemas to which it refers.
         """
         texts: dict[tuple[str, int], tuple[str, str]] = {}
         self._collect(document, texts, set())
@@ -168,8 +168,8 @@ class SchemaRegistry:
 
     def _get(self, path: str) -> dict[str, Any]:
         """Return the document at a path of the registry. DataError if the path has no document, or if the document is
-        not a registry's document. UnavailableError for every other failure. The operator can correct such a failure,
-        for example a refused user.
+        not a registry's document. UnavailableError for every other failure, because an operator can correct such a
+        failure. An example is a refused user.
         """
         status, document = self._exchanged("GET", path)
         if document.get("error_code") in _NOT_FOUND and status == httpx.codes.NOT_FOUND:
@@ -181,7 +181,7 @@ class SchemaRegistry:
 
     def _exchanged(self, method: str, path: str, content: bytes | None = None) -> tuple[int, dict[str, Any]]:
         """Send a request, and return the status and the document of the response. UnavailableError if the response is
-        not a JSON object. DataError if it exceeds `max_schema_bytes`.
+        not a JSON object. DataError if the response exceeds `max_schema_bytes`.
         """
         most = 2 * self._limits.max_schema_bytes + (1 << 16)  # quotes in the schema are escaped
         headers = {} if content is None else {"content-type": _MEDIA_TYPE}
@@ -243,7 +243,7 @@ def _checked_url(text: str) -> httpx.URL:
 
 
 def _authorisation(access: RegistryAccess) -> tuple[dict[str, str], tuple[str, str] | None]:
-    """Return the HTTP headers, and the user with the password, that the credentials contain."""
+    """Return the HTTP headers for the credentials, and the pair USER:PASSWORD in the credentials."""
     if access.credentials is None:
         return {}, None
     try:

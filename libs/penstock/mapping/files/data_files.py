@@ -39,9 +39,10 @@ def read_mapped(
 ) -> Iterator[Quads]:
     """Yield the triples of a data file, or of bytes, in parts. Files named *.gz are decompressed.
 
-    Memory is bounded by the size of a chunk, except for JSON: a JSON file is read as a whole. `progress`, and terms
-    after an error: see `penstock.rdf.bulk_files.read`. DataError "file: reason" if a record cannot be mapped. The
-    reason contains the line or the record. OSError if the file cannot be read.
+    At most one chunk is in memory. A JSON file is an exception: the whole file is read into memory. For `progress`, and
+    for the terms that stay in the dictionary after an error, see `penstock.rdf.bulk_files.read`. DataError "file:
+    reason" if a record cannot be mapped. The reason contains the number of the line or of the record. OSError if the
+    file cannot be read.
     """
     path = None if isinstance(source, bytes) else Path(source)
     scope = BlankScope()
@@ -80,7 +81,7 @@ def _chunks(file: IO[bytes], format: DataFormat, chunk_bytes: int) -> Iterator[t
 
 
 def csv_chunks(file: IO[bytes], chunk_bytes: int) -> Iterator[tuple[bytes, int]]:
-    """Yield the header of a CSV file with each chunk of rows. DataError for a row that is too long."""
+    """Yield the chunks of a CSV file. Each chunk begins with the header of the file. DataError if a row is too long."""
     header, rest, lines = b"", b"", 0
     while block := file.read(chunk_bytes):
         rest += block
@@ -98,7 +99,9 @@ def csv_chunks(file: IO[bytes], chunk_bytes: int) -> Iterator[tuple[bytes, int]]
 
 
 def _csv_header(text: bytes) -> tuple[bytes, bytes]:
-    """Return the first row and the rest of a text. The first row is empty if it is not complete."""
+    """Return the first row and the rest of a text. If the text contains only a part of the first row, return an empty
+    first row.
+    """
     text = text.removeprefix(b"\xef\xbb\xbf")
     end = text.find(b"\n") + 1
     while end and complete_csv_rows(text[:end]) == 0:

@@ -28,7 +28,8 @@ class DataFormat(Enum):
     @classmethod
     def of(cls, name: str, settings: dict[str, Any]) -> DataFormat:
         """Return the format of a file: the `format` of a mapping's settings, or the format that the file name implies.
-        Endings for compression (`.gz`) are ignored. DataError if there is no format, or if it is not one of files.
+        Endings for compression (`.gz`) are ignored. DataError if the format is not one of this class, or if the file
+        name implies no format.
         """
         known = ", ".join(each.value for each in cls)
         if "format" in settings:
@@ -53,11 +54,11 @@ _ENDINGS: Final = {
 
 
 class FileMapping:
-    """The compiled mapping of files of one format. `settings`: see `StreamMapping`; `time` has no effect, because
-    triples of files have no time.
+    """The compiled mapping of files of one format. `settings`: see `StreamMapping`. The setting `time` has no effect,
+    because triples of files have no time.
 
-    A record without triples is skipped. In RML, a template for blank nodes that gives the same text in two records of a
-    file denotes the same node. In the other mappings, each record has blank nodes of its own.
+    A record without triples is skipped. In RML, a blank node template denotes the same node wherever the template gives
+    the same text within a file. In the other mappings, no two records share a blank node.
     """
 
     def __init__(self, settings: dict[str, Any], format: DataFormat) -> None:  # noqa: A002 - as in the settings
@@ -72,9 +73,9 @@ class FileMapping:
     ) -> Quads:
         """Return the triples of a text of whole records.
 
-        `scope`: the blank nodes of the file. `chunk`: a text that distinguishes the chunks of a file, for labels of new
-        blank nodes. `lines_before`: number of the file's lines that precede the text, for errors; the header of a CSV
-        text does not count. DataError, with the line or the record, if a record is invalid.
+        `scope`: the scope of the file's blank nodes. `chunk`: a text that differs for each chunk of a file. This text
+        is a part of the labels of new blank nodes. `lines_before`: the number of the file's lines before the text, for
+        errors. The header of a CSV text is not counted. DataError, with the line or the record, if a record is invalid.
         """
         batch = self._mapping.batch([(None, text)], len(text))
         if batch is None or batch.declined:

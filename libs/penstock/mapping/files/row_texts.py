@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 
 def json_rows(batch: pa.RecordBatch) -> bytes:
-    """Return a line of JSON for each row of a batch. Columns are members of the row's object.
+    """Return a line of JSON for each row of a batch. Each line is an object with a member for each column.
 
-    Dates, times and timestamps are texts in ISO 8601, durations are seconds, decimals are texts, and binary values are
-    texts in base64. DataError if a column has another type without a form in JSON, or if a number is infinite or NaN.
+    Dates, times and timestamps become texts in ISO 8601. Durations become numbers of seconds. Decimals become texts,
+    and binary values become texts in base64. DataError if a column has another type that JSON cannot represent, or if a
+    number is infinite or NaN.
     """
     try:
         lines = [json.dumps(row, ensure_ascii=False, allow_nan=False, default=_text) for row in batch.to_pylist()]
