@@ -1,1 +1,3 @@
-"""Event time: grids of instants, watermarks and lateness, time units, and gaps. Pure functions and values."""
+"""Event time: grids of instants, watermarks and lateness, time units, and gaps. Contains only pure functions and
+immutable values.
+"""

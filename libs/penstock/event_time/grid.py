@@ -15,7 +15,7 @@ _EXACT_STEPS = 10  # with more steps, inclusion-exclusion is too expensive
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The instants t0 + k·step for every step in `steps`. If `bounded` is set (STARTING AT), only instants with k ≥ 0.
+    """The instants t0 + k·step for every step in `steps`. If `bounded` is set (STARTING AT), only k ≥ 0 is allowed.
 
     All times are in ms. All steps share t0. A step that is a multiple of another step therefore adds no instants.
     """
@@ -86,7 +86,7 @@ def batch_end(time: int, batch_ms: int) -> int:
 
 
 def closed_until(watermark: int, batch_ms: int) -> int:
-    """Return the end of the last batch that a watermark closes. It is the largest multiple of Δ at or before the
+    """Return the end of the last batch that a watermark closes. The end is the largest multiple of Δ at or before the
     watermark.
     """
     return watermark // batch_ms * batch_ms

@@ -10,12 +10,13 @@ if TYPE_CHECKING:
 
 _FIRST_S, _LAST_S = 10**8, 10**11  # as seconds since the epoch: 1973 to 5138; as milliseconds: 1970 to 1973
 EARLIEST_MS = 978_307_200_000
-"""The instant 2001-01-01. If a present-day timestamp in seconds is read as milliseconds, it is before this instant."""
+"""The instant 2001-01-01. A present-day timestamp in seconds that is read as milliseconds is before this instant."""
 
 
 def unit_hint(before: int, time: int) -> str:
-    """Return a hint if `before` seems to be in seconds, or if `time` seems to be in microseconds. Otherwise return "".
-    Both are times of one stream, supposedly in ms. `before` was received first.
+    """Return a hint if one of two times of a stream seems to be in the wrong unit. Both times must be in ms. `before`,
+    which was received first, can seem to be in seconds. `time` can seem to be in microseconds. Return "" if there is no
+    such problem.
     """
     if _FIRST_S <= before < _LAST_S <= time:
         return f"; {before} looks like seconds: times are milliseconds"
@@ -25,8 +26,8 @@ def unit_hint(before: int, time: int) -> str:
 
 
 def unit_warning(stream: str, times: Iterable[object], wall_ms: int | None = None) -> str | None:
-    """Return a warning if one of the times, supposedly in ms, seems to be in seconds. Otherwise return None. None also
-    if the current time (`wall_ms`) is itself before 2001, as in tests.
+    """Return a warning if one of the times seems to be in seconds instead of ms. Otherwise return None. Also return
+    None if the current time (`wall_ms`) is before 2001, as in tests.
     """
     now_ms = time_ns() // 1_000_000 if wall_ms is None else wall_ms
     if now_ms < EARLIEST_MS:

@@ -1,4 +1,4 @@
-"""Compiles CONSTRUCT queries over messages to a program. BIND expressions refer to message values such as `$.sensor`."""
+"""Compiles CONSTRUCT queries over messages to a program. BIND expressions refer to values such as `$.sensor`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The terms of a query engine (ADR 37).
 
-The log contains ids of the dictionary service (global ids), and the engine uses them in its stored graph, windows and
-plans. It fetches a term from the service when it first needs the term, and caches it in a partial dictionary. Computed
-terms have private ids. Where the executor compares computed terms with stored terms, it replaces private ids by global
-ids.
+The log contains ids of the dictionary service (global ids). The engine uses global ids in its stored graph, windows and
+plans. The engine fetches a term from the service when the term is first needed, and caches the term in a partial
+dictionary. Computed terms have private ids. To compare computed terms with stored terms, the executor replaces private
+ids by global ids.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _BATCH = 8_192  # terms per request
 
 
 class TermService(Protocol):
-    """The dictionary service, as its clients see it. All methods raise TransientError if the service is unavailable;
-    retry.
+    """The interface of the dictionary service for clients. All methods raise TransientError if the service is
+    unavailable. The caller can then retry.
     """
 
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
@@ -49,7 +49,7 @@ class TermService(Protocol):
         ...
 
     def find(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return the ids of IRIs and literals, 0 for terms that the dictionary does not contain. Assigns no ids."""
+        """Return the ids of IRIs and literals, or 0 for terms that are not in the dictionary. Assigns no ids."""
         ...
 
     def decode(self, ids: Ids) -> list[TermTuple]:
@@ -58,8 +58,8 @@ class TermService(Protocol):
 
 
 class TermCache:
-    """Fetches terms and ids from the dictionary service into an engine's partial dictionary. This dictionary must be
-    empty at first.
+    """Fetches terms and ids from the dictionary service into an engine's partial dictionary. The partial dictionary
+    must be empty when the cache is created.
     """
 
     def __init__(self, dictionary: native.Dictionary, service: TermService) -> None:
@@ -74,16 +74,16 @@ class TermCache:
         return 0 if is_private(found) else found
 
     def learn(self, terms: Iterable[TermTuple]) -> None:
-        """Fetch the ids of constants of declarations and registered queries; new constants get ids. TransientError if
-        the service is unavailable; retry.
+        """Fetch the ids of constants of declarations and registered queries. New constants get ids. TransientError if
+        the service is unavailable. The caller can then retry.
 
         Constants that cannot occur in data, such as relative IRIs, are skipped.
         """
         self._add(filter(_well_formed, terms), self.service.encode)
 
     def look_up(self, terms: Iterable[TermTuple]) -> None:
-        """Fetch the ids of terms. Skips terms that the cluster's dictionary does not contain, and terms that are too
-        large. TransientError if the service is unavailable; retry.
+        """Fetch the ids of terms. Terms that are too large are skipped, and so are terms that the cluster's dictionary
+        does not contain. TransientError if the service is unavailable. The caller can then retry.
         """
         self._add(filter(term_fits, terms), self.service.find)
 
@@ -132,7 +132,8 @@ class ClusterCore(EngineCore):
 
     def known_ids(self, iris: Sequence[str]) -> list[int]:
         """Return the global id of each IRI, or 0 for an IRI that the cluster's dictionary does not contain. Makes one
-        request for all ids that are not cached. The cache retains the ids if calls follow.
+        request for all ids that are not cached. Each call marks the ids as recently used, so that they stay in the
+        cache.
         """
         named = [(IRI, iri, "", "") for iri in iris]
         self.terms.look_up(named)
@@ -143,7 +144,7 @@ class ClusterCore(EngineCore):
 
 @dataclass(slots=True, kw_only=True)
 class OneShotCore(ClusterCore):
-    """The core for one-shot queries. Their constants get no new ids in the cluster."""
+    """The core for one-shot queries. Constants of one-shot queries get no new ids in the cluster."""
 
     def term_id(self, term: Iri | Literal) -> int:
         """Return the id of a constant. This is a private id if the cluster's dictionary does not contain the
@@ -159,8 +160,8 @@ def one_shot_core(core: ClusterCore) -> OneShotCore:
 
 
 def constants_of(statement: Statement, catalogue: Catalogue) -> Iterator[TermTuple]:
-    """Yield the constants of a continuous query whose ids the planner needs, and possibly other constants. Yields
-    nothing for other statements.
+    """Yield all constants of a continuous query for which the planner needs ids. Other constants can be among them.
+    Yields nothing if the statement is not a continuous query.
     """
     if not isinstance(statement, ContinuousQuery):
         return

@@ -95,8 +95,8 @@ class FlightTerms:
             return np.concatenate([np.empty(0, np.uint64), *parts])
 
     def find(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return the ids of IRIs and literals, 0 for unknown terms. Does not use the cache, because an unknown term can
-        get an id later.
+        """Return the ids of IRIs and literals, or 0 for unknown terms. Does not use the cache, because an unknown term
+        can get an id later.
         """
         with self._lock:
             parts = [self._ids(FIND, terms_table(terms[rows])) for rows in _pieces(list(map(_size, terms)))]
@@ -112,8 +112,8 @@ class FlightTerms:
             return np.concatenate([np.empty(0, np.uint64), *parts])
 
     def forget(self, generation: int) -> int:
-        """Remove some transient terms that were last requested before a generation. Returns their number; 0 if there
-        are none.
+        """Remove some of the transient terms that were last requested before a generation. Return the number of removed
+        terms. 0 means that no such terms are left.
         """
         with self._lock:
             return int(self._ids(f"{FORGET}{generation}", pa.table([pa.array([], pa.uint64())], schema=IDS))[0])
@@ -128,8 +128,8 @@ class FlightTerms:
             return [term for table in self._tables(DECODE, ids) for term in table_terms(table)]
 
     def decode_marked(self, ids: Ids) -> tuple[list[TermTuple], NDArray[np.uint8]]:
-        """Return the terms of ids, and an array with 1 for each term that the dictionary can remove (ADR 50). Errors:
-        see `decode`.
+        """Return the terms of ids, and a flag for each term. The flag is 1 if the dictionary can remove the term (ADR
+        50). For errors, see `decode`.
         """
         with self._lock:
             tables = self._tables(MARK, ids)
@@ -143,7 +143,7 @@ class FlightTerms:
         return [table for part in parts for table in self._decode(verb, part)]
 
     def _decode(self, verb: str, ids: Ids) -> list[pa.Table]:
-        """Fetch terms. If the response would be too large, splits the request in halves."""
+        """Fetch terms. If the response would be too large, split the request in halves."""
         try:
             return [self._ask(verb, pa.table([pa.array(ids)], schema=IDS))]
         except LimitError:
@@ -206,13 +206,13 @@ def _check_scheme(locations: Sequence[str], certificates: PeerCertificates | Non
 
 
 def _size(term: TermTuple) -> int:
-    """Return an upper bound of a term's size in bytes. UTF-8 uses at most four bytes per character."""
+    """Return an upper bound on a term's size in bytes. UTF-8 uses at most four bytes per character."""
     return 4 * (len(term[1]) + len(term[2]) + len(term[3]))
 
 
 def _pieces(sizes: Sequence[int]) -> Iterator[slice]:
-    """Split rows into slices, so that a request with one slice is within the limits on bytes and terms. `sizes`: the
-    size of each row in bytes.
+    """Split rows into slices. A request with one slice does not exceed the limits on bytes and terms. `sizes`: the size
+    of each row in bytes.
     """
     first = held = 0
     for row, size in enumerate(sizes):
@@ -225,7 +225,9 @@ def _pieces(sizes: Sequence[int]) -> Iterator[slice]:
 
 
 class _Cache:
-    """A bounded cache of global ids: a native dictionary, and the global id of each of its terms."""
+    """A bounded cache of global ids. It consists of a native dictionary and the global id of each term in this
+    dictionary.
+    """
 
     def __init__(self) -> None:
         self._own = native.Dictionary()

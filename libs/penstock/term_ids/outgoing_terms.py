@@ -30,7 +30,7 @@ _NO_TERM = (0, "", "", "")
 
 
 class TermEncoder(Protocol):
-    """The part of the dictionary service that adaptors and stores use."""
+    """The methods of the dictionary service that adaptors and stores use."""
 
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
         """Return durable ids of terms. A blank node label denotes one new node per call. The same label in another call
@@ -40,11 +40,12 @@ class TermEncoder(Protocol):
 
 
 class TransientEncoder(Protocol):
-    """The dictionary service, as a requester of transient terms sees it (ADR 50)."""
+    """The interface of the dictionary service for requests of transient terms (ADR 50)."""
 
     def encode_transient(self, terms: Sequence[TermTuple], generation: int) -> Ids:
-        """Return the ids of IRIs and literals. The dictionary can remove new terms that nobody requests in a later
-        generation. The ids are valid in records that name a filter version of generation `generation`.
+        """Return the ids of IRIs and literals. New terms are transient: the dictionary can remove a transient term that
+        is not requested in a later generation. The ids are valid in records whose filter version belongs to
+        `generation`.
         """
         ...
 
@@ -53,7 +54,7 @@ class OutgoingTerms:
     """Converts local ids to global ids, with a cache. The adaptor parses events into `dictionary`, which assigns the
     local ids.
 
-    `transient`: requests the ids of transient terms. None: all terms are permanent.
+    `transient`: the service that assigns ids to transient terms. None: all terms are permanent.
     """
 
     def __init__(
@@ -79,8 +80,8 @@ class OutgoingTerms:
         return full
 
     def begin_generation(self, generation: int) -> None:
-        """Begin a generation: from now on, transient terms are requested again before they are used. No effect if the
-        generation has begun before.
+        """Begin a generation. Before the next use of a transient term, the term is requested again. No effect if the
+        generation has already begun.
         """
         if generation > self._generation:
             self._generation = generation
@@ -88,9 +89,9 @@ class OutgoingTerms:
             self._passing[:] = False
 
     def cluster_ids(self, ids: Ids, passing: NDArray[np.bool_] | None = None) -> Ids:
-        """Return the global ids of terms. `ids`: the local ids of the terms. `passing`: a mask of the ids whose terms
-        can be transient. Blank nodes become new nodes in each call. TransientError if the service is unavailable;
-        retry.
+        """Return the global ids of terms. `ids`: the local ids of the terms. `passing`: a mask that is true for ids
+        whose terms can be transient. Blank nodes become new nodes in each call. TransientError if the service is
+        unavailable. The caller can then retry.
         """
         tags = ids >> TAG_SHIFT
         entries = ((tags == _IRI) & (ids != 0)) | (tags == _LITERAL)
@@ -115,7 +116,7 @@ class OutgoingTerms:
     def _request_passing(
         self, service: TransientEncoder, ids: Ids, slots: NDArray[np.int64], passing: NDArray[np.bool_]
     ) -> None:
-        """Request the ids of unknown terms that occur as transient terms only."""
+        """Request the ids of unknown terms, if none of their occurrences needs a permanent term."""
         permanent = np.unique(slots[~passing])
         asked = np.unique(ids[passing & (self._known[slots] == 0) & ~np.isin(slots, permanent)])
         for first in range(0, len(asked), _REQUEST):

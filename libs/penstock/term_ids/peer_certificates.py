@@ -1,6 +1,6 @@
 """Certificates with which the cluster's processes authenticate to each other (mutual TLS, ADR 71 and 74).
 
-A process has its own certificate and key, and the CA that has signed the certificates of the other processes. It uses
+A process has a certificate, a key, and the CA that has signed the certificates of the other processes. A process uses
 the same files as a server and as a client.
 """
 
@@ -45,9 +45,7 @@ class PeerCertificates:
 
     @classmethod
     def of_environment(cls, variables: Mapping[str, str] = os.environ) -> PeerCertificates | None:
-        """Return the files whose paths are in environment variables. This method is for programs that are not
-        services.
-        """
+        """Return the files that environment variables name. This method is for programs that are not services."""
         ca, certificate, key = (variables.get(name) for name in (CA, CERTIFICATE, KEY))
         return cls.of(*(None if not path else Path(path) for path in (ca, certificate, key)))
 
@@ -90,8 +88,8 @@ class PeerCertificates:
     def check(self, *, serves: bool, host: str | None = None) -> None:
         """Check that key and certificate belong together, and that the CA accepts the certificate now. `serves`:
         whether the certificate is for a server (True) or for a client. `host`: the name or IP address by which clients
-        reach the server; the certificate must contain it. The message of the StorageError names the setting whose file
-        is wrong.
+        reach the server. The certificate must contain this name or address. StorageError if a check fails. The message
+        names the setting whose file is wrong.
         """
         own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if serves else ssl.PROTOCOL_TLS_CLIENT)
         peer = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT if serves else ssl.PROTOCOL_TLS_SERVER)
@@ -127,8 +125,8 @@ class PeerCertificates:
             raise StorageError(f"{KEY}: {self.key} has no private key in PEM without a password") from error
 
     def stamp(self) -> tuple[int, ...]:
-        """Return numbers that are different after a change of this process's certificate or key. Empty while one of
-        these files is missing.
+        """Return numbers that identify the versions of the certificate file and the key file. A change of one of these
+        files changes the numbers. The result is empty while one of the files is missing.
         """
         return self.served.stamp()
 
@@ -141,7 +139,7 @@ def _content(setting: str, path: Path) -> bytes:
 
 
 def _certificates(setting: str, path: Path, context: ssl.SSLContext) -> None:
-    """Load the certificates in a file as trusted certificates."""
+    """Add the certificates in a file to the trusted certificates of a context."""
     try:
         context.load_verify_locations(cadata=_content(setting, path).decode("ascii"))
     except (UnicodeDecodeError, ssl.SSLError) as error:
@@ -149,7 +147,7 @@ def _certificates(setting: str, path: Path, context: ssl.SSLContext) -> None:
 
 
 def _shake_hands(server: ssl.SSLContext, client: ssl.SSLContext, host: str | None) -> None:
-    """Perform a handshake in memory."""
+    """Perform a TLS handshake between two contexts in memory."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     sides = [
         client.wrap_bio(to_client, to_server, server_side=False, server_hostname=host),

@@ -31,13 +31,13 @@ def to_cluster(
     transient: bool = False,
 ) -> list[Ids]:
     """Return columns of global ids for columns of ids of `dictionary`. Requests each distinct term only once. Blank
-    nodes become new nodes. Errors: see `TermService`.
+    nodes become new nodes. For errors, see `TermService`.
 
-    `transient`: whether the columns can contain transient terms, which windows contain. These terms become permanent
-    (ADR 50).
+    `transient`: whether the columns can contain transient terms, for example because they come from a window. The
+    transient terms of the columns become permanent (ADR 50).
 
-    `own_blanks`: a number of blank nodes. Blank nodes with lower numbers are already global. In a partial dictionary,
-    an id of an IRI or literal is already global, unless it is private.
+    `own_blanks`: a bound on the numbers of blank nodes. Blank nodes with lower numbers are already global. In a partial
+    dictionary, an id of an IRI or literal is already global, unless the id is private.
     """
     distinct, places = _distinct(columns)
     requested = _local(dictionary, distinct, own_blanks)
@@ -51,9 +51,9 @@ def to_cluster(
 def to_stored(
     dictionary: native.Dictionary, columns: Sequence[Ids], service: TermService, own_blanks: int = 0
 ) -> list[Ids]:
-    """Return the rows that have only terms of the cluster's dictionary, as columns of global ids. The result omits all
-    other rows, because the cluster cannot contain such rows. Assigns no ids. Errors: see `TermService`. `own_blanks`:
-    as for `to_cluster`.
+    """Return columns of global ids for the rows in which all terms are in the cluster's dictionary. The result omits
+    the other rows, because the stored graph cannot contain these rows. Assigns no ids. For errors, see `TermService`.
+    `own_blanks`: as for `to_cluster`.
     """
     distinct, places = _distinct(columns)
     requested = _local(dictionary, distinct, own_blanks)

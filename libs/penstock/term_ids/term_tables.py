@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 TERMS = pa.schema([("kind", pa.uint8()), ("lexical", pa.utf8()), ("datatype", pa.utf8()), ("lang", pa.utf8())])
 IDS = pa.schema([("id", pa.uint64())])
 MARKED = TERMS.append(pa.field("transient", pa.uint8()))
-"""Terms, with 1 for each term that the dictionary can remove (ADR 50)."""
+"""Columns of terms with a flag. The flag is 1 if the dictionary can remove the term (ADR 50)."""
 MAX_TERMS = 100_000
 """Maximum number of terms per request."""
 ENCODE, FIND, DECODE, MARK = "encode", "find", "decode", "mark"
 TRANSIENT, FORGET = "transient ", "forget "
-"""Prefixes of requests that name a generation: `TermService.encode_transient` and `TermService.forget`."""
+"""Prefixes of the names of requests for a generation, see `FlightTerms.encode_transient` and `FlightTerms.forget`."""
 
 
 def terms_table(terms: Sequence[TermTuple]) -> pa.Table:

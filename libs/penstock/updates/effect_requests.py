@@ -33,9 +33,9 @@ _PAUSE_S: Final = 0.1
 class EffectRequests:
     """Asks one of the live query engines to evaluate an update. `engines`: returns the base URLs of the live engines.
 
-    For HTTPS, `ca` is the CA of the engines' certificates. Without `ca`, but with `certificate`, each engine must
-    present this instance's certificate, or a certificate whose issuer is in the file `certificate`. Without both, a CA
-    of the system must have signed the engines' certificates.
+    For HTTPS, `ca` is the CA of the engines' certificates. If only `certificate` is set, each engine must present the
+    certificate of this instance, or a certificate whose issuer is in the file `certificate`. If neither is set, a CA of
+    the system must have signed the engines' certificates.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class EffectRequests:
         self, operation: ProtocolOperation, insertions: int, headers: Mapping[str, str]
     ) -> Effect | Response:
         """Return the effect of an update on a snapshot that contains insertion number `insertions`. If an engine
-        refuses the update, return the engine's response. `headers`: the headers of the client's request. They contain
-        the token. The engine checks the token.
+        refuses the update, return the engine's response. `headers`: the headers of the client's request, with the
+        client's token. The engine checks this token.
 
-        UnavailableError if no engine has evaluated or refused the update after 20 s of attempts, or if no engine has
-        been live for 3 s.
+        UnavailableError if no engine evaluates or refuses the update within about 20 s, or if no engine is live for 3
+        s.
         """
         parameters: dict[str, str | list[str]] = {
             "insertions": str(insertions),

@@ -28,8 +28,9 @@ _LOOK_S: Final = 0.005
 
 
 def routes(evaluator: UpdateEvaluator) -> list[BaseRoute]:
-    """Return the route PATH (POST). The request parameter `insertions` is the number of an insertion that the snapshot
-    must contain. The other parameters and the body are the same as for `/update`.
+    """Return the route PATH (POST). The request parameter `insertions` is the number of an insertion. The engine
+    evaluates the update on a snapshot that contains this insertion. The other parameters and the body are the same as
+    for `/update`.
     """
 
     async def effects(request: Request) -> Response:

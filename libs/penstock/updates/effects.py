@@ -1,4 +1,4 @@
-"""The effect of an update. It contains the removed quads and the added quads, as ids of the cluster's dictionary."""
+"""The effect of an update: the removed quads and the added quads, as ids of the cluster's dictionary."""
 
 from __future__ import annotations
 

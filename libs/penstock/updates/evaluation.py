@@ -38,9 +38,9 @@ _MAX_RETRIES = 3  # maximum number of retries after failures of stores
 class UpdateEvaluator:
     """Evaluates updates. The object can be used from any thread.
 
-    `insertions`: returns the number of the last insertion that the engine has applied. `texts`: the cache of texts,
-    which the engine's one-shot queries use, too. `load_directory`: the directory of the files that LOAD is allowed to
-    read. None: LOAD is an error.
+    `insertions`: returns the number of the last insertion that the engine has applied. `texts`: the cache of parsed
+    texts, which the engine shares with one-shot queries. `load_directory`: the directory from which LOAD is allowed to
+    read files. None: LOAD is an error.
     """
 
     def __init__(
@@ -59,9 +59,10 @@ class UpdateEvaluator:
     def evaluate(self, text: str, base: str | None = None, dataset: Dataset | None = None) -> Effect:
         """Return the effect of an update on the latest snapshot.
 
-        QueryError, with a position, if the text is not a valid update, if an operation fails, or for LOAD without a
-        `load_directory`. LimitError if a pattern exceeds the limits of one-shot queries, or if the update removes and
-        adds more than MAX_INSERTION triples together. UnavailableError if a store or the dictionary cannot be read now.
+        QueryError, with a position, if the text is not a valid update, if an operation fails, or if the update has LOAD
+        and `load_directory` is None. LimitError if a pattern exceeds the limits of one-shot queries, or if the update
+        removes and adds more than MAX_INSERTION triples together. UnavailableError if a store or the dictionary cannot
+        be read now.
         """
         bound = self._texts.bound_update(text, base) if dataset is None else None
         if bound is not None:
@@ -111,8 +112,8 @@ class UpdateEvaluator:
 
 
 class _ClusterRun(UpdateRun):
-    """An execution whose operations see only ids of the cluster's dictionary. If an operation computes a term and adds
-    it, a later operation therefore reads the same id.
+    """An execution whose operations see only ids of the cluster's dictionary. If an operation adds a computed term,
+    later operations therefore read this term under its global id.
     """
 
     def _operation(self, operation: Operation | BoundModify) -> GraphChange:
@@ -138,9 +139,8 @@ class _ClusterRun(UpdateRun):
 class SnapshotGraph:
     """One snapshot of the stored graph, for the evaluation of one update.
 
-    The snapshot has its own table of edge labels, which begins as a copy of the engine's table. The update can add
-    labels to this table. The cluster does not know such a label yet: it assigns a number to the label when the update
-    is committed.
+    The snapshot has a separate table of edge labels, which is at first a copy of the engine's table. The update can add
+    labels to this table. The cluster assigns a number to such a new label only when the update is committed.
     """
 
     placement = None  # forks would read the stores without the changes of earlier operations

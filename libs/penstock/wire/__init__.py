@@ -1,5 +1,5 @@
-"""The records that services exchange through the log, and their Avro codec. The schemas in schemas/ are the contract
-between the services.
+"""The records that services exchange through the log, and the Avro codec of these records. The schemas in schemas/ are
+the contract between the services.
 
 `records` has one frozen class per kind of record. `codec` converts records to bytes and back. `library` finds schemas
 by name and fingerprint. `parts` divides large batches, and `insertion_parts` joins the parts of an insertion. Topics

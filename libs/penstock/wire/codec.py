@@ -1,9 +1,10 @@
 """Conversion of records to bytes and back.
 
 The bytes are in Avro's single-object encoding, which consists of a marker, the fingerprint of the writer's schema, and
-the body. A reader recognises the kind and version of a record by its first ten bytes, without a schema registry.
+the body. The first ten bytes of a record identify the kind and version of the record. Readers therefore need no schema
+registry.
 
-A column is a field of the type `bytes`. numpy reads columns in place, so that no code loops over tuples (ADR 25).
+A column is a field of the type `bytes`. numpy reads a column in place, without a loop over its values (ADR 25).
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def _field_names(cls: type) -> tuple[str, ...]:
 
 
 def decode(data: bytes) -> Wire:
-    """Return the record that `data` encode. WireError if `data` are not a record of a known schema."""
+    """Return the record in encoded data. WireError if the data is not a record of a known schema."""
     schema = library().by_print.get(data[len(_MARKER) : _HEAD]) if data[: len(_MARKER)] == _MARKER else None
     if schema is None:
         raise WireError(f"{len(data)} bytes are not a record of a known schema (they start with {data[:_HEAD].hex()})")
@@ -119,8 +120,8 @@ def decode(data: bytes) -> Wire:
 
 
 def _check_columns(record: Wire) -> None:
-    """Raise WireError if columns of a record that must have equal lengths have different lengths. WireError also if
-    `part` is not below `parts`. Readers do not repeat these checks.
+    """Raise WireError if the columns of a record have different lengths although they must have equal lengths.
+    WireError also if `part` is not below `parts`. The readers of decoded records do not repeat these checks.
     """
     match record:
         case records.Tuples():

@@ -29,10 +29,10 @@ class InsertionParts:
         return len(self._removed) + len(self._added)
 
     def take(self, parts: Sequence[InsertionPart], last: int) -> tuple[Quads, Quads] | None:
-        """Add one part of an insertion. `parts`: the records of this part, one per shard. After the last part, returns
-        the removed and the added quads of the insertion, and starts the next insertion. Otherwise returns None. `last`:
-        the number of the last complete insertion. StorageError if the part does not follow the previous part or the
-        last insertion.
+        """Add one part of an insertion. `parts`: the records of this part, one per shard. `last`: the number of the
+        last complete insertion. If the part is the last part, return the removed and the added quads of the insertion,
+        and start the next insertion. Otherwise return None. StorageError if the part does not follow the previous part
+        or the last insertion.
         """
         first = parts[0]
         if first.number != last + 1 or first.part != len(self):

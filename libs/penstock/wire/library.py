@@ -44,7 +44,7 @@ class Schema:
 
 
 class Library:
-    """The schemas by name of the record, and by fingerprint."""
+    """An index of the schemas by the name of the record, and by the fingerprint."""
 
     def __init__(self, folder: Path) -> None:
         self.by_name = {schema.name: schema for schema in map(_read, sorted(folder.glob("*.avsc")))}

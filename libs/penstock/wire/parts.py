@@ -25,7 +25,7 @@ _COLUMNS = ("positions", "times", "subjects", "predicates", "objects")
 
 def split(batches: Sequence[ShardBatch], most: int | None = None) -> list[list[ShardBatch]]:
     """Divide a batch into records. `batches`: for each shard, one record with all tuples of the batch in this shard.
-    Returns the records of each shard. `most`: maximum number of tuples per record. None: PART_TUPLES.
+    Return the list of records of each shard. `most`: maximum number of tuples per record. None: PART_TUPLES.
     """
     most = PART_TUPLES if most is None else most
     parts = max(1, *(-(-len(batch.times) // most) for batch in batches))
@@ -59,7 +59,7 @@ def _part(batch: ShardBatch, part: int, parts: int, most: int) -> ShardBatch:
 
 
 def joined(records: Mapping[int, ShardBatch]) -> ShardBatch:
-    """Return one record that contains the tuples of all `records`, a mapping from part number to record."""
+    """Return one record that contains the tuples of several records. `records`: the records by part number."""
     if len(records) == 1:
         return records[0]
     ordered = [records[part] for part in range(len(records))]

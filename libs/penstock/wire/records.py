@@ -1,6 +1,6 @@
-"""Frozen classes of wire records, one per schema in schemas/, with the same fields. The schemas document the fields.
+"""Frozen classes of wire records. Each schema in schemas/ has a class with the same fields, and documents these fields.
 
-Columns are little-endian numpy arrays. In decoded records they are read-only views of the received bytes.
+Columns are little-endian numpy arrays. In decoded records, columns are read-only views of the received bytes.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Tuples:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardBatch:
-    """The tuples of a shard from batches that close together. If there are too many tuples for one record, they are
-    divided into several records (`wire.parts`).
+    """The tuples of a shard from batches that close together. If there are too many tuples for one record, the tuples
+    are divided into several records (`wire.parts`).
     """
 
     stream: str
@@ -93,8 +93,8 @@ class DispatcherState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardInsertion:
-    """A shard's quads of part `part` of an insertion. A large insertion has several parts, and each part has a record
-    for every shard.
+    """The quads that one part of an insertion adds to a shard. `part`: the number of the part. A large insertion has
+    several parts, and each part has a record for every shard.
     """
 
     number: int
@@ -108,8 +108,8 @@ class ShardInsertion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardRemoval:
-    """The quads that part `part` of an insertion removes from a shard. The `ShardInsertion` parts of the same insertion
-    follow these parts.
+    """The quads that one part of an insertion removes from a shard. The `ShardRemoval` parts of an insertion precede
+    its `ShardInsertion` parts.
     """
 
     number: int
@@ -123,7 +123,9 @@ class ShardRemoval:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardLoad:
-    """The files of a shard in a bulk load. Labels, folder and number of triples describe the whole load."""
+    """The files of a shard in a bulk load. The labels, the folder and the number of triples are the same in the records
+    of all shards, because they describe the whole load.
+    """
 
     number: int
     triples: int
@@ -151,8 +153,8 @@ class DictionaryEntry:
 
 @dataclass(frozen=True, slots=True)
 class DictionaryState:
-    """The state of the dictionary after a transaction that has changed or removed entries, or has begun a generation.
-    `generation`: the latest generation.
+    """The state of the dictionary after a transaction. The transaction has changed or removed entries, or has begun a
+    generation. `generation`: the latest generation.
     """
 
     terms: int
@@ -187,16 +189,16 @@ class StreamDeclaration:
 
     @property
     def may_discard(self) -> bool:
-        """Whether adaptors are allowed to discard tuples of the stream. They are if the stream has timing predicates
-        and no retention, and is not derived.
+        """Whether adaptors are allowed to discard tuples of the stream. This is the case if the stream has timing
+        predicates, has no retention and is not derived.
         """
         return (self.timing_all or bool(self.timing)) and self.retention_ms == 0 and self.publisher is None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamPredicates:
-    """The predicate filter of a stream: the timing predicates that adaptors pass on. `generation`: in which generation
-    adaptors request transient terms; 0 = all terms are permanent.
+    """The predicate filter of a stream. Adaptors discard timing tuples whose predicates are not in `predicates`.
+    `generation`: the generation in which adaptors request transient terms. 0: all terms are permanent.
     """
 
     stream: str
@@ -225,9 +227,10 @@ class StreamDrop:
 
 @dataclass(frozen=True, slots=True)
 class QueryRegistration:
-    """Registers a standing query or a query set. `report`: for a query set, which members report at an instant; None
-    for a query. `key`: for a query set, the names of the columns that identify a member. `past`: whether the query
-    begins in the past (ADR 107). `starting_at_ms` is then a lower bound of its first instant.
+    """Registers a standing query or a query set. `report`: determines which members of a query set report at an
+    instant. None for a single query. `key`: for a query set, the names of the columns that identify a member. `past`:
+    whether the query begins in the past (ADR 107). If it does, `starting_at_ms` is a lower bound of the query's first
+    instant.
     """
 
     number: int
@@ -264,8 +267,8 @@ class QueryStop:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """Shows that a process is alive. It contains the progress of the process, and the shards or buckets that the
-    process serves.
+    """Shows that a process is alive. Contains the progress of the process, and the shards or buckets that the process
+    serves.
     """
 
     service: str
@@ -294,7 +297,9 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorState:
-    """The coordinator's counters, and the offsets of processed requests. A new active instance needs both."""
+    """The coordinator's counters, and the offsets of processed requests. A new active instance continues from this
+    state.
+    """
 
     epoch: int
     commands: int
@@ -304,8 +309,8 @@ class CoordinatorState:
 
 @dataclass(frozen=True, slots=True)
 class NamedGraph:
-    """States that queries are allowed to name a graph. Triples were inserted or loaded into the graph, or the graph was
-    the graph for absorbed tuples of a dropped stream.
+    """States that queries are allowed to name a graph. Either triples were inserted or loaded into the graph, or a
+    dropped stream has put absorbed tuples into the graph.
     """
 
     iri: str
@@ -331,7 +336,9 @@ class GroupProgress:
 
 @dataclass(frozen=True, slots=True)
 class ProgressPart:
-    """A part of the state of a query group (`piece` 0), or of a piece of the group's previous answers."""
+    """A part of one piece of a query group's progress. Piece 0 is the state of the group. The other pieces contain the
+    group's previous answers.
+    """
 
     group: int
     part: int
@@ -342,8 +349,8 @@ class ProgressPart:
 
 @dataclass(frozen=True, slots=True)
 class BucketProgress:
-    """Ends a transaction of a bucket. It contains the bucket's epoch, and the last step that the engine of the bucket
-    had applied.
+    """Ends a transaction of a bucket. Contains the epoch of the bucket, and the last step that the bucket's engine had
+    applied.
     """
 
     bucket: int
