@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def lacking_operations(log: KafkaLog, principal: Principal, cluster: Cluster) -> list[tuple[str, str]]:
-    """Return the operations on topics that `principal` needs and that the brokers deny. Each element of the result is a
-    pair (operation, topic).
+    """Return the operations on topics that a principal needs, but that the brokers deny. Each element of the result is
+    a pair (operation, topic).
 
-    The brokers decide for the user as whom `log` has logged in. To check a principal, log in as this principal. Topics
-    of streams and queries are checked only if this user can see the topics.
+    The brokers decide for the user of the connection `log`. To check a principal, connect as this principal. Topics of
+    streams and queries are checked only if this user can see these topics.
     """
     needed = [acl for acl in required_acls(principal, cluster) if acl.kind == "topic"]
     seen = log.topics()
@@ -34,7 +34,7 @@ def lacking_operations(log: KafkaLog, principal: Principal, cluster: Cluster) ->
 
 
 def _hidden(log: KafkaLog, topic: str) -> bool:
-    """Return True if the ACLs prevent this client from finding out whether a topic exists."""
+    """Return whether the ACLs hide the existence of a topic from this client."""
     try:
         log.check(Partition(topic))
     except DeniedError:

@@ -27,8 +27,8 @@ def table(acls: Acls, users: Mapping[Principal, str]) -> list[str]:
 
 
 def commands(acls: Acls, users: Mapping[Principal, str], bootstrap_servers: str) -> list[str]:
-    """Return calls of the command `kafka-acls`, one per resource. `$ADMIN` stands for the options of an
-    administrator.
+    """Return calls of the command `kafka-acls`, one per resource. In each call, the shell variable `$ADMIN` stands for
+    the connection options of an administrator.
     """
     found = []
     for principal, own in acls.items():

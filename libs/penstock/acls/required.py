@@ -1,8 +1,8 @@
-"""Defines the least permissions of each service and kind of user: operations on Kafka resources.
+"""Defines the least permissions of each service and kind of user, as operations on Kafka resources.
 
-Kafka grants Describe together with Read, Write, Alter and Delete. An ACL therefore contains Describe only if it
-contains none of these operations. If the brokers deny an operation that a service needs, the service reports the denial
-at its start (`penstock.runtime.permissions`).
+With each of Read, Write, Alter and Delete, Kafka also grants Describe. An ACL therefore contains Describe only if it
+contains none of these four operations. If the brokers deny an operation that a service needs, the service reports the
+denial at its start (`penstock.runtime.permissions`).
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def required_acls(principal: Principal, cluster: Cluster) -> list[Acl]:
 
 
 def used_topics(principal: Principal, topics: ClusterTopics) -> list[Topic]:
-    """Return the topics that a principal uses, among the topics that exist in every cluster."""
+    """Return the topics that exist in every cluster and that a principal uses."""
     own = [acl for acl in required_acls(principal, Cluster(topics.names.prefix)) if acl.kind == "topic"]
     return [topic for topic in topics.all() if any(acl.covers(topic.name) for acl in own)]
 
@@ -129,8 +129,8 @@ def _topics(prefix: str, *operations: str) -> Acl:
 
 
 def _transactions(cluster: Cluster, name: str) -> Acl:
-    """Return the ACL of the transactional id `name`, and of all longer ids that begin with this id. After the brokers
-    have refused a transaction, the writer of this transaction uses longer ids to test each topic.
+    """Return the ACL of a transactional id, and of all longer ids that begin with this id. If the brokers refuse a
+    transaction, the writer of the transaction uses longer ids to find the topic that the brokers deny.
     """
     return Acl("transactional id", f"{cluster.prefix}.{name}", ("Write",), prefixed=True)
 

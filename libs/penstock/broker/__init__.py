@@ -1,7 +1,7 @@
 """A local Kafka broker without containers, for tests, demonstrations and `penstock up`.
 
-It is a single KRaft node, with broker and controller in one JVM. Its jars come from a locked list. It is not for
-production: topics have one replica, and clients are not authenticated.
+The broker is a single KRaft node, with broker and controller in one JVM. A locked list determines its jars. The broker
+is not for production, because topics have one replica and clients are not authenticated.
 """
 
 from penstock.broker.broker import Broker

@@ -1,4 +1,4 @@
-"""A broker process. Its storage is formatted before the first start. The process can be stopped or killed, and
+"""A broker process. Before the first start, the storage is formatted. The process can be stopped or killed, and
 restarted on the same data.
 """
 
@@ -54,7 +54,7 @@ _JVM = ("-Xms128m", "-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "
 
 
 class Broker:
-    """A KRaft broker with its data in `directory`. Use it as a context manager, or call `stop`.
+    """A KRaft broker with its data in `directory`. Callers use it as a context manager, or call `start` and `stop`.
 
     `port` 0 selects a free port, which stays the same across restarts. `listeners`: additional ports by protocol (such
     as "SASL_SSL"). `properties`: additional broker properties.
@@ -97,8 +97,8 @@ class Broker:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> Self:
-        """Start the broker and wait until it is ready. StorageError if this fails. If the broker does not respond, the
-        error contains the end of the broker's log.
+        """Start the broker and wait until it is ready. StorageError if the broker cannot be started. If the broker does
+        not respond, the error contains the end of the broker's log.
         """
         assert self._process is None, "the broker is already running"
         properties = self._write_properties()
@@ -119,8 +119,8 @@ class Broker:
         return self._directory / "data"
 
     def _write_properties(self) -> Path:
-        """Write the configuration. This is necessary at each start, because the ports can differ from the ports of the
-        last start.
+        """Write the configuration. The configuration is written at each start, because the ports can differ from the
+        ports of the previous start.
         """
         make_directory(self._directory)
         settings = {

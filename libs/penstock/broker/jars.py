@@ -1,8 +1,8 @@
-"""Downloads the jars of locked lists. A list (`jars.lock`) contains coordinates and SHA-256 digests. Maven downloads
-each jar once, into a cache outside of the checkout.
+"""Downloads the jars of locked lists. A list (`jars.lock`) contains Maven coordinates and SHA-256 digests. Maven
+downloads each jar once, into a cache outside of the checkout.
 
-Maven's own settings define the repositories. A list contains all necessary jars. Maven therefore resolves no transitive
-dependencies.
+The user's settings for Maven define the repositories. A list contains all necessary jars, including transitive
+dependencies. Maven therefore resolves no dependencies.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """Maven's name for the file."""
+        """The file name in Maven's form, for example `kafka-clients-4.0.0.jar`."""
         return f"{self.artifact}-{self.version}.jar"
 
     def is_in(self, directory: Path) -> bool:
@@ -59,7 +59,7 @@ def _parsed(line: str) -> Jar:
 
 
 def kafka_jars() -> Path:
-    """Return a directory with Kafka's jars. Downloads them if necessary.
+    """Return a directory with Kafka's jars. Downloads the jars if necessary.
 
     If PENSTOCK_KAFKA_LIBS names an existing directory (the libs/ of a Kafka 4 distribution), this directory is used
     unchanged. StorageError if the jars are unavailable or do not match the lock.
@@ -91,8 +91,8 @@ def _contents(jars: list[Jar]) -> str:
 
 
 def fetched(jars: list[Jar], name: str) -> Path:
-    """Return the cache directory `name`, which contains `jars` after the call. Downloads all jars, unless an earlier
-    call has downloaded them.
+    """Return a directory with jars. Downloads all jars, unless an earlier call has already downloaded them. `name`: the
+    name of the directory in the cache.
 
     StorageError if the jars are unavailable or do not match the lock.
     """

@@ -16,8 +16,8 @@ _USUAL_RANGE = 32_768
 def free_port() -> int:
     """Return a port without a listener. StorageError if no such port is found.
 
-    The port is below the ephemeral range. The system could assign a port of the ephemeral range to a connection before
-    the server binds the port.
+    The port is below the ephemeral range, because the system could assign an ephemeral port to a connection before the
+    server binds the port.
     """
     chance, end = random.SystemRandom(), _given_to_connections()
     for _ in range(_TRIES):

@@ -9,12 +9,15 @@ _IF_PARENT_LIVES = 'test "$PPID" = "$0" && exec "$@"'
 
 
 def dies_with_parent() -> list[str]:
-    """Return a command prefix that makes the kernel kill the process when its parent ends (PR_SET_PDEATHSIG).
+    """Return a command prefix. With this prefix, the kernel kills the child process when the parent ends
+    (PR_SET_PDEATHSIG).
 
-    The prefix is empty if `setpriv` is not installed. The kernel watches the thread that starts the child. This thread
-    must therefore live as long as the child. The child requests the signal from the kernel. If the parent ends before
-    this request, the kernel sends no signal. The prefix therefore runs the command only if the child's parent is still
-    this process.
+    The prefix is empty if `setpriv` is not installed. The kernel sends the signal when the thread that started the
+    child ends. This thread must therefore live as long as the child.
+
+    The child itself requests this signal from the kernel. If the parent ends before the request, the kernel sends no
+    signal. After the request, the prefix therefore checks that the parent is still alive, and only then runs the
+    command.
     """
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", "sh", "-c", _IF_PARENT_LIVES, str(os.getpid())] if setpriv else []

@@ -30,8 +30,8 @@ _FOREVER: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """The state of a topic, from the brokers. `config`: the settings of the topic. None if this client is not allowed
-    to read them.
+    """The state of a topic in the brokers. `config`: the settings of the topic. None if this client is not allowed to
+    read these settings.
     """
 
     partitions: int
@@ -74,8 +74,8 @@ def describe(log: KafkaLog, names: list[str]) -> dict[str, TopicState]:
 def topics(
     topics_: ClusterTopics, states: Mapping[str, TopicState], used: Sequence[Topic] | None = None
 ) -> Iterator[Finding]:
-    """Check that the topics exist, with the partitions and settings that services need. `used`: the topics to check.
-    None: all topics.
+    """Check that topics exist, and that their partitions and settings are as services need them. `used`: the topics to
+    check. None: all topics.
     """
     wrong, checked = False, topics_.all() if used is None else used
     for topic in checked:
@@ -125,7 +125,7 @@ def _topic(topics_: ClusterTopics, topic: Topic, state: TopicState) -> Iterator[
 
 
 def permissions(log: KafkaLog, principal: Principal, cluster: Cluster) -> Iterator[Finding]:
-    """Check that this client has the permissions of a service, on topics, consumer groups and transactional ids."""
+    """Check that this client has the permissions of a service on topics, consumer groups and transactional ids."""
     acls = required_acls(principal, cluster)
     denied = [(operation, f"topic {topic}") for operation, topic in lacking_operations(log, principal, cluster)]
     for acl in acls:
@@ -141,8 +141,8 @@ def permissions(log: KafkaLog, principal: Principal, cluster: Cluster) -> Iterat
 
 
 def _denied(log: KafkaLog, acl: Acl) -> list[tuple[str, str]]:
-    """Return the denied operations of an ACL on a group or a transactional id, each as (operation, resource). The list
-    is empty for ACLs on other resources.
+    """Return the denied operations among the operations of an ACL, as pairs (operation, resource). Checks only ACLs on
+    groups and transactional ids. For other resources, the list is empty.
     """
     resource = f"{acl.kind} {acl.name}"
     try:
@@ -159,8 +159,8 @@ def _denied(log: KafkaLog, acl: Acl) -> list[tuple[str, str]]:
 
 
 def retention(shards: str, states: Mapping[str, TopicState], oldest_checkpoint_s: float | None) -> Iterator[Finding]:
-    """Check that the log reaches back to the oldest checkpoint. `oldest_checkpoint_s`: the age of this checkpoint in s.
-    None: no checkpoint exists.
+    """Check that the retention of the shards topic is longer than the age of the oldest checkpoint.
+    `oldest_checkpoint_s`: this age in s. None: no checkpoint exists.
     """
     state = states.get(shards)
     if state is None or state.config is None:

@@ -21,7 +21,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of a check. `remedy`: what to do about a warning or failure."""
+    """The result of a check. `remedy`: the action that corrects a warning or failure."""
 
     check: str
     level: Level

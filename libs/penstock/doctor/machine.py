@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from penstock.doctor.findings import Finding
 
 LEAST_FILES: Final = 4_096
-"""Recommended limit of open files. A lower limit is perhaps too small for the connections of many clients and for
-region files.
-"""
+"""Recommended limit of open files. The connections of many clients, and region files, can exceed a lower limit."""
 LEAST_SHARED_BYTES: Final = 256 << 20
 """Recommended free shared memory in bytes. With less free memory, the shards of a store cannot grow."""
 _LEAST_DISK_SHARE: Final = 0.05
@@ -32,7 +30,7 @@ _TIMEX_BYTES: Final = 512
 
 
 def packages() -> Iterator[Finding]:
-    """Report the version of Python. Check that the packages which services need are installed."""
+    """Report the version of Python. Check that all packages that services need are installed."""
     yield ok("python", f"Python {sys.version.split()[0]}")
     absent = []
     for name in _PACKAGES:
@@ -111,7 +109,7 @@ def rdma(device: str, *, required: bool) -> Iterator[Finding]:
 
 
 def ports(listening: dict[str, tuple[str, int]]) -> Iterator[Finding]:
-    """Check that the ports are free on which a service will listen. `listening`: host and port by setting."""
+    """Check that the ports of a service are free. `listening`: the host and the port, by the name of the setting."""
     for setting, (host, number) in listening.items():
         if not number:
             continue

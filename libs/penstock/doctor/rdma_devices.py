@@ -1,7 +1,7 @@
 """Checks of RDMA devices with pyverbs: ports, addresses, and a READ from the device to itself.
 
-pyverbs is part of rdma-core (Debian: python3-pyverbs). It is not on PyPI. If pyverbs or a device is missing, the check
-reports this. `machine.rdma` checks the other requirements of RDMA, and needs only the native module.
+pyverbs is part of rdma-core (Debian: python3-pyverbs), and is not on PyPI. The check reports if pyverbs or a device is
+missing. `machine.rdma` checks the other requirements of RDMA, and needs only the native module.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PATTERN: Final = b"penstock"
 
 
 def devices(name: str) -> Iterator[Finding]:
-    """Check the device `name`; "" checks all devices."""
+    """Check a device. `name`: the name of the device, or "" for all devices."""
     try:
         import pyverbs.device as verbs  # type: ignore[import-not-found] # noqa: PLC0415 - a package of the system
         from pyverbs.pyverbs_error import PyverbsRDMAError  # type: ignore[import-not-found] # noqa: PLC0415
@@ -70,7 +70,7 @@ def _device(name: str, verbs: Any, error: type[Exception]) -> Iterator[Finding]:
 
 
 def _addresses(context: Any, entries: int, error: type[Exception]) -> dict[int, str]:
-    """Return the GIDs of IPv4 addresses, by their index."""
+    """Return the GIDs of IPv4 addresses, by the index in the device's table."""
     found = {}
     for index in range(entries):
         try:
@@ -83,7 +83,7 @@ def _addresses(context: Any, entries: int, error: type[Exception]) -> dict[int, 
 
 
 def _read(text: str, context: Any, address: tuple[int, str], error: type[Exception]) -> Iterator[Finding]:
-    """Check that the device can READ memory of this process."""
+    """Check that the device can execute an RDMA READ of memory of this process."""
     try:
         times = _Loop(context, *address).times_s()
     except (error, TimeoutError) as found:
@@ -121,7 +121,9 @@ class _Loop:
         self._memory = MR(domain, mmap.PAGESIZE, access, address=self._begin)
 
     def times_s(self) -> list[float]:
-        """Return the time of each READ in s. TimeoutError if a READ fails, does not end, or copies wrong bytes."""
+        """Execute READs and return the time of each READ in s. TimeoutError if a READ fails, does not end, or copies
+        wrong bytes.
+        """
         from pyverbs import enums  # noqa: PLC0415
         from pyverbs.wr import SGE, SendWR  # type: ignore[import-not-found] # noqa: PLC0415
 

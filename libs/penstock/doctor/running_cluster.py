@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 _PROBE: Final = (1, "urn:penstock:doctor", "", "")  # an IRI that no dictionary knows
 LISTEN_S: Final = 3.0
 MAX_SKEW_MS: Final = 500
-"""Maximum tolerated difference of clocks in ms. With a larger difference, two services can disagree on which events are
-too far ahead, and on which sources are idle.
+"""Maximum tolerated difference of clocks in ms. With a larger difference, two services can disagree whether an event is
+too far ahead, and whether a source is idle.
 """
 
 
 def clocks(log: Log, heartbeats: str, clock: Clock) -> Iterator[Finding]:
-    """Compare this machine's clock with the times in the heartbeats that services send within `LISTEN_S` seconds."""
+    """Compare this machine's clock with the times in the services' heartbeats. Read heartbeats for `LISTEN_S` s."""
     if heartbeats not in log.topics():
         yield skipped("services", "no cluster runs: there is no topic of heartbeats")
         return
@@ -65,7 +65,7 @@ def clocks(log: Log, heartbeats: str, clock: Clock) -> Iterator[Finding]:
 
 
 def dictionaries(locations: Sequence[str], certificates: PeerCertificates | None = None) -> Iterator[Finding]:
-    """Check that each dictionary answers."""
+    """Check that each instance of the dictionary service answers."""
     for location in locations:
         try:
             terms = FlightTerms([location], certificates)

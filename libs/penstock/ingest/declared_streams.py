@@ -17,16 +17,14 @@ if TYPE_CHECKING:
     from penstock.log.topics import TopicNames
 
 OPENING_S = 60.0
-"""Time in s within which a starting service must read each of its topics. If a topic takes longer, the service raises
-TransientError.
-"""
+"""Maximum time in s in which a starting service reads a topic. After this time, the service raises TransientError."""
 _POLL_S = 0.05
 
 
 class DeclaredStreams:
-    """The declarations of the streams with an events topic, by IRI. Derived streams have no events topic. When this
-    object reads a declaration, the shards topic already contains it. In all partitions of the shards topic, later
-    records of the stream therefore follow the declaration.
+    """The declarations of the streams with an events topic, by IRI. Derived streams have no events topic. A declaration
+    is in the shards topic before it is in the control topic, from which this object reads. The records of the stream
+    therefore follow the declaration in all partitions of the shards topic.
 
     `filters`: the predicate filters, by IRI of the stream.
     """
@@ -54,7 +52,7 @@ class DeclaredStreams:
         return self._by_topic
 
     def refresh(self, timeout_s: float = 0.0) -> bool:
-        """Read new records. Waits at most `timeout_s` seconds for records. Returns whether a declaration or filter has
+        """Read new records. Wait at most `timeout_s` seconds for records. Return whether a declaration or filter has
         changed.
         """
         before = self.changes
@@ -64,8 +62,8 @@ class DeclaredStreams:
         return self.changes > before
 
     def catch_up(self) -> None:
-        """Read all records to the current end of the topic, which the brokers report. TransientError if this takes
-        longer than the constructor's `timeout_s`.
+        """Read all records before the current end of the topic. TransientError if this takes longer than the
+        constructor's `timeout_s`.
         """
         partition = Partition(self._names.control)
         end = self._log.spans([partition])[partition].end

@@ -1,7 +1,7 @@
 """Conversion of events to tuples, shared by all adaptors (ADR 23).
 
-The records of a source partition are in the order of its events. Each record covers a contiguous range of messages. All
-events of a message are in one record, and have the same offset.
+The tuples records from a partition of an events topic are in the order of the events in this partition. Each record
+covers a contiguous range of messages. All events of a message are in one record, and have the same offset.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 _SOURCE = attrgetter("topic", "partition")
 _KIND = attrgetter("syntax", "advance_ms")
 MAX_TUPLES = 1_000_000
-"""Maximum number of tuples in a record. A message is in one record, so it is also the maximum number of tuples in a
-message.
+"""Maximum number of tuples in a record. This is also the maximum number of tuples in a message, because all events of a
+message are in one record.
 """
 
 
@@ -50,11 +50,12 @@ class EventAdapter:
     The following counters are totals since the start.
 
     - `events`, `tuples`: events and tuples in the output.
-    - `dead`: dead letters, which `events` does not include.
-    - `discarded`: discarded tuples, which `tuples` does not include.
+    - `dead`: dead letters. `events` does not include these events.
+    - `discarded`: discarded tuples. `tuples` does not include these tuples.
 
-    `transient`: requests the ids of terms of timing tuples, which can then be removed (ADR 50). The owner must write
-    records again if the filter has changed (`EventAdapter.follow`). None: all terms are permanent.
+    `transient`: the service that assigns ids to terms of timing tuples. The dictionary can later remove these terms
+    (ADR 50). If the filter changes (`EventAdapter.follow`) before the caller has committed records, the caller must
+    make these records again. None: all terms are permanent.
     """
 
     def __init__(
@@ -77,7 +78,9 @@ class EventAdapter:
     def follow(
         self, declared: Mapping[str, StreamDeclaration], filters: Mapping[str, StreamPredicates] | None = None
     ) -> None:
-        """Set the streams, by events topic, and the predicate filters, by IRI. Messages of other topics are skipped."""
+        """Set the streams, by events topic, and the predicate filters, by IRI. From now on, messages of other topics
+        are skipped.
+        """
         self._by_topic, self._filters = declared, filters or {}
         self._predicate_filters.clear()
         self._terms.begin_generation(max((record.generation for record in self._filters.values()), default=0))
@@ -87,8 +90,8 @@ class EventAdapter:
         separately, and requests the ids of all terms together.
 
         An invalid event becomes a dead letter. If an error does not identify the invalid event, the batch is bisected
-        until the event is found. TransientError if the dictionary or the schema registry is unavailable. The call then
-        had no effect, and the caller can retry.
+        until the event is found. TransientError if the dictionary or the schema registry is unavailable. In this case,
+        the call has no effect, and the caller can retry.
         """
         discarded = self.discarded
         try:
@@ -151,8 +154,8 @@ class EventAdapter:
     def _parse(
         self, parser: EventParser, stream: StreamDeclaration, source: Partition, run: Sequence[Event]
     ) -> tuple[list[Tuples], list[Record]]:
-        """Parse consecutive events of one format, or consecutive equal heartbeats. A message is accepted or refused as
-        a whole.
+        """Parse consecutive events of one format, or consecutive heartbeats with the same time. If an event is refused,
+        all events of its message are refused.
         """
         advance_ms = run[-1].advance_ms
         if advance_ms is not None:
@@ -189,8 +192,8 @@ class EventAdapter:
         return [self._sifted(part, predicate_filter) for part in parts], dead
 
     def _oversized(self, usable: Sequence[Event], good: Events) -> dict[int, tuple[Event, str]]:
-        """Return the events that contain a term too large for the dictionary. The result maps the offset to the event
-        and the reason. Examines only events that are larger than the maximum size of a term.
+        """Return the events that contain a term too large for the dictionary. The result maps the offset of an event to
+        the event and the reason. Examines only events that are larger than the maximum size of a term.
         """
         assert good.counts is not None, "parsed events have counts"
         ends, found = np.cumsum(good.counts), {}
@@ -209,8 +212,8 @@ class EventAdapter:
         return self._predicate_filters[stream.iri]
 
     def _sifted(self, tuples: Tuples, predicate_filter: PredicateFilter) -> Tuples:
-        """Remove the tuples that the predicate filter discards. The events of these tuples remain, because events
-        advance the stream's time.
+        """Remove the tuples that the predicate filter discards. The times of the events remain, because they advance
+        the stream's time.
         """
         mask = predicate_filter.chosen(tuples.predicates)
         if mask is None:
@@ -226,7 +229,7 @@ class EventAdapter:
         return dead_letter_record(self._names, letter, event.headers)
 
     def _encoded(self, drafts: Sequence[Tuples]) -> list[Record]:
-        """Replace the local ids of tuples by global ids, and return the records of the tuples."""
+        """Replace the local ids of tuples by global ids, and return the encoded records."""
         columns = [column for t in drafts for column in (t.subjects, t.predicates, t.objects)]
         streams = {stream.iri: stream for stream in self._by_topic.values()}
         masks = []
@@ -253,7 +256,7 @@ def _begins(offsets: np.ndarray) -> np.ndarray:
 
 
 def _without(refused: Collection[int], usable: list[Event], good: Events) -> tuple[list[Event], Events]:
-    """Return the events of messages that are not refused. `refused`: the offsets of refused messages."""
+    """Return the events and tuples of the messages that are not refused. `refused`: the offsets of refused messages."""
     stays = np.array([event.offset not in refused for event in usable], bool)
     if stays.all():
         return usable, good
@@ -266,8 +269,8 @@ def _without(refused: Collection[int], usable: list[Event], good: Events) -> tup
 
 
 def _cut(whole: Tuples, sizes: np.ndarray, begins: np.ndarray) -> Iterator[Tuples]:
-    """Divide a record into records of at most MAX_TUPLES tuples, each with whole messages. Messages with more tuples
-    are omitted. `begins`: the positions of the first events of messages.
+    """Divide a record into records of at most MAX_TUPLES tuples. Each record contains whole messages. A message with
+    more tuples is omitted. `begins`: the position of each message's first event.
     """
     ends = np.append(begins[1:], len(whole.counts))  # of messages, in events
     tuples = np.cumsum(whole.counts)[ends - 1]  # up to the end of each message

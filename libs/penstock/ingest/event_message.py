@@ -31,9 +31,9 @@ Later events of the partition are late if their time is at or before the time of
 
 
 class Event(NamedTuple):  # a NamedTuple, because there is one per event: creation takes half the time of a dataclass
-    """An event of a message, or a heartbeat. `advance_ms`: the time of a heartbeat; None for an event. `triples`: the
-    triples that the stream's mapping makes from the message, as N-Triples, or the RDF Patch of a mutation
-    (`penstock.rdf.entity_mutations`); None if the message is RDF.
+    """An event of a message, or a heartbeat. `advance_ms`: the time of a heartbeat. None for an event. `triples`: if
+    the stream has a mapping, the triples of the event as N-Triples. For a mutation (`penstock.rdf.entity_mutations`),
+    the RDF Patch. None if the message is RDF.
     """
 
     offset: int
@@ -51,7 +51,7 @@ class Event(NamedTuple):  # a NamedTuple, because there is one per event: creati
 
     @property
     def bytes(self) -> int:
-        """The size of the event in bytes: its value and headers."""
+        """The total size of the message's value and headers in bytes."""
         size = len(self.data)
         for name, value in self.headers:
             size += len(name) + len(value)
@@ -64,8 +64,8 @@ def read_events(
     max_bytes: int = 64 << 20,
     registry: SchemaRegistry | None = None,
 ) -> list[Event]:
-    """Return the events of a message, or its heartbeat. `mapping`: the stream's mapping. `max_bytes`: maximum size of a
-    mapped message or a mutation. `registry`: the registry with the schemas of messages in a binary format.
+    """Return the events of a message, or a single heartbeat. `mapping`: the stream's mapping. `max_bytes`: maximum size
+    of a mapped message or a mutation. `registry`: the registry with the schemas of messages in a binary format.
 
     DataError if the message could not be read, is too large or cannot be mapped. DataError also if a header is invalid,
     if an event has no value, or if a heartbeat has a value. UnavailableError if the registry is unavailable.

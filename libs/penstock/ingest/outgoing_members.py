@@ -34,7 +34,7 @@ class MemberRecords:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns of a member: the parameters, and the other columns of `key`."""
+        """The column names of a member: the parameters, and then the names in `key` that are not parameters."""
         return tuple(dict.fromkeys((*self.parameters, *self.key)))
 
     def added(self, rows: Any) -> Iterator[Record]:
@@ -46,8 +46,8 @@ class MemberRecords:
         return (Record(self.topic, json.dumps(value, ensure_ascii=False).encode(), key) for key, value in values)
 
     def removed(self, keys: Any) -> Iterator[Record]:
-        """Return the records that remove the members with these keys. `keys`: rows with the columns `key`. DataError:
-        see `added`.
+        """Return the records that remove the members with these keys. `keys`: rows with the columns of the attribute
+        `key`. DataError as for `added`.
         """
         return (Record(self.topic, None, key) for key in self._keys(as_table(keys, self.key)))
 
@@ -74,7 +74,9 @@ def _values(table: pa.Table, names: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 
 def _column(cells: Cells) -> Iterator[Any]:
-    """Yield values in JSON: text as strings, and terms in the form of SPARQL Results JSON."""
+    """Yield the cells of a column as JSON values. Texts are strings, and RDF terms have the form of SPARQL Results
+    JSON.
+    """
     texts = (column.to_pylist() for column in cells.texts)
     for plain, kind, lexical, datatype, lang in zip(cells.plain.tolist(), cells.kinds.tolist(), *texts, strict=True):
         if plain:

@@ -1,8 +1,8 @@
-"""The predicate filter of adaptors. It discards tuples with timing predicates that no query reads (docs/semantics.md
-§1; ADR 45).
+"""The predicate filter of adaptors. It discards tuples whose timing predicates occur in no query (docs/semantics.md §1;
+ADR 45).
 
-The filter never discards timeless tuples, because stores absorb these tuples. It discards no tuples of a stream with
-retention.
+The filter never discards timeless tuples, because stores absorb these tuples. If a stream has retention, the filter
+discards no tuples of this stream.
 """
 
 from __future__ import annotations
@@ -25,41 +25,44 @@ if TYPE_CHECKING:
 def versions(
     streams: Mapping[str, StreamDeclaration], filters: Mapping[str, StreamPredicates], topics: Sequence[str]
 ) -> list[int]:
-    """Return the version of the predicate filter of each events topic. The version of a stream without a filter is 0.
-    Skips topics that belong to no stream.
+    """Return the version of the predicate filter for each events topic. The version is 0 if the stream has no filter.
+    Topics that belong to no stream are skipped.
     """
     records = (filters.get(streams[topic].iri) for topic in topics if topic in streams)
     return [0 if record is None else record.version for record in records]
 
 
 def discards(stream: StreamDeclaration, passed: StreamPredicates | None) -> bool:
-    """Return whether a filter can discard tuples of a stream. `passed`: the filter. None: there is no filter."""
+    """Return whether a filter can discard tuples of a stream. `passed`: the filter of the stream. None: there is no
+    filter.
+    """
     if passed is None or passed.all_since is not None or not stream.may_discard:
         return False
     return stream.timing_all or not set(stream.timing) <= set(passed.predicates)
 
 
 def passing_generation(stream: StreamDeclaration, passed: StreamPredicates | None) -> int:
-    """Return the generation in which the terms of a stream's timing tuples are requested. 0 if they are permanent
-    (ADR 50).
+    """Return the generation in which the terms of a stream's timing tuples are requested. 0 if these terms are
+    permanent (ADR 50).
     """
     return passed.generation if passed is not None and stream.may_discard else 0
 
 
 def marker(stream: StreamDeclaration, partition: int, version: int) -> Tuples:
-    """Return a record without tuples. It states that filter version `version`, or a newer version, was applied to all
-    later records of the partition.
+    """Return a record without tuples, as a marker in a partition. The marker states that all later records of the
+    partition were filtered with this version of the filter or with a newer version.
     """
     numbers, ids = np.empty(0, np.int64), np.empty(0, np.uint64)
     return Tuples(stream.iri, partition, numbers, numbers, numbers, ids, ids, ids, None, version)
 
 
 class PredicateFilter:
-    """The filter of one stream. Predicates of tuples are ids of `dictionary`. `passed`: the timing predicates whose
-    tuples are retained. None: all tuples are retained. Tuples with timeless predicates are always retained. `version`:
-    the version of the filter. It is 0 if all tuples are retained and all terms are permanent.
+    """The filter of one stream. The predicates of tuples are ids of `dictionary`. `passed`: the record with the timing
+    predicates whose tuples are retained. None: all tuples are retained. Tuples with timeless predicates are always
+    retained. `version`: the version of the filter, or 0 if all tuples are retained and all terms are permanent.
 
-    `transient`: whether the adaptor requests transient terms, if the filter has a generation (ADR 50).
+    `transient`: whether the adaptor can request transient terms. Terms are transient only if the filter has a
+    generation (ADR 50).
     """
 
     def __init__(

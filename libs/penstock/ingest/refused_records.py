@@ -1,14 +1,14 @@
-"""Records of late and rejected events, for users: a copy of the original, with reason and source in headers
-(semantics.md §2, §6).
+"""Records of late and rejected events, for users. Such a record is a copy of the original message, with the reason and
+the source in headers (semantics.md §2, §6).
 
-A copy has the value and headers of the original, including the content type. It has these headers in addition:
-`reason`, `source` (topic/partition/offset), `stream`, `time` in ms if known, and `watermark` for late events. The key
-of the copy has the same text as `source`. If several events of a message are late, or are rejected, the message has one
-copy. The header `time` is the time of the first of these events, and the header `events` is their number.
+A copy has the value and headers of the original, including the content type. The copy also has these headers: `reason`,
+`source` (topic/partition/offset), `stream`, `time` in ms if known, and `watermark` for late events. The key of the copy
+has the same text as `source`. If several events of a message are late or rejected, there is only one copy. In this
+case, `time` is the time of the first late or rejected event, and the header `events` is the number of these events.
 
-A copy never exceeds MAX_RECORD_BYTES. A longer value is truncated. The header `truncated` then contains the size of the
-original value in bytes. Headers beyond `MAX_HEADERS_BYTES` are omitted. The header `headers-left-out` then contains the
-number of omitted headers. The original remains in its source topic.
+A copy never exceeds MAX_RECORD_BYTES. A longer value is truncated, and the header `truncated` contains the size of the
+original value in bytes. Headers beyond `MAX_HEADERS_BYTES` are omitted, and the header `headers-left-out` contains the
+number of omitted headers. The original message remains in its source topic.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ _TRUNCATED, _LEFT_OUT = "truncated", "headers-left-out"
 _EVENTS = "events"
 _OWN = frozenset({"reason", "source", "stream", "time", "watermark", _EVENTS, _TRUNCATED, _LEFT_OUT})
 MAX_HEADERS_BYTES = 64 << 10
-"""Maximum size in bytes of the original's headers in a copy."""
+"""Maximum total size, in bytes, of the headers that are copied from the original."""
 MAX_REASON_BYTES = 4 << 10
 """Maximum size of a reason in bytes. A reason can quote the input."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A rejected event, with its source, the reason, and the original bytes. `truncated`: the size of the original in
-    bytes, if `data` is only the beginning of the original; otherwise None.
+    """A rejected event, with its source, the reason, and the original bytes. `truncated`: None if `data` is the
+    complete value of the original message. If `data` is only the beginning, `truncated` is the size of the complete
+    value in bytes.
     """
 
     topic: str
@@ -65,13 +66,13 @@ class LateEvent:
 
 
 def source_key(topic: str, partition: int, offset: int) -> bytes:
-    """Return the key of the record of a refused event: the position of the event."""
+    """Return the key of the record of a refused event. The key contains the position of the event."""
     return f"{topic}/{partition}/{offset}".encode()
 
 
 def dead_letter_record(names: TopicNames, letter: DeadLetter, headers: Headers = (), events: int = 1) -> Record:
-    """Return the record of a dead letter. `headers`: the headers of the original. `events`: the number of rejected
-    events of the original. The letter has the time of the first of these events.
+    """Return the record of a dead letter. `headers`: the headers of the original message. `events`: the number of
+    rejected events in this message. The time in `letter` is the time of the first of these events.
     """
     key = source_key(letter.topic, letter.partition, letter.offset)
     own = [("reason", _shortened(letter.reason)), ("source", key.decode()), ("stream", letter.stream)]
@@ -81,8 +82,8 @@ def dead_letter_record(names: TopicNames, letter: DeadLetter, headers: Headers =
 
 
 def late_record(names: TopicNames, event: LateEvent, headers: Headers = (), events: int = 1) -> Record:
-    """Return the record of a late event. `headers`: the headers of the original. `events`: the number of late events of
-    the original. `event` is the first of these events.
+    """Return the record of a late event. `headers`: the headers of the original message. `events`: the number of late
+    events in this message. `event` is the first of these events.
     """
     key = source_key(event.topic, event.partition, event.offset)
     own = [
@@ -118,7 +119,9 @@ def read_refused(message: Message) -> DeadLetter | LateEvent:
 
 
 def _copy(record: Record, headers: Headers, own: list[tuple[str, str]]) -> Record:
-    """Return the record with the original's headers and the headers `own`, truncated to MAX_RECORD_BYTES."""
+    """Return the record with the headers of the original message and additional headers (`own`). The record's value is
+    truncated so that the record does not exceed MAX_RECORD_BYTES.
+    """
     copied, left_out = _bounded([(name, value) for name, value in headers if name not in _OWN])
     own += [(_LEFT_OUT, str(left_out))] if left_out else []
     made = record._replace(headers=(*copied, *((name, text.encode("utf-8", "replace")) for name, text in own)))
@@ -130,7 +133,7 @@ def _copy(record: Record, headers: Headers, own: list[tuple[str, str]]) -> Recor
 
 
 def _bounded(headers: list[tuple[str, bytes]]) -> tuple[Headers, int]:
-    """Return the first headers, with at most MAX_HEADERS_BYTES, and the number of the other headers."""
+    """Return the first headers, with a total size of at most MAX_HEADERS_BYTES, and the number of omitted headers."""
     size = 0
     for i, header in enumerate(headers):
         size += headers_bytes((header,))

@@ -28,8 +28,9 @@ _log = logging.getLogger("penstock.quarantine")
 class InternalRecords:
     """Decodes the records of a cluster's internal topics. Skips records in quarantine.
 
-    Only records that cannot be decoded are looked up in quarantine. A record that can be decoded always has its effect,
-    because other services have perhaps read it already. `ignored`: number of records that `read_or_ignore` has skipped.
+    Only records that cannot be decoded are looked up in quarantine. A record that can be decoded is never skipped,
+    because other services have perhaps already applied the record. `ignored`: number of records that `read_or_ignore`
+    has skipped.
     """
 
     def __init__(self, log: Log, names: TopicNames) -> None:
@@ -42,8 +43,8 @@ class InternalRecords:
         records. UnreadableRecordError if the record cannot be decoded or has another kind, and the position of the
         record is not found in the quarantine topic.
 
-        This method never raises TransientError. The caller's reader has already passed the record. If the caller
-        retried, the record would be lost.
+        This method never raises TransientError. The position of the caller's reader is already after the record, so
+        that a retry would skip the record.
         """
         try:
             return _decoded(message, kinds)
@@ -55,8 +56,8 @@ class InternalRecords:
             return None
 
     def read_or_ignore(self, message: Message, kinds: Kinds) -> Any:
-        """Return the record in a message, or None if the record cannot be decoded. Use this method only for topics in
-        which no single record is essential.
+        """Return the record in a message, or None if the record cannot be decoded. Only for topics in which no single
+        record is essential.
         """
         try:
             return _decoded(message, kinds)
@@ -69,8 +70,8 @@ class InternalRecords:
             return None
 
     def view(self, partitions: Iterable[Partition], kinds: Kinds) -> CompactedView:
-        """Return a compacted view of partitions. A record in quarantine does not replace the previous record with the
-        same key.
+        """Return a compacted view of partitions. If a record is in quarantine, the previous record with the same key
+        stays in the view.
         """
         return CompactedView(self._log, partitions, lambda message: self.read(message, kinds) is not None)
 

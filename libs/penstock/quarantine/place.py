@@ -43,8 +43,8 @@ class Place(NamedTuple):
 
 
 class UnreadableRecordError(StorageError):
-    """A record of an internal topic cannot be decoded. The service stops. After the record is put into quarantine, the
-    service can be restarted, and continues. `command`: the command that puts the record into quarantine.
+    """A record of an internal topic cannot be decoded. The service stops. When the record is in quarantine, the service
+    can be restarted and continues. `command`: the command that puts the record into quarantine.
     """
 
     def __init__(self, place: Place, why: str) -> None:

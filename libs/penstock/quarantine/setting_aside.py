@@ -23,7 +23,7 @@ _READ_S = 60.0
 
 class Quarantined(NamedTuple):
     """A record in quarantine. `place`: the position of the record as text. `bytes`: the size of the record's value.
-    `fresh`: whether the record was not in quarantine before the call of `set_aside` that has returned this object.
+    `fresh`: whether this call of `set_aside` has put the record into quarantine.
     """
 
     place: str
@@ -45,9 +45,10 @@ def listed(log: Log, names: TopicNames) -> list[Quarantined]:
 
 
 def set_aside(log: Log, names: TopicNames, place: Place, copy: Callable[[Message, str], Record]) -> Quarantined:
-    """Put the record at `place` into quarantine, and append the record `copy(message, reason)`, in one transaction.
+    """Put the record at `place` into quarantine. In the same transaction, append the record that `copy(message,
+    reason)` returns.
 
-    If the record is in quarantine already, the call has no effect. DataError if the record does not exist or can be
+    If the record is already in quarantine, the call has no effect. DataError if the record does not exist or can be
     decoded, or if its topic is not internal.
     """
     for known in listed(log, names):
@@ -91,7 +92,9 @@ def _found(log: Log, place: Place) -> Message:
 
 
 def _entry(key: bytes, value: bytes) -> Quarantined:
-    """Return an entry of the quarantine topic. `key`: the position of the record. `value`: only for information."""
+    """Return an entry of the quarantine topic. `key`: the position of the record. `value`: JSON with the reason and the
+    size, for information only.
+    """
     try:
         said = json.loads(value)
         reason, size = str(said["reason"]), int(said["bytes"])

@@ -197,8 +197,9 @@ class StreamDeclaration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamPredicates:
-    """The predicate filter of a stream. Adaptors discard timing tuples whose predicates are not in `predicates`.
-    `generation`: the generation in which adaptors request transient terms. 0: all terms are permanent.
+    """The predicate filter of a stream. Adaptors discard timing tuples whose predicates are not in `predicates`, unless
+    `all_since` is set. `generation`: the generation in which adaptors request transient terms. 0: all terms are
+    permanent.
     """
 
     stream: str
