@@ -245,6 +245,16 @@ class Coordinator:
         """Write records of members of query sets in one transaction, all or none."""
         self._do(lambda active: active.writer.commit(records))
 
+    def engine_of(self, name: str) -> str | None:
+        """Return the address of the query engine that the placement assigns to a query. None if there is no query of
+        that name, or if the engine is not live.
+        """
+        record = self._registrar.queries.get(name)
+        if record is None or self._active is None:
+            return None
+        buckets = self._active.state.placement.buckets
+        return self.engines.get(buckets.get(str(record.group % self.topics.buckets), ""))
+
     def update(self, text: str, base: str | None = None, request: str | None = None) -> int:
         """Execute an update that has only INSERT DATA and DELETE DATA, as one snapshot. Returns the number of triples.
         Errors: see `Insertion.of_update`.

@@ -7,6 +7,7 @@ with status 503 if the active instance is unknown.
 - GET /streams, /queries. POST /queries: JSON with several queries, by name, all or none; ?wait= as for one query
 - POST, DELETE /queries/NAME/members: adds members of a query set, or removes members by their keys, in one transaction;
   lines of JSON, CSV or Arrow; ?key= is the name of a column that identifies a member, possibly several times
+- GET /queries/NAME/members: lists members of a query set; ?limit=, ?after=, ?member=
 - GET /engines: addresses for one-shot queries; also on standby
 - GET /placement: engine and load of each bucket, store of each shard, and the reason of the last move of buckets
 - POST /update: an update; ?base=, ?using-graph-uri=, ?using-named-graph-uri=. POST /data: an RDF document;
@@ -33,15 +34,15 @@ from penstock.engine.intake.declaration import warnings_of
 from penstock.engine.limits import Limits
 from penstock.engine.oneshot.texts import Texts
 from penstock.errors import ConflictError, DataError, NotYetError, UnknownStreamError
-from penstock.http.error_responses import body_of, errors_as_json, no_query, no_set
-from penstock.http.forwarding import Forwarding
+from penstock.http.error_responses import body_of, errors_as_json, no_query
+from penstock.http.forwarding import EngineTrust, Forwarding
 from penstock.http.graph_store import GraphStore
-from penstock.http.member_rows import check_key, rows_of
-from penstock.http.protocol_requests import ProtocolOperation, media_type, update_of
+from penstock.http.protocol_requests import ProtocolOperation, update_of
 from penstock.http.web_limits import READ_AT_ONCE
 from penstock.rdf.formats import Format
 from penstock.replication.load_files import Manifest
 from penstock.services.coordinator.insertion import Insertion
+from penstock.services.coordinator.sets.member_requests import MemberRequests
 from penstock.services.coordinator.topic_requests import (
     catch_up_of,
     declaration_of_json,
@@ -62,8 +63,6 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from penstock.http.graph_store import Addition
-    from penstock.ingest.outgoing_members import MemberRecords
-    from penstock.log import Record
     from penstock.replication.status_topic import Standing
     from penstock.services.coordinator.coordinator import Coordinator
     from penstock.wire import QueryRegistration, StreamDeclaration
@@ -106,7 +105,7 @@ def routes(
         route("/streams/{name:path}", handler.stream, "PUT", "GET", "DELETE"),
         route("/queries", handler.queries, "GET"),
         route("/queries", handler.register_all, "POST"),
-        route("/queries/{name:path}/members", handler.members, "POST", "DELETE"),
+        route("/queries/{name:path}/members", handler.members, "GET", "POST", "DELETE"),
         route("/queries/{name:path}", handler.query, "PUT", "GET", "DELETE"),
         Route("/engines", errors_as_json(handler.engines)),
         route("/placement", handler.placement, "GET"),
@@ -132,7 +131,9 @@ class _Handler:
         self._dictionaries = dictionaries
         self._reading = asyncio.Semaphore(READ_AT_ONCE)
         self._evaluating = asyncio.Lock()
-        self._effects = EffectRequests(self._engines, certificate, engines_ca)
+        trust = EngineTrust(certificate, engines_ca)
+        self._effects = EffectRequests(self._engines, trust)
+        self.members = MemberRequests(self._do, trust, self._reading).handle
 
     async def _do(self, verb: Callable[[Coordinator], Any]) -> Any:
         def locked() -> Any:
@@ -201,28 +202,6 @@ class _Handler:
             return Response(status_code=204) if stopped else no_query(name)
         record = (await self._do(lambda c: c.queries)).get(name)
         return no_query(name) if record is None else JSONResponse(_query_document(record, await self._standing(name)))
-
-    async def members(self, request: Request) -> Response:
-        """Write the records of members. Responds with status 202, because the query engine of the set reads them later.
-        The records are then durable.
-        """
-        name, removes = request.path_params["name"], request.method == "DELETE"
-        key = request.query_params.getlist("key")
-        found: MemberRecords | None = await self._do(lambda c: c.member_records(name, key))
-        if found is None:
-            return no_set(name)
-        check_key(name, found.key, key)
-        body, content_type = await body_of(request), media_type(request)
-
-        def read() -> list[Record]:
-            rows = rows_of(body, content_type, found.key if removes else found.columns)
-            return list(found.removed(rows) if removes else found.added(rows))
-
-        async with self._reading:
-            records = await run_in_threadpool(read)
-        if records:
-            await self._do(lambda c: c.write_members(records))
-        return JSONResponse({"rows": len(records)}, 202)
 
     async def _registered(self, verb: Callable[[Coordinator], T], wait_s: float) -> T:
         """Register queries. Waits at most `wait_s` seconds for adaptors. After this time, raises NotYetError (status

@@ -42,6 +42,7 @@ from penstock.services.query_engine.result_collector import ResultCollector
 from penstock.services.query_engine.result_sinks import ResultSinks
 from penstock.services.query_engine.retained_state import RetainedState
 from penstock.services.query_engine.sets.member_feeds import MemberFeeds
+from penstock.services.query_engine.sets.member_lists import MemberLists
 from penstock.services.query_engine.step_applier import StepApplier
 from penstock.term_ids.cluster_terms import one_shot_core
 from penstock.updates.evaluation import UpdateEvaluator
@@ -109,6 +110,7 @@ class QueryEngine:
         self.buckets = buckets.by_number
         self.enrolment = enrolment = Enrolment(topics.names, replica, texts, buckets, collector, catch_up, metrics)
         self.commits = commits = BucketCommits(log, topics, clock, replica, buckets, sinks, metrics, retained)
+        self.member_lists = MemberLists(self.buckets)
         self.feeds = MemberFeeds(log, topics.names, clock, replica, buckets, collector)
         self.assignment = BucketAssignment(
             log, topics, clock, instance, records, placement, replica, buckets, commits, enrolment, retained
@@ -137,6 +139,7 @@ class QueryEngine:
         moved. Another engine would have to wait for the same process.
         """
         self._beat()
+        self.member_lists.step()
         self.last_error = None
         try:
             if self.graph is not None:

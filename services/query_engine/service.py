@@ -1,5 +1,6 @@
 """The query engine's process: evaluates its buckets and writes checkpoints. The process serves one-shot queries at
-/sparql, graphs at /rdf-graphs, and the status of its queries at /queries/NAME/status.
+/sparql, graphs at /rdf-graphs, the status of its queries at /queries/NAME/status, and the members of its query sets at
+/queries/NAME/members.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.engine.limits import Limits
 from penstock.engine.oneshot.local_documents import checked_directory
 from penstock.errors import DataError, StorageError
-from penstock.http import query_statuses, sparql
+from penstock.http import member_pages, query_statuses, sparql
 from penstock.http.graph_store import GraphStore
 from penstock.log.view import records_behind
 from penstock.query.planning.cost.placement import Execution  # noqa: TC001 - pydantic reads it
@@ -312,6 +313,7 @@ def open_engine(context: Context[QueryEngineSettings]) -> CheckpointedEngine:
     context.routes.extend(GraphStore(ask).routes())
     context.routes.extend(effect_routes.routes(made.engine.updates))
     context.routes.extend(query_statuses.routes(made.engine.status))
+    context.routes.extend(member_pages.routes(made.engine.member_lists.find))
     context.listening.append(made.engine.answer_at)
     made.engine.send_heartbeats()
     context.health.check("log", made.at_end.behind)

@@ -75,8 +75,13 @@ def test_members_of_a_set_while_engines_are_killed(broker, topic_prefix, tmp_pat
                 break
             assert time.monotonic() < deadline, {member: max(times, default=None) for member, times in found.items()}
         letters = client.dead_letters()
+        listed = httpx.get(f"{cluster.url}/queries/things/members").json()
     sent = [at for at, _ in load.sent]
     assert doubled == []
+    assert (listed["count"], sorted(each["member"] for each in listed["members"])) == (
+        3,
+        [f"http://x/{number}" for number in (0, 2, 3)],
+    )
     assert sorted(found) == ["http://x/0", "http://x/1", "http://x/2", "http://x/3"]
     for member, times in found.items():
         number, first = int(member[-1]), min(times)

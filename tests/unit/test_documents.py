@@ -29,7 +29,18 @@ SETTINGS = [
     QueryEngineSettings, SparkAdaptorSettings, StoreSettings,
 ]  # fmt: skip
 # Not settings of a service.
-OTHER_VARIABLES = {"CONFIG", "IMAGE", "LONG", "METRICS_TOKEN", "PARSER_MEMORY_MB", "SECRET", "SHARED", "TOKENS"}
+OTHER_VARIABLES = {
+    "CONFIG",
+    "IMAGE",
+    "LONG",
+    "METRICS_TOKEN",
+    "PARSER_MEMORY_MB",
+    "SECRET",
+    "SHARED",
+    "TOKEN",
+    "TOKENS",
+    "URL",
+}
 
 
 def each_document() -> pytest.MarkDecorator:

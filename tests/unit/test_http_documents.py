@@ -15,7 +15,7 @@ from tools.docs.openapi import METHODS, operations, render
 
 from penstock import Engine
 from penstock.engine.limits import Limits
-from penstock.http import embedded, query_statuses, sparql
+from penstock.http import embedded, member_pages, query_statuses, sparql
 from penstock.http.graph_store import GraphStore
 from penstock.http.security.roles import role_of
 from penstock.runtime import health_routes as web
@@ -61,6 +61,7 @@ def real_operations(name: str) -> set[tuple[str, str]]:
                 *GraphStore(Mock()).routes(),
                 *effect_routes.routes(Mock()),
                 *query_statuses.routes(Mock()),
+                *member_pages.routes(Mock()),
             ]
         )
     )

@@ -10,7 +10,7 @@ import typer
 from penstock.cli.cluster import commands
 from penstock.cli.cluster.service_commands import add_services
 from penstock.cli.exit_codes import FAILED, FINE, USAGE
-from penstock.cli.local import demo, explain, load, map_messages, query, run, serve, token, update
+from penstock.cli.local import demo, explain, load, map_messages, members, query, run, serve, token, update
 from penstock.errors import PenstockError, QueryError
 
 _UsageError: Any = typer.BadParameter.__mro__[1]  # click's class, or typer's copy of it in later versions
@@ -55,6 +55,7 @@ app.command("map")(map_messages.map_messages)
 app.command("update")(update.update)
 app.command("explain")(explain.explain)
 app.command("serve")(serve.serve)
+app.add_typer(members.app, name="members")
 app.command("token")(token.token)
 commands.add_commands(app)
 add_services(app)

@@ -11,7 +11,7 @@
 - PUT, GET, DELETE /queries/NAME: the text of a query (?base=, ?changes=, ?replace=) or of a query set (?base=,
   ?report=, ?key=)
 - POST, DELETE /queries/NAME/members: adds members of a query set, or removes members by their keys (lines of JSON,
-  CSV, Arrow)
+  CSV, Arrow). GET: lists members (?limit=, ?after=, ?member=)
 - GET /queries/NAME/steps: the latest steps of a query set as an Arrow stream (?after=, ?part=)
 - GET /queries/NAME/results: server-sent events of a query (?after=) or of a query set (?after=, ?member=)
 - GET /results: server-sent events of all queries
@@ -113,7 +113,7 @@ class _Handler:
             route("/queries", self.queries),
             route("/results", self.all_results),
             route("/queries/{name:path}/results", self.results),
-            route("/queries/{name:path}/members", self._sets.members, "POST", "DELETE"),
+            route("/queries/{name:path}/members", self._sets.members, "GET", "POST", "DELETE"),
             route("/queries/{name:path}/steps", self._sets.steps),
             route("/queries/{name:path}", self.query, "PUT", "GET", "DELETE"),
             route("/explain", self.explain),

@@ -1,4 +1,6 @@
-"""Forwards the requests that a standby instance receives to the active instance of the service."""
+"""Requests of a coordinator to other services: to the active instance, if this instance is on standby, and to query
+engines.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ class Forwarding:
         return wrapped
 
     async def _send(self, base: str, request: Request) -> Response:
-        url = httpx.URL(base).copy_with(raw_path=_target(request))
+        url = httpx.URL(base).copy_with(raw_path=target_of(request))
         headers = {name: request.headers[name] for name in _SENT if name in request.headers} | {_MARK: "1"}
         body = await body_of(request)
         timeout = httpx.Timeout(_RESPONSE_S, connect=_CONNECT_S)
@@ -63,11 +65,34 @@ class Forwarding:
             raise NotActiveError(f"the active instance at {base} cannot be reached: {error!r}") from error
         except httpx.TransportError as error:
             return JSONResponse({"error": "BadGateway", "message": f"no response from {base}: {error!r}"}, 502)
-        returned = {name: found.headers[name] for name in _RETURNED if name in found.headers}
-        return Response(found.content, found.status_code, returned)
+        return passed_on(found)
 
     def _trust(self) -> ssl.SSLContext:
         return exactly(self._certificate)
+
+
+class EngineTrust:
+    """The TLS contexts for requests to query engines.
+
+    `ca` is the CA of the engines' certificates. If only `certificate` is set, each engine must present the certificate
+    of this instance, or a certificate whose issuer is in the file `certificate`. If neither is set, a CA of the system
+    must have signed the engines' certificates.
+    """
+
+    def __init__(self, certificate: Path | None = None, ca: Path | None = None) -> None:
+        self._certificate, self._ca = certificate, ca
+        self._system: ssl.SSLContext | None = None
+
+    def context(self, *urls: str) -> ssl.SSLContext:
+        """Return the TLS context for requests to engines with these URLs."""
+        secure = any(url.startswith("https:") for url in urls)
+        if not secure or (self._ca is None and self._certificate is not None):
+            return exactly(self._certificate)
+        if self._ca is not None:
+            return ssl.create_default_context(cafile=self._ca)
+        if self._system is None:
+            self._system = ssl.create_default_context()  # reads a file with all CAs, which takes long
+        return self._system
 
 
 def exactly(certificate: Path | None) -> ssl.SSLContext:
@@ -83,7 +108,13 @@ def exactly(certificate: Path | None) -> ssl.SSLContext:
     return made
 
 
-def _target(request: Request) -> bytes:
+def passed_on(found: httpx.Response) -> Response:
+    """Return the response of another service as a response to the client."""
+    returned = {name: found.headers[name] for name in _RETURNED if name in found.headers}
+    return Response(found.content, found.status_code, returned)
+
+
+def target_of(request: Request) -> bytes:
     """Return the path and query string of a request as the client sent them."""
     path: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
     query: bytes = request.scope["query_string"]

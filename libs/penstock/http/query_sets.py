@@ -12,17 +12,19 @@ from starlette.responses import JSONResponse, Response
 
 from penstock.errors import DataError, PenstockError
 from penstock.http.error_responses import body_of, no_set
+from penstock.http.member_pages import page_document, page_request
 from penstock.http.member_rows import ARROW, check_key, rows_of
 from penstock.http.protocol_requests import media_type
 from penstock.json_text import parse_json
 from penstock.query.parser import declared_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from starlette.requests import Request
 
     from penstock.engine import Engine, QuerySet, Step
+    from penstock.engine.sets.member_excerpt import MemberPage
     from penstock.http.live import Feed, Feeds
 
 _MAY_DECLARE = re.compile(r"\bREGISTER\b[^{]*\(", re.IGNORECASE)
@@ -73,11 +75,15 @@ class QuerySets:
 
     # ---- requests
     async def members(self, request: Request) -> Response:
-        """POST: add the rows of the body as members. DELETE: remove the members whose keys are the rows of the body."""
+        """GET: list members. POST: add the rows of the body as members. DELETE: remove the members whose keys are the
+        rows of the body.
+        """
         name = request.path_params["name"]
         found = await run_in_threadpool(self.get, name)
         if found is None:
             return no_set(name)
+        if request.method in ("GET", "HEAD"):
+            return JSONResponse(page_document(await run_in_threadpool(_page, found, request.query_params)))
         removes = request.method == "DELETE"
         check_key(name, found.key, request.query_params.getlist("key"))
         body, content_type = await body_of(request), media_type(request)
@@ -144,6 +150,11 @@ def member_key(found: QuerySet, text: str) -> Any:
             return text  # no member has this key yet
         raise
     return tuple(value) if isinstance(value, list) else value
+
+
+def _page(found: QuerySet, asked: Mapping[str, str]) -> MemberPage:
+    page = page_request(asked, lambda text: member_key(found, text))
+    return found.list_members(page.limit, page.after, page.key)
 
 
 def _stream_of(feed: Feed, after: int | None, part: Callable[[Step], pa.Table]) -> bytes | None:

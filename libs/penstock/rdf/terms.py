@@ -23,6 +23,8 @@ IRI = 1
 BLANK = 2
 LITERAL = 3
 
+XSD_BOOLEAN = "http://www.w3.org/2001/XMLSchema#boolean"
+XSD_INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
 RDF_LANG_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
 

@@ -15,7 +15,7 @@ import pytest
 from rdflib import BNode, Literal, URIRef
 
 import penstock
-from penstock import DataError, LimitError, PenstockError, QueryError
+from penstock import ConflictError, DataError, LimitError, PenstockError, QueryError
 
 XSD_INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 NEAR = (
@@ -553,3 +553,51 @@ def test_terms_in_the_form_of_json_results(bench):
     assert "urn:a" in alerts or URIRef("urn:a") in alerts
     assert len(alerts) == 2
     assert len(bench.engine.dead_letters()) == 4
+
+
+def test_pages_of_members(bench, monkeypatch):
+    watch = registered(bench, [("urn:a",), ("urn:b",)], WATCH)
+    bench.advance("s", 100)
+    watch.add([(f"urn:{n}",) for n in range(3)])  # a cohort of its own, with a later registration point
+    watch.remove(["urn:b"])
+    whole = watch.list_members()
+    assert (whole.count, whole.next, [each.key for each in whole.members]) == (
+        4,
+        None,
+        ["urn:a", "urn:0", "urn:1", "urn:2"],
+    )
+    first = watch.list_members(limit=3)
+    assert [each.row for each in first.members] == [{"user": "urn:a"}, {"user": "urn:0"}, {"user": "urn:1"}]
+    watch.remove(["urn:1"])
+    watch.add(["urn:c"])
+    rest = watch.list_members(after=first.next)
+    assert ([each.key for each in rest.members], rest.count, rest.next) == (["urn:2", "urn:c"], 4, None)
+    assert [each.key for each in watch.list_members(key="urn:2").members] == ["urn:2"]
+    assert watch.list_members(key="urn:1").members == []
+    with pytest.raises(DataError, match="MAX_LISTED"):
+        watch.list_members(10_001)
+    other = bench.engine.register_set(WATCH.replace("watch", "other"))
+    with pytest.raises(ConflictError, match="begin with the first page"):
+        other.list_members(after=first.next)
+
+
+def test_rows_of_listed_members_can_be_added_again(bench):
+    values = [5, -7, 0, True, 2.5, "text", Literal("fr", lang="fr"), Literal("05", datatype=URIRef(XSD_INTEGER))]
+    values += [10**30, Decimal("1.50"), datetime.date(2026, 11, 28), URIRef("urn:iri")]
+    near = registered(bench, [{"user": "urn:a", "limit": value, "id": n} for n, value in enumerate(values)], key="id")
+    assert bench.engine.dead_letters() == []
+    found = near.list_members()
+    assert [each.key for each in found.members] == [str(n) for n in range(len(values))]
+    rows = json.loads(json.dumps([each.row for each in found.members]))
+    assert [row["limit"] for row in rows[:4]] == [5, -7, 0, True]
+    assert [(row["user"], row["id"]) for row in rows] == [("urn:a", n) for n in range(len(values))]
+    for row in rows:  # one by one, because a column of several types has terms only
+        assert near.add([row]).unchanged == 1
+    assert near.add(rows).unchanged == len(rows)
+
+
+def test_keys_of_listed_members_identify_them(bench):
+    keys = [("urn:a", 7), ("urn:b", -7)]
+    near = registered(bench, keys)
+    assert [each.key for each in near.list_members().members] == ['["urn:a", 7]', '["urn:b", -7]']
+    assert [each.key for each in near.list_members(key=("urn:b", -7)).members] == ['["urn:b", -7]']

@@ -84,10 +84,10 @@ def _document(value: Any, variables: Sequence[str]) -> dict[str, Any]:
 
 
 def _solution(row: dict[str, dict[str, str | None] | None]) -> dict[str, dict[str, str]]:
-    return {name: _term(term) for name, term in row.items() if term is not None}
+    return {name: term_json(term) for name, term in row.items() if term is not None}
 
 
-def _term(term: dict[str, str | None]) -> dict[str, str]:
+def term_json(term: dict[str, str | None]) -> dict[str, str]:
     """Return a term as a JSON object of SPARQL Results JSON."""
     found = {"type": term["type"], "value": term["value"]}
     if term["lang"]:

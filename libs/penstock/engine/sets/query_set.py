@@ -9,6 +9,7 @@ import numpy as np
 
 from penstock.engine.answers.delivery import as_they_occur
 from penstock.engine.sets.cells import key_ids
+from penstock.engine.sets.member_excerpt import LISTED, MemberExcerpt, PageRequest
 from penstock.engine.sets.tables import as_table
 from penstock.engine.standing.query_status import QueryStatus, status_of
 from penstock.errors import PenstockError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.engine.sets.member_excerpt import MemberPage
     from penstock.engine.sets.set_changes import MembersReport
     from penstock.engine.sets.set_member import SetMember
     from penstock.engine.sets.steps import Step
@@ -99,6 +101,18 @@ class QuerySet:
         if (remove := self._operations.remove()) is None:
             raise PenstockError("the engine is closed")
         return remove(self._member, table)
+
+    def list_members(self, limit: int = LISTED, after: str | None = None, key: object = None) -> MemberPage:
+        """Return members with their keys and rows, at most `limit` of them, in the order in which they were added.
+        `after`: the field `next` of the previous page. `key`: return only the member with this key (see `in`).
+
+        A member that is added or replaced meanwhile can be in a later page. DataError if `limit` exceeds MAX_LISTED.
+        ConflictError if the engine was restarted since the previous page.
+        """
+        asked = PageRequest(limit, after, key)
+        with self._operations.lock:
+            found = MemberExcerpt(self._member, asked)
+        return found.page()
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ step contains the answers of all members of the set at one instant.
 from __future__ import annotations
 
 from dataclasses import replace
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,6 +72,7 @@ class SetMember(SetOwner):
         self.next_number = 1
         self.dictionary = dictionary
         self.terms = native.LocalTerms(dictionary)
+        self.incarnation = token_hex(4)  # after a restart, members can have other numbers
         self.result_queue: StepQueue = StepQueue(self, listeners)
 
     def __len__(self) -> int:

@@ -1,0 +1,1 @@
+"""Requests of the coordinator for the members of query sets."""
