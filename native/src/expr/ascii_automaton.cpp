@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::size_t kMaxInstructions = 500;
 constexpr std::size_t kMaxStates = 250;
+constexpr std::size_t kMaxEmitted = 10'000;    // parts of the pattern, with repeated parts written out
+constexpr std::size_t kMaxFollowed = 500'000;  // instructions that the subset construction follows: a few ms
 
 struct TooLarge {};  // ends the compilation; inside of this file only
 
@@ -41,6 +43,7 @@ private:
 
     /// Appends the code of a part. After a match of the part, the code continues with the instruction that follows.
     void emit(std::uint32_t number) {
+        if (++emitted_ > kMaxEmitted) throw TooLarge{};  // parts without instructions can be nested and repeated
         const PatternPart& part = tree_.parts[number];
         switch (part.kind) {
             case PatternPart::Kind::Set:
@@ -96,6 +99,7 @@ private:
 
     const PatternTree& tree_;
     std::vector<Instruction> code_;
+    std::size_t emitted_ = 0;
 };
 
 }  // namespace
@@ -147,6 +151,7 @@ private:
         while (!stack.empty()) {
             const std::uint32_t at = stack.back();
             stack.pop_back();
+            if (++followed_ > kMaxFollowed) throw TooLarge{};
             if (seen_[at] == round_) continue;
             seen_[at] = round_;
             const Instruction& each = code_[at];
@@ -195,6 +200,7 @@ private:
     const std::vector<Instruction>& code_;
     std::vector<std::uint32_t> seen_;  // by instruction: the last round that has visited it
     std::uint32_t round_ = 0;
+    std::size_t followed_ = 0;
     std::vector<std::size_t> samples_;  // a character of each class
     States states_;
     std::vector<Waiting> pending_;

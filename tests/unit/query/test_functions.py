@@ -169,10 +169,28 @@ def test_a_search_that_backtracks_without_end_is_a_limit_error() -> None:
     assert time.monotonic() - start < 30
 
 
-@pytest.mark.parametrize("pattern", ["a" * 10_001, "(" * 100 + ")" * 100, "a{1000000}"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "a" * 10_001,
+        "(" * 100 + ")" * 100,
+        "a{1000000}",
+        "((a{1000}){1000}){1000}",
+        "((a|b?){100}c){1000}",
+        "(((a?){1000}){1000}){1000}",
+    ],
+)
 def test_patterns_have_limits(pattern: str) -> None:
     with pytest.raises(LimitError):
         matches("a", pattern)
+
+
+@pytest.mark.parametrize("inner", ["", "^", "(?:)", "()", "^|", "(^)()"])
+def test_repeats_of_what_matches_the_empty_string_are_compiled_once(inner: str) -> None:
+    start = time.monotonic()
+    assert matches("xaby", f"a(((({inner}){{100000}}){{1000,}}){{0,100000}})+?b") is True
+    assert matches("xaby", f"a(({inner}){{100000}}){{1000,}}b") is (inner not in ("^", "(^)()"))
+    assert time.monotonic() - start < 10, "without the rule: for ever"
 
 
 def test_results_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:

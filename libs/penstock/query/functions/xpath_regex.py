@@ -7,11 +7,14 @@ regular expressions (with `\i \c \d \s \w`, `\p{Lu}`, `\p{IsGreek}`, and subtrac
 `\s`, which match more characters than in XML Schema.
 
 A search can take exponential time: with back-references, matching is NP-hard. Every search therefore has a time limit.
+The `regex` module compiles a part that is repeated n times n times. The size of a pattern with its repeated parts
+written out therefore has a limit, too.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import regex
 
@@ -26,6 +29,7 @@ MATCH_SECONDS = 1.0
 MAX_PATTERN = 10_000  # characters
 _MAX_NESTING = 64  # groups and classes
 _MAX_REPEAT = 100_000
+_MAX_SIZE = 100_000  # atoms, with repeated parts written out
 
 _SPACE = r"\x20\t\n\r"
 _NAME_START = (
@@ -63,6 +67,16 @@ def _literal(char: str) -> str:
     return f"\\U{ord(char):08x}"
 
 
+class _Part(NamedTuple):
+    """The translation of a part of a pattern. `size`: the number of atoms, if a part that must occur n times is written
+    n times. `empty`: whether the part can only match the empty string.
+    """
+
+    text: str
+    size: int = 1
+    empty: bool = False
+
+
 class _Translator:
     """Parses a pattern by recursive descent. Each parsing method reads a part of the pattern and returns the
     translation of this part.
@@ -85,7 +99,7 @@ class _Translator:
         out = self._alternatives()
         if self._at < len(self._pattern):
             raise self._error("unbalanced ')'")
-        return out
+        return out.text
 
     def _error(self, problem: str) -> PatternError:
         return PatternError(f"{problem} at character {self._at + 1} of the regular expression")
@@ -109,25 +123,36 @@ class _Translator:
         if self._depth > _MAX_NESTING:
             raise LimitError(f"a regular expression is nested more than {_MAX_NESTING} levels deep")
 
-    def _alternatives(self) -> str:
+    def _alternatives(self) -> _Part:
         branches = [self._branch()]
         while self._peek() == "|":
             self._at += 1
             branches.append(self._branch())
-        return "|".join(branches)
+        return self._joined("|", branches)
 
-    def _branch(self) -> str:
-        pieces: list[str] = []
+    def _branch(self) -> _Part:
+        pieces: list[_Part] = []
         self._skip_space()
         while self._peek() not in ("", "|", ")"):
             pieces.append(self._piece())
             self._skip_space()
-        return "".join(pieces)
+        return self._joined("", pieces)
 
-    def _piece(self) -> str:
+    def _joined(self, separator: str, parts: list[_Part]) -> _Part:
+        text = separator.join(part.text for part in parts)
+        return self._sized(text, sum(part.size for part in parts), all(part.empty for part in parts))
+
+    def _sized(self, text: str, size: int, empty: bool) -> _Part:
+        if size > _MAX_SIZE:
+            raise LimitError(
+                f"a regular expression with its repeated parts written out has more than {_MAX_SIZE} parts"
+            )
+        return _Part(text, size, empty)
+
+    def _piece(self) -> _Part:
         atom = self._atom()
         self._skip_space()
-        quantifier = self._quantifier()
+        quantifier, least = self._quantifier()
         if not quantifier:
             return atom
         self._skip_space()
@@ -137,39 +162,45 @@ class _Translator:
             self._skip_space()
         if self._peek() and self._peek() in "?*+{":
             raise self._error("a quantifier of a quantifier")
-        return f"(?:{atom}){quantifier}"
+        if atom.empty and least:
+            return atom  # a second occurrence matches wherever the first one has matched
+        return self._sized(f"(?:{atom.text}){quantifier}", atom.size * max(least, 1), atom.empty)
 
-    def _quantifier(self) -> str:
+    def _quantifier(self) -> tuple[str, int]:
+        """Translate a quantifier. Returns it with its minimum. The quantifier is empty if there is none."""
         if self._peek() and self._peek() in "?*+":
-            return self._take()
+            found = self._take()
+            return found, int(found == "+")
         if self._peek() != "{":
-            return ""
-        found = _REPEAT.match(self._pattern, self._at)
-        if found is None:
+            return "", 1
+        bounds = _REPEAT.match(self._pattern, self._at)
+        if bounds is None:
             raise self._error("malformed quantifier")
-        least = int(found[1])
-        most = least if not found[2] else int(found[3]) if found[3] else None
+        least = int(bounds[1])
+        most = least if not bounds[2] else int(bounds[3]) if bounds[3] else None
         if max(least, most or 0) > _MAX_REPEAT:
             raise LimitError(f"a regular expression repeats a part more than {_MAX_REPEAT} times")
         if most is not None and most < least:
             raise self._error("quantifier with its bounds the wrong way round")
-        self._at = found.end()
-        return found[0]
+        self._at = bounds.end()
+        return bounds[0], least
 
-    def _atom(self) -> str:
+    def _atom(self) -> _Part:
         char = self._take()
         if char == "(":
             return self._group()
         if char == "[":
-            return self._class()
+            return _Part(self._class())
         if char == "\\":
-            return self._escape()
+            return _Part(self._escape())
         if char in "?*+{}]":
             self._at -= 1
             raise self._error(f"unexpected '{char}'")
-        return {".": self._dot, "^": self._start, "$": self._end}.get(char) or _literal(char)
+        if char in "^$":
+            return _Part(self._start if char == "^" else self._end, empty=True)
+        return _Part(self._dot if char == "." else _literal(char))
 
-    def _group(self) -> str:
+    def _group(self) -> _Part:
         self._nest()
         capturing = self._peek() != "?"
         if not capturing:
@@ -184,10 +215,10 @@ class _Translator:
             raise self._error("missing ')'")
         self._at += 1
         self._depth -= 1
-        if not capturing:
-            return f"(?:{inside})"
-        self._closed.add(number)
-        return f"({inside})"
+        if capturing:
+            self._closed.add(number)
+        opening = "(" if capturing else "(?:"
+        return inside._replace(text=f"{opening}{inside.text})", size=inside.size + 1)
 
     def _escape(self) -> str:
         char = self._take()
