@@ -105,14 +105,21 @@ private:
     bool more_ = true;
 };
 
-/// EXISTS and NOT EXISTS as an operator.
+/// EXISTS and NOT EXISTS as an operator. If the inner side is a UNION, its inputs run one after the other. Each input
+/// gets only the outer rows that have no match yet.
 class Semijoin final : public Correlated {
 public:
     Semijoin(const Spec& spec, Compiler& compiler)
-        : Correlated(spec, compiler),
+        : Correlated(spec, compiler, inputs_of(spec.at("inner")).front()),
           from_inner_(*this),
           anti_(spec.find("anti") != nullptr && spec.at("anti").as_bool()) {
         schema_ = in_->schema();
+        schema_.shape(left_);
+        for (const Spec& input : inputs_of(spec.at("inner")).subspan(1)) {
+            OperatorPtr root = compiler.inner(input, outer_);
+            const std::size_t column = row_column(*root);
+            further_.push_back({std::move(root), column});
+        }
     }
 
 private:
@@ -121,30 +128,79 @@ private:
         bool consume(Table& rows) override { return self.mark(rows); }
         Semijoin& self;
     };
+    struct Input {
+        OperatorPtr root;
+        std::size_t row_column;
+    };
+
+    static std::span<const Spec> inputs_of(const Spec& inner) {
+        if (inner.at("op").as_string() != "union") return {&inner, 1};
+        const Spec::List& inputs = inner.at("inputs").as_list();
+        if (inputs.empty()) throw Error("plan: a union without inputs");
+        return inputs;
+    }
+
     bool consume(Table& rows) override {
         run_->work(rows.rows);
         found_.assign(rows.rows, 0);
         missing_ = rows.rows;
+        column_ = row_column_;
+        left_rows_.clear();
         run_inner(rows, from_inner_);
+        test_further(rows);
         if (anti_)
             for (std::uint8_t& flag : found_) flag ^= 1;
         compact(rows, found_);
         return rows.rows == 0 || out_->push(rows);
     }
+
+    void test_further(const Table& rows) {
+        const Table* tested = &rows;
+        for (const Input& input : further_) {
+            if (missing_ == 0) return;
+            if (missing_ != tested->rows) {
+                take_left(rows);
+                tested = &left_;
+            }
+            column_ = input.row_column;
+            outer_.rows = tested;
+            input.root->run(*run_, from_inner_);
+            outer_.first_row += tested->rows;
+        }
+    }
+
+    /// Fills left_ with the rows that have no match yet.
+    void take_left(const Table& rows) {
+        left_rows_.clear();
+        for (std::size_t i = 0; i < rows.rows; ++i)
+            if (found_[i] == 0) left_rows_.push_back(static_cast<std::uint32_t>(i));
+        for (std::size_t c = 0; c < rows.columns.size(); ++c) {
+            left_.columns[c].clear();
+            gather(rows.columns[c], left_rows_, left_.columns[c]);
+        }
+        left_.rows = left_rows_.size();
+    }
+
     /// False once every outer row has a match.
     bool mark(const Table& inner) {
-        outer_rows(inner, outer_of_);
+        outer_rows(inner, column_, outer_of_);
         for (std::uint32_t row : outer_of_) {
+            if (!left_rows_.empty()) row = left_rows_[row];
             missing_ -= found_[row] == 0;
             found_[row] = 1;
         }
         return missing_ != 0;
     }
+
     FromInner from_inner_;
     bool anti_;
+    std::vector<Input> further_;  // inputs of a UNION after the first one
     std::size_t missing_ = 0;
-    std::vector<std::uint8_t> found_;
+    std::size_t column_ = 0;           // of the row number, in the rows of the input that runs
+    std::vector<std::uint8_t> found_;  // by outer row
     std::vector<std::uint32_t> outer_of_;
+    std::vector<std::uint32_t> left_rows_;  // outer row by row of left_; empty: the input tests all outer rows
+    Table left_;
 };
 
 }  // namespace

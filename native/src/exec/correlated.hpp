@@ -11,14 +11,16 @@ namespace penstock::exec {
 
 class Correlated : public Unary {
 protected:
-    Correlated(const Spec& spec, Compiler& compiler) : Unary(compiler.child(spec, "in")) {
+    Correlated(const Spec& spec, Compiler& compiler) : Correlated(spec, compiler, spec.at("inner")) {}
+
+    /// `inner`: the spec of the inner side.
+    Correlated(const Spec& spec, Compiler& compiler, const Spec& inner) : Unary(compiler.child(spec, "in")) {
         outer_.schema = in_->schema();
-        Slot row = compiler.slot(spec.at("row"));
-        if (outer_.schema.index_of(row) >= 0) throw Error("plan: the row-number slot is in use already");
-        outer_.schema.add(row, false);
-        inner_ = compiler.inner(spec.at("inner"), outer_);
-        row_column_ = static_cast<std::size_t>(inner_->schema().index_of(row));
-        if (inner_->schema().index_of(row) < 0) throw Error("plan: a correlated inner side loses its row number");
+        row_ = compiler.slot(spec.at("row"));
+        if (outer_.schema.index_of(row_) >= 0) throw Error("plan: the row-number slot is in use already");
+        outer_.schema.add(row_, false);
+        inner_ = compiler.inner(inner, outer_);
+        row_column_ = row_column(*inner_);
     }
 
     void begin() override { outer_.first_row = 1; }
@@ -30,13 +32,22 @@ protected:
         outer_.first_row += rows.rows;
     }
     /// The outer row of each of the inner side's rows.
-    void outer_rows(const Table& inner, std::vector<std::uint32_t>& out) const {
+    void outer_rows(const Table& inner, std::vector<std::uint32_t>& out) const { outer_rows(inner, row_column_, out); }
+    void outer_rows(const Table& inner, std::size_t row_column, std::vector<std::uint32_t>& out) const {
         out.resize(inner.rows);
         for (std::size_t i = 0; i < inner.rows; ++i)
-            out[i] = static_cast<std::uint32_t>(inner.columns[row_column_][i] - outer_.first_row);
+            out[i] = static_cast<std::uint32_t>(inner.columns[row_column][i] - outer_.first_row);
+    }
+
+    /// The column with the row numbers of an inner side.
+    std::size_t row_column(const Operator& inner) const {
+        const int column = inner.schema().index_of(row_);
+        if (column < 0) throw Error("plan: a correlated inner side loses its row number");
+        return static_cast<std::size_t>(column);
     }
 
     OuterRows outer_;
+    Slot row_;
     OperatorPtr inner_;
     std::size_t row_column_;
 };
