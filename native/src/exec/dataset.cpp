@@ -124,13 +124,37 @@ std::size_t Dataset::fixed_labels() const {
 }
 
 void FixedEdges::resolve(const Run& run, const Dataset& dataset, TermId predicate) {
-    if (labels_ == run.labels.identity()) {
-        for (EdgeSet& set : sets_) set.source = &given_source(run, set.source_number);
-        return;
-    }
+    if (renew(run)) return;
     sets_.clear();
     dataset.resolve(run, predicate, 0, sets_);
-    const bool complete = dataset.has_fixed_graphs() && sets_.size() == dataset.fixed_labels();
+    settle(run, dataset, 1);
+}
+
+void FixedEdges::resolve(const Run& run, const Dataset& dataset, std::span<const Alternative> alternatives) {
+    if (renew(run)) return;
+    sets_.clear();
+    std::vector<EdgeSet> found;
+    for (const Alternative& alternative : alternatives) {
+        found.clear();
+        dataset.resolve(run, alternative.predicate, 0, found);
+        for (EdgeSet& set : found) {
+            set.predicate = alternatives.front().predicate;
+            set.inverse = alternative.inverse;
+            sets_.push_back(set);
+        }
+    }
+    settle(run, dataset, alternatives.size());
+}
+
+/// Takes the sources of a run for sets that hold for its label table. False if the sets do not hold.
+bool FixedEdges::renew(const Run& run) {
+    if (labels_ != run.labels.identity()) return false;
+    for (EdgeSet& set : sets_) set.source = &given_source(run, set.source_number);
+    return true;
+}
+
+void FixedEdges::settle(const Run& run, const Dataset& dataset, std::size_t predicates) {
+    const bool complete = dataset.has_fixed_graphs() && sets_.size() == predicates * dataset.fixed_labels();
     labels_ = complete ? run.labels.identity() : 0;
 }
 

@@ -16,7 +16,15 @@ struct EdgeSet {
     std::uint32_t source_number;  // of the plan
     TermId predicate;
     TermId graph;
+    /// Matched from object to subject: its edge (o, p, s) is a match (s, o). A literal as s is no match.
+    bool inverse = false;
     bool same_group(const EdgeSet& other) const { return predicate == other.predicate && graph == other.graph; }
+};
+
+/// A predicate of a pattern with alternative predicates.
+struct Alternative {
+    TermId predicate;
+    bool inverse;  // see EdgeSet
 };
 
 /// Makes sets of equal predicate and graph adjacent. A pattern matches the union of such a group, as a set.
@@ -67,16 +75,21 @@ private:
     bool named_;
 };
 
-/// The edge sets of a fixed predicate in all graphs of a dataset. Labels are permanent, so once each label exists, the
+/// The edge sets of fixed predicates in all graphs of a dataset. Labels are permanent, so once each label exists, the
 /// resolved labels hold for all later runs with the same label table; only the sources differ from run to run.
 class FixedEdges {
 public:
     void resolve(const Run& run, const Dataset& dataset, TermId predicate);
+    /// The sets of all alternatives become one group. The dataset has no graph variable.
+    void resolve(const Run& run, const Dataset& dataset, std::span<const Alternative> alternatives);
     std::span<const EdgeSet> sets() const { return sets_; }
     /// Whether the sets hold for all later runs with the same label table.
     bool settled() const { return labels_ != 0; }
 
 private:
+    bool renew(const Run& run);
+    void settle(const Run& run, const Dataset& dataset, std::size_t predicates);
+
     std::uint64_t labels_ = 0;  // identity of the label table that `sets_` holds for; 0: none
     std::vector<EdgeSet> sets_;
 };

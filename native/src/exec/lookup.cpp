@@ -18,12 +18,40 @@ std::size_t bytes_of(const Matches& m) {
     return m.rows.capacity() * sizeof(m.rows[0]) + m.values.capacity() * sizeof(m.values[0]);
 }
 
-/// Removes duplicates among values[from..], in any order.
-void drop_duplicates(Matches& matches, std::size_t from) {
+constexpr bool is_literal(TermId id) { return tag_of(id) >= Tag::Literal && tag_of(id) <= Tag::String; }
+constexpr Dir opposite(Dir dir) { return dir == Dir::Out ? Dir::In : Dir::Out; }
+
+/// Removes duplicates among values[from..], in any order. The values before `second` are distinct.
+void drop_duplicates(Matches& matches, std::size_t from, std::size_t second) {
+    constexpr std::size_t kComparisons = 16;  // a value is sorted in the time of so many comparisons
+    const std::size_t more = matches.values.size() - second;
+    if (more * (second - from) <= kComparisons * (more + second - from)) {
+        std::size_t to = second;
+        const auto begin = matches.values.begin() + static_cast<std::ptrdiff_t>(from);
+        for (std::size_t i = second; i < matches.values.size(); ++i) {
+            const auto end = matches.values.begin() + static_cast<std::ptrdiff_t>(to);
+            if (std::find(begin, end, matches.values[i]) == end) matches.values[to++] = matches.values[i];
+        }
+        matches.values.resize(to);
+        matches.rows.resize(to);
+        return;
+    }
     auto first = matches.values.begin() + static_cast<std::ptrdiff_t>(from);
     std::sort(first, matches.values.end());
     matches.values.erase(std::unique(first, matches.values.end()), matches.values.end());
     matches.rows.resize(matches.values.size());
+}
+
+/// Removes the edges from position `from` on whose subject is a literal.
+void drop_literal_subjects(Column& subjects, Column& objects, std::size_t from) {
+    std::size_t to = from;
+    for (std::size_t i = from; i < subjects.size(); ++i) {
+        if (is_literal(subjects[i])) continue;
+        subjects[to] = subjects[i];
+        objects[to++] = objects[i];
+    }
+    subjects.resize(to);
+    objects.resize(to);
 }
 
 /// Returns the cached result of the last run if still valid; otherwise appends the result to `found` and returns it.
@@ -104,17 +132,44 @@ void Lookup::unfold(const Matches& folded, Matches& found) {
 const Matches& Lookup::expand_distinct(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys, Dir dir,
                                        Matches& buffer) {
     run.work(keys.size());
-    if (group.size() == 1) return look_up(run, group[0], keys, dir, buffer);
+    const auto expand_set = [&](const EdgeSet& set, Matches& found) -> const Matches& {
+        return set.inverse ? expand_inverse(run, set, keys, dir, found) : look_up(run, set, keys, dir, found);
+    };
+    if (group.size() == 1) return expand_set(group[0], buffer);
     if (parts_.size() < group.size()) parts_.resize(group.size());
     std::size_t filled = 0;
     for (const EdgeSet& set : group) {
         Matches& part = parts_[filled];
         part.clear();
-        if (const Matches& found = look_up(run, set, keys, dir, part); &found != &part) part = found;
+        if (const Matches& found = expand_set(set, part); &found != &part) part = found;
         filled += !part.rows.empty();
     }
     if (filled == 1) std::swap(buffer, parts_[0]);
     if (filled > 1) merge(filled, buffer);
+    return buffer;
+}
+
+/// As look_up() in the other direction, without matches whose subject is a literal.
+const Matches& Lookup::expand_inverse(Run& run, const EdgeSet& edges, std::span<const TermId> keys, Dir dir,
+                                      Matches& buffer) {
+    const Matches& found = look_up(run, edges, keys, opposite(dir), buffer);
+    const auto has_literal = [&](std::size_t i) {
+        return is_literal(dir == Dir::Out ? keys[found.rows[i]] : found.values[i]);
+    };
+    std::size_t to = 0;
+    while (to < found.rows.size() && !has_literal(to)) ++to;
+    if (to == found.rows.size()) return found;
+    if (&found != &buffer) {
+        buffer.rows.assign(found.rows.begin(), found.rows.end());
+        buffer.values.assign(found.values.begin(), found.values.end());
+    }
+    for (std::size_t i = to; i < buffer.rows.size(); ++i) {
+        if (is_literal(dir == Dir::Out ? keys[buffer.rows[i]] : buffer.values[i])) continue;
+        buffer.rows[to] = buffer.rows[i];
+        buffer.values[to++] = buffer.values[i];
+    }
+    buffer.rows.resize(to);
+    buffer.values.resize(to);
     return buffer;
 }
 
@@ -126,29 +181,43 @@ void Lookup::merge(std::size_t sets, Matches& found) {
         for (std::size_t p = 0; p < sets; ++p)
             if (heads_[p] < parts_[p].rows.size()) row = std::min(row, parts_[p].rows[heads_[p]]);
         if (row == 0xFFFFFFFF) return;
-        std::size_t start = found.rows.size(), givers = 0;
+        std::size_t start = found.rows.size(), second = start, givers = 0;
         for (std::size_t p = 0; p < sets; ++p) {
             const Matches& part = parts_[p];
             std::size_t& at = heads_[p];
-            givers += at < part.rows.size() && part.rows[at] == row;
-            for (; at < part.rows.size() && part.rows[at] == row; ++at) {
-                found.rows.push_back(row);
-                found.values.push_back(part.values[at]);
-            }
+            if (at == part.rows.size() || part.rows[at] != row) continue;
+            if (++givers == 2) second = found.rows.size();
+            const std::size_t first = at;
+            while (at < part.rows.size() && part.rows[at] == row) ++at;
+            found.rows.insert(found.rows.end(), at - first, row);
+            found.values.insert(found.values.end(), part.values.begin() + static_cast<std::ptrdiff_t>(first),
+                                part.values.begin() + static_cast<std::ptrdiff_t>(at));
         }
-        if (givers > 1) drop_duplicates(found, start);
+        if (givers > 1) drop_duplicates(found, start, second);
     }
 }
 
 void Lookup::contains(Run& run, std::span<const EdgeSet> group, std::span<const TermId> subjects,
                       std::span<const TermId> objects, std::vector<std::uint8_t>& found) {
     found.assign(subjects.size(), 0);
+    const bool inverse = std::any_of(group.begin(), group.end(), [](const EdgeSet& set) { return set.inverse; });
+    if (inverse || (group.size() > 1 && run.lookup_memo != nullptr))
+        return contains_each(run, group, subjects, objects, found);
     for (const EdgeSet& set : group) set.source->contains(subjects, set.label, objects, found);
-    if (run.lookup_memo == nullptr) return;
-    if (group.size() == 1)
-        run.lookup_memo->tested(group[0], subjects, objects, found);
-    else
-        run.lookup_memo->abandon();  // it is unknown which set contains the edge
+    if (run.lookup_memo != nullptr) run.lookup_memo->tested(group[0], subjects, objects, found);
+}
+
+/// As contains(), each set by itself: a memo must know which set contains an edge.
+void Lookup::contains_each(Run& run, std::span<const EdgeSet> group, std::span<const TermId> subjects,
+                           std::span<const TermId> objects, std::vector<std::uint8_t>& found) {
+    for (const EdgeSet& set : group) {
+        const std::span<const TermId> from = set.inverse ? objects : subjects, to = set.inverse ? subjects : objects;
+        in_set_.assign(from.size(), 0);
+        set.source->contains(from, set.label, to, in_set_);
+        if (run.lookup_memo != nullptr) run.lookup_memo->tested(set, from, to, in_set_);
+        for (std::size_t i = 0; i < found.size(); ++i)
+            found[i] |= in_set_[i] & static_cast<std::uint8_t>(!set.inverse || !is_literal(subjects[i]));
+    }
 }
 
 void Lookup::pairs(Run& run, std::span<const EdgeSet> group, Column& subjects, Column& objects) {
@@ -161,7 +230,12 @@ void Lookup::pairs(Run& run, std::span<const EdgeSet> group, Column& subjects, C
     std::size_t givers = 0;
     for (const EdgeSet& set : group) {
         std::size_t before = subjects.size();
-        set.source->edges(set.label, subjects, objects);
+        if (set.inverse) {
+            set.source->edges(set.label, objects, subjects);
+            drop_literal_subjects(subjects, objects, before);
+        } else {
+            set.source->edges(set.label, subjects, objects);
+        }
         givers += subjects.size() != before;
     }
     if (givers < 2) return;

@@ -12,7 +12,8 @@
 
 namespace penstock::exec {
 
-/// Look-ups in one group of edge sets (equal predicate and graph). Reuses its buffers from call to call.
+/// Look-ups in one group of edge sets (equal predicate and graph). `dir`, subjects and objects are those of the
+/// matches; an inverse set is read in the other direction. Reuses its buffers from call to call.
 class Lookup {
 public:
     /// Returns (index of the key, neighbour), ascending by index. A neighbour in several sets occurs once per key.
@@ -31,6 +32,10 @@ public:
 private:
     const Matches& expand_distinct(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys, Dir dir,
                                    Matches& buffer);
+    const Matches& expand_inverse(Run& run, const EdgeSet& edges, std::span<const TermId> keys, Dir dir,
+                                  Matches& buffer);
+    void contains_each(Run& run, std::span<const EdgeSet> group, std::span<const TermId> subjects,
+                       std::span<const TermId> objects, std::vector<std::uint8_t>& found);
     void merge(std::size_t sets, Matches& found);
     bool fold_keys(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys);
     void unfold(const Matches& folded, Matches& found);
@@ -44,6 +49,7 @@ private:
     std::vector<std::size_t> starts_;
     std::vector<Matches> parts_;
     std::vector<std::size_t> heads_;
+    std::vector<std::uint8_t> in_set_;
     KeyTable seen_;
 };
 

@@ -14,10 +14,11 @@ namespace {
 class Scan final : public PatternOperator {
 public:
     Scan(OperatorPtr in, const TermRef& s, const TermRef& p, const TermRef& o, int graph_slot, const Spec& dataset,
-         const std::vector<Slot>* keep)
+         const std::vector<Slot>* keep, std::vector<Alternative> alternatives)
         : PatternOperator(std::move(in), s, &p, o, graph_slot, keep),
           seed_(dynamic_cast<Seed*>(in_.get())),
-          dataset_(dataset, graph_slot >= 0) {}
+          dataset_(dataset, graph_slot >= 0),
+          alternatives_(std::move(alternatives)) {}
 
 private:
     using Rows = std::span<const std::uint32_t>;
@@ -25,7 +26,10 @@ private:
 
     void begin() override {
         if (p_.constant == 0 || g_.column >= 0) return;
-        fixed_.resolve(*run_, dataset_, p_.constant);
+        if (alternatives_.empty())
+            fixed_.resolve(*run_, dataset_, p_.constant);
+        else
+            fixed_.resolve(*run_, dataset_, alternatives_);
         if (run_->lookup_memo != nullptr && !fixed_.settled()) run_->lookup_memo->abandon();
         if (seed_ != nullptr && run_->indexed_seed != nullptr && run_->forker == nullptr) restrict_seed();
     }
@@ -44,7 +48,7 @@ private:
         if (!run_->indexed_seed->pays(edges)) return;
         vertices_.clear();
         for (const EdgeSet& set : fixed_.sets())
-            set.source->vertices(set.label, &end == &s_ ? Dir::Out : Dir::In, vertices_);
+            set.source->vertices(set.label, (&end == &s_) != set.inverse ? Dir::Out : Dir::In, vertices_);
         run_->work(vertices_.size());
         run_->indexed_seed->rows_with(static_cast<std::size_t>(end.column), vertices_, seed_rows_);
         charge_.set(run_->budget(),
@@ -63,7 +67,8 @@ private:
     bool match(Rows rows, TermId predicate, TermId graph) {
         bool free_ends = s_.free() && o_.free();
         if (p_.constant != 0 && g_.column < 0) {
-            if (free_ends || fixed_.sets().size() <= kManyLabels) return match_groups(rows, fixed_.sets());
+            if (free_ends || !alternatives_.empty() || fixed_.sets().size() <= kManyLabels)
+                return match_groups(rows, fixed_.sets());
             return match_found_labels(rows, predicate, graph);
         }
         if (predicate == 0 && !free_ends) return match_found_labels(rows, 0, graph);
@@ -174,6 +179,7 @@ private:
     Matches matches_;
     Lookup lookup_;
     Dataset dataset_;
+    std::vector<Alternative> alternatives_;  // empty: a single predicate
     LabelProbe probe_;
     std::vector<EdgeSet> sets_;
     std::vector<std::uint32_t> found_keys_, found_rows_;
@@ -183,14 +189,33 @@ private:
     Charge charge_;  // of the last two
 };
 
+std::vector<Alternative> alternatives_of(const Spec& any, const Compiler& compiler) {
+    std::vector<Alternative> alternatives;
+    for (const Spec& predicate : any.as_list()) {
+        const TermRef term = compiler.term(predicate);
+        if (term.variable) throw Error("plan: an alternative predicate is a variable");
+        const Spec* inverse = predicate.find("inverse");
+        alternatives.push_back({term.id, inverse != nullptr && inverse->as_bool()});
+    }
+    if (alternatives.empty()) throw Error("plan: a scan without predicates");
+    return alternatives;
+}
+
 }  // namespace
 
 OperatorPtr make_scan(const Spec& spec, Compiler& compiler) {
     std::vector<Slot> keep;
     if (const Spec* slots = spec.find("keep")) keep = compiler.slot_list(*slots);
-    return std::make_unique<Scan>(compiler.child(spec, "in"), compiler.term(spec.at("s")), compiler.term(spec.at("p")),
+    std::vector<Alternative> alternatives;
+    const Spec* predicate = &spec.at("p");
+    if (const Spec* any = predicate->find("any")) {
+        alternatives = alternatives_of(*any, compiler);
+        if (spec.find("graph") != nullptr) throw Error("plan: alternative predicates with a graph variable");
+        predicate = &any->as_list().front();
+    }
+    return std::make_unique<Scan>(compiler.child(spec, "in"), compiler.term(spec.at("s")), compiler.term(*predicate),
                                   compiler.term(spec.at("o")), compiler.slot_at(spec, "graph"), spec.at("dataset"),
-                                  spec.find("keep") != nullptr ? &keep : nullptr);
+                                  spec.find("keep") != nullptr ? &keep : nullptr, std::move(alternatives));
 }
 
 }  // namespace penstock::exec

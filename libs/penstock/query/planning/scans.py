@@ -4,6 +4,7 @@ of the dataset.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.query.algebra.scope import pattern_variables
@@ -13,17 +14,34 @@ from penstock.query.planning.forks import scan_node
 from penstock.query.planning.relations import Relation, Scope
 
 if TYPE_CHECKING:
-    from penstock.query.algebra.tree import Term
+    from collections.abc import Sequence
+    from typing import TypeAlias
+
+    from penstock.query.algebra.tree import Iri, Term
     from penstock.query.planning.plan_context import PlanContext
+    from penstock.query.planning.relations import Spec
+
+    Directed: TypeAlias = tuple[Iri, bool]
+    """A predicate, and whether its triples are matched from object to subject."""
 
 _GRAPH_BYTES = 48  # estimated size of each graph in the dataset of a scan
 
 
-def scan(context: PlanContext, pattern: Triple | PathTriple, left: Relation, scope: Scope) -> Relation:
-    """Join `left` with one triple pattern or path. The plan looks up the bound ends of the pattern."""
+def scan(
+    context: PlanContext,
+    pattern: Triple | PathTriple,
+    left: Relation,
+    scope: Scope,
+    predicates: Sequence[Directed] = (),
+) -> Relation:
+    """Join `left` with one triple pattern or path. The plan looks up the bound ends of the pattern. If `predicates` are
+    given, the pattern matches their triples as a set, instead of the triples of its own predicate.
+    """
     context.budget.spend(pattern.at, len(scope.parts) // 64)
     context.budget.charge(_GRAPH_BYTES * sum(1 + len(part.graphs) for part in scope.parts))
-    rows = left.rows * context.estimator.fanout(pattern, scope.parts, left.certain)
+    alternatives = alternative_patterns(pattern, predicates) if isinstance(pattern, Triple) else ()
+    fanouts = [context.estimator.fanout(each, scope.parts, left.certain) for each in alternatives or (pattern,)]
+    rows = left.rows * sum(fanouts)
     dataset = [part.spec(named=scope.variable is not None) for part in scope.parts]
     graph = context.slot(scope.variable) if scope.variable is not None else None
     ends = {"s": term_spec(pattern.subject, context), "o": term_spec(pattern.object, context)}
@@ -47,12 +65,26 @@ def scan(context: PlanContext, pattern: Triple | PathTriple, left: Relation, sco
             nodes_only=nodes_only,
         )
     else:
-        label = f"{subject} {render_term(pattern.predicate)} {object_} {where}"
-        predicate = term_spec(pattern.predicate, context)
+        named = [("^" if inverse else "") + render_term(name) for name, inverse in predicates]
+        label = f"{subject} {'|'.join(named) or render_term(pattern.predicate)} {object_} {where}"
+        predicate = _any_of(context, predicates) if predicates else term_spec(pattern.predicate, context)
         members = {**ends, "p": predicate, "dataset": dataset, "graph": graph}
         node = scan_node(context, left, pattern, scope, members, label, rows)
     own = frozenset((scope.variable,)) if scope.variable is not None else frozenset()
     return Relation(node, left.certain | pattern_variables(pattern) | own, left.maybe, rows)
+
+
+def alternative_patterns(pattern: Triple, predicates: Sequence[Directed]) -> tuple[Triple, ...]:
+    """Return a triple pattern for each of the predicates. The ends of an inverse predicate change places."""
+    return tuple(
+        Triple(pattern.object, name, pattern.subject, pattern.at) if inverse else replace(pattern, predicate=name)
+        for name, inverse in predicates
+    )
+
+
+def _any_of(context: PlanContext, predicates: Sequence[Directed]) -> Spec:
+    specs = [{**term_spec(name, context), **({"inverse": True} if inverse else {})} for name, inverse in predicates]
+    return {"any": specs}
 
 
 def _is_open(context: PlanContext, term: Term) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.query.algebra.scope import pattern_variables
-from penstock.query.algebra.tree import Bgp, Call, PathTriple, Triple, Variable
+from penstock.query.algebra.tree import Bgp, Call, Iri, PathTriple, Triple, Variable
 from penstock.query.planning.entailment.entailed_estimates import divided, rewritten_pattern, table_names
 from penstock.query.planning.joins import base, concatenate, hash_join, tested
 from penstock.query.planning.relations import Relation, Scope
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from penstock.query.algebra.scope import Names
     from penstock.query.planning.entailment.rewriting import Rewritten, Table
     from penstock.query.planning.plan_context import PlanContext
+    from penstock.query.planning.scans import Directed
+
+_MOST_LABELS = 16  # maximum number of edge labels that one scan looks up
 
 
 def match(context: PlanContext, pattern: Triple | PathTriple, left: Relation, scope: Scope) -> Relation:
@@ -24,20 +27,27 @@ def match(context: PlanContext, pattern: Triple | PathTriple, left: Relation, sc
     Each solution of the pattern occurs once for each row of `left`, even if several triples entail the solution.
     """
     parts = rewritten_pattern(context, pattern)
-    if len(parts) == 1 and not parts[0].tables:
-        return scan(context, parts[0].pattern, left, scope)
-    if not parts:
+    if not parts or isinstance(pattern, PathTriple):
         return scan(context, pattern, left, scope)
+    predicates, parts = _one_scan(pattern, parts, scope)
+    if predicates and not parts:
+        return scan(context, pattern, left, scope, predicates)
+    if len(parts) == 1 and not predicates and not parts[0].tables:
+        return scan(context, parts[0].pattern, left, scope)
     own = frozenset((scope.variable,)) if scope.variable is not None else frozenset()
     names = pattern_variables(pattern) | own
+    outer = None if left.pure_seed else left
+    row = None if left.pure_seed else context.fresh("row")
+    branches = [_part(context, part, outer, scope, names) for part in parts]
+    if predicates:
+        start = _start(context, pattern, outer)
+        branches.insert(0, scan(context, pattern, start, scope, predicates))
     if left.pure_seed:
-        return _distinct(context, [_part(context, part, None, scope, names) for part in parts])
-    row = context.fresh("row")
-    branches = [_part(context, part, left, scope, names) for part in parts]
+        return _distinct(context, branches)
     if names <= left.certain:  # a test
         inner = concatenate(context, branches)
         rows = min(left.rows, inner.rows)
-        label = f"entailed, {len(parts)} patterns"
+        label = f"entailed, {len(branches)} patterns"
         spec = context.node("semijoin", label, rows, **{"in": left.node}, inner=inner.node, row=row, anti=False)
         return Relation(spec, left.certain, left.maybe, rows)
     inner = _distinct(context, branches)
@@ -49,8 +59,7 @@ def _part(context: PlanContext, part: Rewritten, outer: Relation | None, scope: 
     """Plan one pattern of a rewriting. The plan starts from the rows of `outer` or, if `outer` is None, from the seed.
     The result has the columns of these start rows and the columns `names`.
     """
-    start = base(context, Bgp((part.pattern,))) if outer is None else context.outer(outer)
-    current = start
+    start = current = _start(context, part.pattern, outer)
     first, later = divided(part, start.certain)
     for table in first:
         current = hash_join(context, current, _values(context, table))
@@ -68,6 +77,39 @@ def _part(context: PlanContext, part: Rewritten, outer: Relation | None, scope: 
     slots = [*(context.slot(name) for name in removed), *numbers]
     node = context.node("project", "", current.rows, **{"in": current.node}, without=slots)
     return Relation(node, current.certain - set(removed), current.maybe, current.rows)
+
+
+def _start(context: PlanContext, pattern: Triple, outer: Relation | None) -> Relation:
+    return base(context, Bgp((pattern,))) if outer is None else context.outer(outer)
+
+
+def _one_scan(
+    pattern: Triple, parts: tuple[Rewritten, ...], scope: Scope
+) -> tuple[list[Directed], tuple[Rewritten, ...]]:
+    """Return (predicates, other parts). The parts that differ from the pattern only in the predicate and its direction
+    are matched by one scan of these predicates. [] if fewer than two parts can be matched by one scan.
+
+    A scan of several predicates has no graph variable. With many graphs, separate scans are faster, because they look
+    up only the graphs in which a vertex has edges.
+    """
+    if scope.variable is not None or any(isinstance(part.graphs, str) for part in scope.parts):
+        return [], parts
+    predicates: list[Directed] = []
+    others: list[Rewritten] = []
+    for part in parts:
+        read = part.pattern
+        if part.tables or not isinstance(read.predicate, Iri):
+            others.append(part)
+        elif part.subject is None and (read.subject, read.object) == (pattern.subject, pattern.object):
+            predicates.append((read.predicate, False))
+        elif (read.object, read.subject) == (pattern.subject, pattern.object):
+            predicates.append((read.predicate, True))
+        else:
+            others.append(part)
+    labels = len(predicates) * sum(max(1, len(part.graphs)) for part in scope.parts)
+    if len(predicates) < 2 or labels > _MOST_LABELS:
+        return [], parts
+    return predicates, tuple(others)
 
 
 def _distinct(context: PlanContext, parts: list[Relation]) -> Relation:
