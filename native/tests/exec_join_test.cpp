@@ -91,6 +91,29 @@ TEST_F(Joins, semijoin_keeps_rows_with_or_without_a_match) {
     EXPECT_EQ(run(n.plan(3, root(true))), (Rows{{2}}));
 }
 
+TEST_F(Joins, semijoin_over_a_union_tests_each_input_on_the_rows_without_a_match) {
+    for (auto [s, p] : {std::pair{1, 10}, {3, 10}, {2, 11}, {3, 11}}) graph.add(s, p, 5);
+    std::uint64_t second = 0;
+    auto root = [&](bool anti) {
+        List inputs;
+        for (const TermId predicate : {10, 11, 12}) {
+            inputs.push_back(n.scan(n.node("outer"), var(0), id(predicate), id(5)));
+            if (predicate == 11) second = inputs.back().at("id").as_int();
+        }
+        Spec inner = n.node("union", {{"inputs", inputs}});
+        return n.node("semijoin", {{"in", values({0, 1}, {{1, 7}, {2, 8}, {4, 9}, {3, 7}, {1, 8}})},
+                                   {"inner", inner},
+                                   {"row", 2},
+                                   {"anti", anti}});
+    };
+    const Plan plan(n.plan(3, root(false)));
+    Profile profile;
+    EXPECT_EQ(rows_of(run_table(plan, unit(), &profile)), (Rows{{1, 7}, {2, 8}, {3, 7}, {1, 8}}));
+    const auto is_second = [&](const Profile::Figure& figure) { return figure.id == second; };
+    EXPECT_EQ(std::ranges::find_if(profile.rows, is_second)->value, 1u);
+    EXPECT_EQ(run(n.plan(3, root(true))), (Rows{{4, 9}}));
+}
+
 TEST_F(Joins, exists_tests_a_sub_plan_for_each_row) {
     graph.add(1, 10, 5);
     Spec sub = Dict{{"node", n.scan(n.node("outer"), var(0), id(10), var(1))}, {"row", 2}};

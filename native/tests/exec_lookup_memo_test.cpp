@@ -86,6 +86,9 @@ TEST_F(UnchangedResult, is_that_of_a_fresh_plan_while_sources_and_seeds_change) 
     const auto scan = [&](Spec from, Spec s, TermId p, Spec o, const Spec& dataset) {
         return n.scan(std::move(from), std::move(s), id(p), std::move(o), dataset);
     };
+    const Spec alternatives = Dict{{"any", List{id(21), Dict{{"id", 22}, {"inverse", true}}}}};
+    const Spec either = n.node("union", {{"inputs", List{scan(n.node("outer"), var(1), 20, var(0), first),
+                                                         scan(n.node("outer"), var(0), 21, var(1), second)}}});
     const std::vector<Spec> roots = {
         scan(n.seed(), var(0), 20, var(1), all),
         n.scan(n.seed(), var(0), var(1), var(2), all),
@@ -101,6 +104,9 @@ TEST_F(UnchangedResult, is_that_of_a_fresh_plan_while_sources_and_seeds_change) 
         n.node("minus", {{"left", scan(n.seed(), var(0), 20, var(1), first)},
                          {"right", scan(n.seed(), var(0), 21, var(1), second)},
                          {"ignore", ids({0})}}),
+        n.scan(n.seed(), var(0), alternatives, var(1), all),
+        n.scan(scan(n.seed(), var(0), 20, var(1), first), var(1), alternatives, var(0), second),
+        n.node("semijoin", {{"in", scan(n.seed(), var(0), 23, var(1), first)}, {"inner", either}, {"row", 2}}),
     };
     for (const Spec& root : roots) expect_answers_of_a_fresh_plan(n.plan(3, root, in), seeds);
 }

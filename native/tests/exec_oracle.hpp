@@ -293,6 +293,12 @@ private:
                     out.push_back(base);
                 } else if (op == "path") {
                     path_matches(node, row, triples, base, out);
+                } else if (const Spec* any = node.at("p").find("any")) {
+                    for (auto [s, o] : edges_of(any->as_list(), triples)) {
+                        Solution made = base;
+                        if (unify(node.at("s"), s, made) && unify(node.at("o"), o, made))
+                            out.push_back(projected(node, made));
+                    }
                 } else {
                     for (auto [s, p, o] : triples) {
                         Solution made = base;
@@ -303,6 +309,21 @@ private:
                 }
             }
         return out;
+    }
+
+    /// The edges of alternative predicates, as a set.
+    template <class Triples>
+    static std::set<std::pair<TermId, TermId>> edges_of(const Spec::List& predicates, const Triples& triples) {
+        std::set<std::pair<TermId, TermId>> edges;
+        for (const Spec& predicate : predicates) {
+            const Spec* inverse = predicate.find("inverse");
+            const bool swapped = inverse != nullptr && inverse->as_bool();
+            for (auto [s, p, o] : triples) {
+                if (p != predicate.at("id").as_int()) continue;
+                edges.insert(swapped ? std::pair{o, s} : std::pair{s, o});
+            }
+        }
+        return edges;
     }
 
     static Solution projected(const Spec& scan, Solution row) {

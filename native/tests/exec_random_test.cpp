@@ -101,12 +101,20 @@ private:
         int graph = graph_slot(in);
         Dict members = pattern(in, graph);
         Spec s = term(in), o = term(in), p = chance(25) ? term(in) : id(predicate());
+        if (graph < 0 && chance(20)) p = Dict{{"any", alternatives()}};
         members.insert(members.end(), {{"s", s}, {"p", p}, {"o", o}});
         for (const Spec& t : {s, p, o}) bind(in, t);
         if (graph >= 0) bind(in, static_cast<std::uint64_t>(graph));
         if (projected) members.emplace_back("keep", some_slots(in));
         in.node = n_.node("scan", members);
         return in;
+    }
+
+    List alternatives() {
+        List any;
+        do any.push_back(Dict{{"id", predicate()}, {"inverse", chance(40)}});
+        while (chance(60));
+        return any;
     }
 
     /// Removes the other slots from the draft.

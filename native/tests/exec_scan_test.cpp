@@ -145,6 +145,65 @@ TEST_F(Scan, names_the_graphs_that_have_a_triple_at_the_snapshot_of_the_view) {
     EXPECT_EQ(names(*without_first), (Rows{{101}}));
 }
 
+/// Alternative predicates: each with whether it is inverse.
+Spec any_of(std::initializer_list<std::pair<TermId, bool>> predicates) {
+    List any;
+    for (auto [predicate, inverse] : predicates) any.push_back(Dict{{"id", predicate}, {"inverse", inverse}});
+    return Dict{{"any", any}};
+}
+
+TEST_F(Scan, matches_an_edge_of_alternative_predicates_once) {
+    const Spec p = any_of({{10, false}, {11, false}});
+    EXPECT_EQ(run(n.plan(2, n.scan(n.seed(), var(0), p, var(1)))), (Rows{{1, 2}, {1, 3}, {2, 3}, {3, 1}, {3, 3}}));
+    EXPECT_EQ(run(n.plan(1, n.scan(n.seed(), id(1), p, var(0)))), (Rows{{2}, {3}}));
+    EXPECT_EQ(run(n.plan(1, n.scan(n.seed(), var(0), p, id(2)))), (Rows{{1}}));
+    EXPECT_EQ(run(n.plan(1, n.scan(n.seed(), var(0), p, var(0)))), (Rows{{3}}));
+    EXPECT_EQ(run(n.plan(2, n.scan(n.seed(), var(0), p, var(1), both))),
+              (Rows{{1, 2}, {1, 3}, {2, 3}, {3, 1}, {3, 3}, {7, 8}}));
+}
+
+TEST_F(Scan, matches_inverse_predicates_from_object_to_subject) {
+    const Spec p = any_of({{10, false}, {11, true}});
+    EXPECT_EQ(run(n.plan(2, n.scan(n.seed(), var(0), p, var(1)))), (Rows{{1, 2}, {1, 3}, {2, 1}, {2, 3}, {3, 3}}));
+    EXPECT_EQ(run(n.plan(1, n.scan(n.seed(), id(2), p, var(0)))), (Rows{{1}, {3}}));
+    EXPECT_EQ(run(n.plan(1, n.scan(n.seed(), var(0), p, id(3)))), (Rows{{1}, {2}, {3}}));
+    const Table seed = seed_table({0, 1}, {{1, 3}, {2, 1}, {3, 1}, {3, 3}});
+    EXPECT_EQ(run(n.plan(2, n.scan(n.seed(), var(0), p, var(1)), ids({0, 1})), seed), (Rows{{1, 3}, {2, 1}, {3, 3}}));
+}
+
+TEST_F(Scan, has_no_match_by_an_inverse_predicate_whose_subject_is_a_literal) {
+    const TermId literal = make_id(Tag::Integer, 5);
+    graph.add(4, 12, literal);
+    graph.add(4, 12, 6);
+    const Spec p = any_of({{13, false}, {12, true}});
+    EXPECT_EQ(run(n.plan(2, n.scan(n.seed(), var(0), p, var(1)))), (Rows{{6, 4}}));
+    EXPECT_EQ(run(n.plan(1, n.scan(n.seed(), var(0), p, id(4)))), (Rows{{6}}));
+    const Table seed = seed_table({0, 1}, {{literal, 4}, {6, 4}});
+    EXPECT_EQ(run(n.plan(3, n.scan(n.seed(), var(0), p, var(2)), ids({0, 1})), seed), (Rows{{6, 4, 4}}));
+    EXPECT_EQ(run(n.plan(2, n.scan(n.seed(), var(0), p, var(1)), ids({0, 1})), seed), (Rows{{6, 4}}));
+    EXPECT_EQ(run(n.plan(2, n.scan(n.seed(), var(0), any_of({{12, true}}), var(1)), ids({0, 1})), seed),
+              (Rows{{6, 4}}));
+}
+
+TEST_F(Scan, merges_long_lists_of_alternative_predicates) {
+    std::set<std::vector<TermId>> all;
+    for (TermId i = 0; i < 500; ++i) {
+        graph.add(9, 14, 1000 + i % 300);
+        graph.add(9, 15, 1000 + i * 7 % 400);
+        all.insert({1000 + i % 300});
+        all.insert({1000 + i * 7 % 400});
+    }
+    EXPECT_EQ(run(n.plan(1, n.scan(n.seed(), id(9), any_of({{14, false}, {15, false}}), var(0)))),
+              Rows(all.begin(), all.end()));
+}
+
+TEST_F(Scan, refuses_alternative_predicates_that_are_variables_or_have_a_graph_variable) {
+    const Spec p = any_of({{10, false}, {11, false}});
+    EXPECT_THROW(run(n.plan(3, n.scan_graph(n.seed(), var(0), p, var(1), 2, named))), Error);
+    EXPECT_THROW(run(n.plan(3, n.scan(n.seed(), var(0), Dict{{"any", List{}}}, var(1)))), Error);
+    EXPECT_THROW(run(n.plan(3, n.scan(n.seed(), var(0), Dict{{"any", List{var(2)}}}, var(1)))), Error);
+}
+
 TEST_F(Scan, refuses_an_unbound_cell_where_the_plan_promises_a_bound_one) {
     Spec values = n.node("values", {{"slots", ids({0})}, {"rows", List{ids({0})}}});
     EXPECT_THROW(run(n.plan(2, n.scan(values, var(0), id(10), var(1)))), Error);

@@ -7,7 +7,7 @@ namespace penstock::exec {
 
 void sort_into_groups(std::vector<EdgeSet>& sets) {
     if (sets.size() < 2) return;
-    auto key = [](const EdgeSet& e) { return std::make_tuple(e.predicate, e.graph, e.source, e.label); };
+    auto key = [](const EdgeSet& e) { return std::make_tuple(e.predicate, e.graph, e.source_number, e.label); };
     std::sort(sets.begin(), sets.end(), [&](const EdgeSet& a, const EdgeSet& b) { return key(a) < key(b); });
     sets.erase(
         std::unique(sets.begin(), sets.end(), [&](const EdgeSet& a, const EdgeSet& b) { return key(a) == key(b); }),

@@ -295,7 +295,7 @@ void LabelProbe::probe(Run& run, const Dataset& dataset, std::span<const TermId>
     std::iota(order_.begin(), order_.end(), 0u);
     auto key = [this](std::uint32_t i) {
         const EdgeSet& e = found_[i].edges;
-        return std::make_tuple(e.predicate, e.graph, e.source, e.label);
+        return std::make_tuple(e.predicate, e.graph, e.source_number, e.label);
     };
     std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
 }

@@ -111,3 +111,32 @@ def test_superproperties_follow_from_subpropertyof_alone() -> None:
         stated = engine.query(f"{RDFS} SELECT * WITH ENTAILMENT RDFS {{ <urn:p> rdfs:subPropertyOf ?above }}")
         assert [str(row["above"]) for row in stated] == ["urn:q"]
         assert engine.query("ASK WITH ENTAILMENT RDFS { <urn:y> <urn:q> <urn:x> }")
+
+
+_SUBPROPERTIES = (
+    f"{RDFS} INSERT DATA {{ <urn:q> rdfs:subPropertyOf <urn:p> . <urn:r> rdfs:subPropertyOf <urn:p> ."
+    " <urn:i> <http://www.w3.org/2002/07/owl#inverseOf> <urn:p> ."
+    " <urn:a> <urn:p> <urn:b> ; <urn:q> <urn:b> ; <urn:r> 1 . <urn:c> <urn:i> <urn:a> . <urn:d> <urn:i> 2 ."
+    " GRAPH <urn:g> { <urn:a> <urn:q> <urn:e> } }"
+)
+
+
+def test_a_property_and_those_that_entail_it_are_one_scan_without_duplicates() -> None:
+    with penstock.Engine() as engine:
+        engine.update(_SUBPROPERTIES)
+        text = "SELECT * WITH ENTAILMENT RDFS { ?x <urn:p> ?y }"
+        assert "scan ?x <urn:p>|" in engine.explain(text)
+        assert "distinct" not in engine.explain(text)
+        assert sorted(str(row["y"]) for row in engine.query(text)) == ["1", "urn:b", "urn:c"]
+        tested = "SELECT * WITH ENTAILMENT RDFS { VALUES (?x ?y) { (<urn:a> <urn:c>) (2 <urn:d>) } ?x <urn:p> ?y }"
+        assert [str(row["y"]) for row in engine.query(tested)] == ["urn:c"]
+
+
+def test_with_a_graph_variable_there_is_a_scan_for_each_predicate() -> None:
+    with penstock.Engine() as engine:
+        engine.update(_SUBPROPERTIES)
+        text = "SELECT * WITH ENTAILMENT RDFS { GRAPH ?g { ?x <urn:p> ?y } }"
+        assert "|" not in engine.explain(text)
+        assert [str(row["y"]) for row in engine.query(text)] == ["urn:e"]
+        named = "SELECT ?y FROM <urn:g> FROM <urn:x-penstock:stored> WITH ENTAILMENT RDFS { <urn:a> <urn:p> ?y }"
+        assert sorted(str(row["y"]) for row in engine.query(named)) == ["1", "urn:b", "urn:c", "urn:e"]
