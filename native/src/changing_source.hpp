@@ -1,4 +1,4 @@
-// Sources that tell how their content has changed.
+// Sources that report how their content has changed.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ struct LabelledEdge {
     TermId s, o;
 };
 
-/// The change of a source's content from one version to the next one. An edge that left and came back is in both lists.
+/// The change of a source's content from one version to the next one. An edge that was removed and then added again is
+/// in both lists.
 struct EdgeChanges {
     std::uint64_t from = 0, to = 0;  // versions
     std::uint64_t sweeps = 0;        // dictionary_sweeps() at the change: a later sweep may drop terms of `removed`
@@ -25,8 +26,8 @@ struct EdgeChanges {
 
 class ChangingSource : public Source {
 public:
-    /// The change from the previous version to the present one; null if it is not recorded. A call requests that the
-    /// source records its next changes. Valid until the content changes.
+    /// The change from the previous version to the present version; null if this change is not recorded. A call also
+    /// requests that the source records its next changes. The result is valid until the content changes.
     virtual const EdgeChanges* changes() const = 0;
 };
 
@@ -36,7 +37,7 @@ public:
     class Retained {
     public:
         virtual ~Retained() = default;
-        /// Null if the content has been released: too much has changed since.
+        /// Null if the content has been released, because too much has changed since.
         virtual std::shared_ptr<const Source> get() const = 0;
     };
     /// Null if this source cannot retain its content.

@@ -1,5 +1,5 @@
-// An allocator for tables with random access. It places large tables on large pages if the system has them; otherwise a
-// look-up in a large table misses the TLB as well as the data cache.
+// An allocator for tables with random access. It places large tables on large pages if the system has large pages.
+// Without large pages, a look-up in a large table misses the TLB as well as the data cache.
 #pragma once
 
 #include <sys/mman.h>

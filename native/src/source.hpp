@@ -1,5 +1,5 @@
-// The interface that the executor reads: the stored graph at a snapshot, or a stream's window.
-// Every call processes a batch, so the cost of a virtual call is paid per operator and morsel, not per row.
+// The interface that the executor reads: the stored graph at a snapshot, or a stream's window. Each call processes a
+// batch. There is therefore one virtual call for each operator and morsel, not for each row.
 #pragma once
 
 #include <cstdint>
@@ -58,10 +58,10 @@ public:
     /// Appends every edge of the label.
     virtual void edges(Label label, std::vector<TermId>& subjects, std::vector<TermId>& objects) const = 0;
 
-    /// Appends every label with at least one edge in this source. The result may be a superset.
+    /// Appends every label with at least one edge in this source. Other labels can be among them.
     virtual void labels(std::vector<Label>& out) const = 0;
 
-    /// Whether the source has an edge of the label. Unlike labels() and stats(), exact for each snapshot.
+    /// Whether the source has an edge of the label. Unlike labels() and stats(), the result is exact for each snapshot.
     virtual bool has_edges(Label label) const {
         std::vector<TermId> subjects;
         vertices(label, Dir::Out, subjects);
@@ -73,11 +73,12 @@ public:
     virtual std::uint64_t edge_count(Label label) const { return stats(label).edges; }
     virtual std::uint64_t degree(TermId vertex, Label label, Dir dir) const = 0;
 
-    /// Identifies the content, across all sources: different content has a different version. 0: not supported.
+    /// A number that identifies the content, across all sources: different contents have different versions. 0: not
+    /// supported.
     virtual std::uint64_t version() const { return 0; }
-    /// Appends, in ascending order, each i for which expand() may return other neighbours of keys[i] than at `version`.
-    /// For all other keys expand() returns the same neighbours in the same order. Returns false if the source has no
-    /// record of that version.
+    /// Appends, in ascending order, each i for which expand() possibly returns other neighbours of keys[i] than at
+    /// `version`. For all other keys, expand() returns the same neighbours in the same order as at `version`. Returns
+    /// false if the source has no record of that version.
     virtual bool changed_since(std::uint64_t /*version*/, std::span<const TermId> /*keys*/, Label, Dir,
                                std::vector<std::uint32_t>& /*rows*/) const {
         return false;

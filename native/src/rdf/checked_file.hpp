@@ -1,4 +1,5 @@
-// Files that exist completely or not at all: written under a temporary name, checksummed, synced, then renamed.
+// Files that exist completely or not at all. A file is written under a temporary name, with a checksum, then synced,
+// and finally renamed.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +9,8 @@
 
 namespace penstock {
 
-/// Writes `path` through `path`.tmp. Every failure is a StorageError with the path and the system's reason. Without
-/// commit() the destructor removes the temporary file.
+/// Writes a file: first under the name `path`.tmp, then renamed to `path`. Every failure is a StorageError with the
+/// path and the system's reason. Without commit() the destructor removes the temporary file.
 class CheckedWriter {
 public:
     explicit CheckedWriter(std::string path);

@@ -28,47 +28,49 @@ enum class Lifetime : std::uint8_t { Transient, Permanent };
 class TermSource {
 public:
     virtual ~TermSource() = default;
-    /// Passes the terms of these IRIs and literals to `into` (Dictionary::adopt, or adopt_removable() for terms that
-    /// the source possibly removes). DataError for an unknown id.
+    /// Adds the terms of these ids of IRIs and literals to `into`. Calls Dictionary::adopt(), or adopt_removable() for
+    /// terms that the source possibly removes. DataError for an unknown id.
     virtual void fetch(std::span<const TermId> ids, Dictionary& into) = 0;
-    /// out[i] = the id of terms[i] (IRIs, literals); kUnbound if the source does not contain it. Creates no ids.
+    /// Sets out[i] to the id of terms[i] (an IRI or literal), or to kUnbound if the source does not contain the term.
+    /// Creates no ids.
     virtual void find(std::span<const TermView> terms, TermId* out) = 0;
 };
 
-/// The first slot of a partial dictionary's private entries. The slots of its source's entries are below.
+/// The first slot of a partial dictionary's private entries. Entries of the source have lower slots.
 inline constexpr std::uint64_t kPrivateSlots = std::uint64_t{1} << 31;
 
-/// Whether an id is private: valid only in the partial dictionary that created it.
+/// Whether an id is private. A private id is valid only in the partial dictionary that created it.
 constexpr bool is_private(TermId id) {
     return (tag_of(id) == Tag::Iri || tag_of(id) == Tag::Literal) && payload_of(id) >= kPrivateSlots;
 }
 
-/// Thread-safe. Interning takes a lock per call (a batched call takes it once). view() and find() never wait for a
-/// sweep for longer than one segment.
+/// Thread-safe. Each call that interns takes a lock once, also for many terms. view() and find() wait for a sweep at
+/// most while it processes one segment.
 ///
-/// Lifetime of entries: an entry is *permanent* once stored data, a registration or an id given to the user needs it
-/// (keep()). Any other entry is freed when sweep() finds that its last tick is older than everything live: live windows
-/// (the caller's argument) and leases (answers and running evaluations). Freed slots are reused.
+/// Lifetime of entries: an entry is *permanent* as soon as stored data, a registration, or an id that the user has
+/// received needs it (keep()). sweep() frees any other entry whose last tick is older than all live windows (the
+/// caller's argument) and all leases (of answers and running evaluations). Freed slots are reused.
 class Dictionary {
 public:
     Dictionary();
     ~Dictionary();
 
-    /// Id of an IRI or literal, which is created if new; records a use at the current tick. Blank nodes: fresh_blank().
+    /// The id of an IRI or literal. Creates an entry for a new term. Marks the entry as used at the current tick. For
+    /// blank nodes, see fresh_blank().
     TermId intern(const TermView& term);
-    /// The same for many terms under one lock, with prefetching; for bulk loads and events. Sweeps skip permanent
+    /// The same for many terms, with one lock and with prefetching, for bulk loads and events. Sweeps skip permanent
     /// entries. `out` has room for terms.size() ids.
     void intern(std::span<const TermView> terms, TermId* out, Lifetime lifetime = Lifetime::Transient);
-    /// Id of the term; kUnbound if the dictionary does not contain it (inline terms always have an id). Records a use
-    /// of the term found.
+    /// The id of the term; kUnbound if the dictionary does not contain the term. (Inline terms always have an id.)
+    /// Marks the entry as used at the current tick.
     TermId find(const TermView& term) const;
-    /// The text of any id except Tag::Local. It points into `scratch` or into the dictionary; the latter is valid while
-    /// a lease is held. Throws DataError for an id that does not exist.
+    /// The text of any id except Tag::Local. The text points into `scratch` or into the dictionary. A text in the
+    /// dictionary is valid while a lease is held. Throws DataError for an id that does not exist.
     TermView view(TermId id, std::string& scratch) const;
     void prefetch_entry(TermId id) const;
     void prefetch_text(TermId id) const;
 
-    /// Throws DataError unless every id is 0 or exists. For ids from outside.
+    /// Throws DataError unless each id is 0 or exists. For ids from outside, for example from users.
     void check(const TermId* ids, std::size_t n) const;
     /// check() and touch() with one access per entry.
     bool admit(const TermId* ids, std::size_t n);
@@ -77,32 +79,34 @@ public:
     std::uint64_t next_slot() const;  // this and all later slots are unused
     /// Live entries from slot `from` on: at most `at_most_terms`, and about `about_bytes` of texts.
     TermColumns columns(std::uint64_t from, std::size_t at_most_terms, std::size_t about_bytes) const;
-    /// Adds terms with given ids: unused ones from next_slot() on, in ascending order. A term that already has that id
-    /// is unchanged. DataError if it has another id, or if the id is not free; the terms before it are added then. New
-    /// entries live until a sweep finds them unused. In a partial dictionary ids may be in any order, below
-    /// kPrivateSlots. The new id supersedes a private entry of the same term: the private entry retains its id and text
-    /// until a sweep, but find() returns the new id.
+    /// Adds terms with given ids. The ids must have unused slots from next_slot() on, in ascending order. A term that
+    /// already has the given id is unchanged. DataError if a term has another id, or if an id is not free. The terms
+    /// before this term are then added. New entries live until a sweep finds them unused. In a partial dictionary, the
+    /// slots can be in any order, below kPrivateSlots. The new id supersedes a private entry of the same term: find()
+    /// returns the new id, but the private entry retains its id and text until a sweep.
     void adopt(std::span<const TermId> ids, std::span<const TermView> terms);
 
-    /// adopt() for terms that the source of a partial dictionary possibly removes later, and then adds again with other
-    /// ids. view() finds them, but find() and intern() do not until adopt() confirms the id.
+    /// Like adopt(), for terms that the source of a partial dictionary possibly removes later. The source can add such
+    /// a term again with another id. view() finds these terms. find() and intern() find them only after adopt() has
+    /// confirmed the id.
     void adopt_removable(std::span<const TermId> ids, std::span<const TermView> terms);
-    /// out[i] = whether the source possibly removes the term of ids[i]. Requests missing terms from the source.
+    /// Sets out[i] to 1 if the source possibly removes the term of ids[i], otherwise to 0. Requests missing terms from
+    /// the source.
     void removable(const TermId* ids, std::size_t n, std::uint8_t* out);
     /// Drops entries of terms that the source has removed. No evaluation may use them.
     void drop(const TermId* ids, std::size_t n);
 
-    // A partial dictionary (ADR 0037) is a cache of the source's terms, with private entries of its own. keep() only
-    // records a use in it, because the source can supply every entry again.
-    /// Makes an empty dictionary partial. To be called before any other use.
+    /// Makes an empty dictionary partial. Must be called before any other use. A partial dictionary (ADR 0037) is a
+    /// cache of the source's terms, and also has private entries. In a partial dictionary, keep() only marks entries as
+    /// used, because the source can supply each entry again.
     void attach(std::shared_ptr<TermSource> source);
     TermSource* source() const;  // null unless partial
     bool partial() const;
-    /// Ensures that the source's entries among the ids are present, and records a use of each: view() finds them until
-    /// the end of a lease that is held meanwhile. Requests all missing ones from the source at once; returns their size
-    /// in bytes.
+    /// Ensures that the entries of all ids of the source are present, and marks each as used. view() then finds these
+    /// entries until the end of a lease that was held during this call. Requests all missing entries from the source at
+    /// once. Returns the size of the requested entries in bytes.
     std::size_t require(const TermId* ids, std::size_t n) const;
-    /// Replaces private ids by the source's ids of the same terms, where the source has them.
+    /// Replaces each private id by the source's id of the same term, if the source has the term.
     void settle(TermId* ids, std::size_t n) const;
 
     TermId fresh_blank();  // thread-safe counter
@@ -111,8 +115,8 @@ public:
 
     void set_tick(Tick tick);
     Tick tick() const;
-    // touch() and keep() are lock-free and ignore ids without entries. The caller ensures that the ids are alive, by a
-    // lease or a live window, or by being the thread that sweeps.
+    // touch() and keep() are lock-free and ignore ids without entries. The caller must ensure that no sweep frees the
+    // entries meanwhile: by a lease, by a live window, or because the caller is the thread that sweeps.
     bool touch(const TermId* ids, std::size_t n);  // last use = now; true if all are permanent already
     void keep(const TermId* ids, std::size_t n);   // makes entries permanent
     /// Frees entries that are not permanent and were last used before `oldest_live` and before the oldest lease.
@@ -136,10 +140,11 @@ public:
     std::size_t bytes() const;       // memory allocated: arenas, hash, entries
     std::size_t live_bytes() const;  // the approximate part used by live entries; a sweep reduces it
 
-    /// Writes the whole content to a file that replaces `path` only when it is complete and synced. Interning waits
-    /// meanwhile. StorageError on failure.
+    /// Writes the whole content to a new file, which replaces `path` only when the new file is complete and synced.
+    /// Interning waits meanwhile. StorageError on failure.
     void save(const std::string& path) const;
-    /// Loads into an empty dictionary. StorageError if the file cannot be read or is damaged; nothing is loaded then.
+    /// Loads a file into an empty dictionary. StorageError if the file cannot be read or is damaged. Nothing is loaded
+    /// in this case.
     void load(const std::string& path);
 
 private:
@@ -164,17 +169,18 @@ public:
     void prefetch_text(TermId id) const override { dictionary().prefetch_text(id); }
     void require(std::span<const TermId> ids) const override;
 
-    // Over a partial dictionary a computed term may have an id that only the source knows. Before local ids are
-    // compared with others by equality, settle() replaces them by such ids. Each term is requested once, and the result
-    // is final for this object: ids that the source assigns later occur in no data visible to the evaluation.
+    // With a partial dictionary, a computed term can have an id that only the source knows. settle() replaces local ids
+    // by such ids. It must be called before local ids are compared with other ids. Each term is requested once, and the
+    // result is final for this object, because an id that the source assigns later is in no data that the evaluation
+    // sees.
     bool partial() const override { return dictionary().partial(); }
     void settle(TermId* ids, std::size_t n);
-    /// Declares that the source does not contain the term of a private id, which represents the term from now on. For a
-    /// constant that was searched for before the evaluation's snapshot was taken.
+    /// Declares that the source does not contain the term of a private id. From now on, the private id represents the
+    /// term. For a constant for which the source was searched before the evaluation's snapshot was taken.
     void pin(TermId id);
 
-    /// The id in `dictionary` (the one of this object) of a local term; other ids are returned unchanged. A local blank
-    /// node becomes one fresh blank node, however often it is published.
+    /// Returns the id of a local term in `dictionary`, which must be the dictionary of this object. Other ids are
+    /// returned unchanged. All calls for the same local blank node return the same fresh blank node.
     TermId publish(TermId id, Dictionary& dictionary);
     std::size_t size() const;
     std::size_t bytes() const;

@@ -47,11 +47,11 @@ struct Dictionary::Impl {
     std::atomic<std::uint64_t> evaluations{0};  // numbers the LocalTerms objects that create blank nodes
     const std::uint64_t seed;
 
-    /// Whether a slot is of the source, which never gives it to another term.
+    /// Whether a slot belongs to the source. The source never gives such a slot to another term.
     bool is_sources(std::uint32_t slot) const { return source != nullptr && slot < kPrivateSlots; }
     HashCells& part(std::uint64_t hash) { return index[(hash >> 32) % kIndexParts]; }
     const TermRecord* record(std::uint32_t slot) const { return entries[slot].record.load(std::memory_order_relaxed); }
-    /// The same for a slot that may not exist.
+    /// The same for a slot that possibly does not exist.
     const TermRecord* record_at(std::uint64_t slot) const {
         const Entry* entry = entries.find(slot);
         return entry == nullptr ? nullptr : entry->record.load(std::memory_order_relaxed);
@@ -63,7 +63,7 @@ struct Dictionary::Impl {
     /// Calls visit(id) for each id, with the entries prefetched.
     template <class Visit>
     void each_ahead(const TermId* ids, std::size_t n, Visit visit) const;
-    /// Id of the term; touches its entry or creates one.
+    /// The id of the term. Marks the entry of the term as used, or creates an entry.
     TermId intern(const TermKey& key, Lifetime lifetime);
     TermId add(const TermKey& key, Lifetime lifetime);
     /// Creates a record and its index cell, for an empty slot that exists.
@@ -73,7 +73,7 @@ struct Dictionary::Impl {
     void adopt_removable(TermId id, const TermKey& key);
     /// The slot of an id of the source. DataError if the id cannot be one of this term.
     static std::uint32_t source_slot(TermId id, const TermKey& key);
-    /// Requests the ids of terms from the source, and adds the terms that it knows. The mutex must not be held.
+    /// Requests the ids of terms from the source, and adds the terms that the source knows. The mutex must not be held.
     std::vector<TermId> ask(std::span<const TermView> terms);
     std::uint32_t take_slot();
     void free(std::uint32_t slot);

@@ -2,12 +2,12 @@
 //
 // Memory ordering. A writer holds the dictionary's lock. It fills a record, then publishes it by a release store to
 // Entry::record. It fills a new segment with empty entries, then publishes it by a release store into the directory.
-// Readers load both with acquire; a reader that sees the pointer therefore sees the text or the entries behind it. Ids
-// pass between threads through channels (queues, snapshots) that establish ordering themselves, so a reader that holds
-// an id finds its record. A sweep clears the pointer and reuses the memory, but only for entries that no lease covers.
-// Leases are acquired and released under the dictionary's lock, so every read under a lease happens before the sweep
-// that frees the entry. Entry::use is only a hint of age, and that lock provides all ordering; relaxed operations
-// suffice.
+// Readers load both pointers with acquire. A reader that sees a pointer therefore sees the text or the entries behind
+// this pointer. Ids pass between threads through channels (queues, snapshots) that establish ordering themselves, so a
+// reader that holds an id finds its record. A sweep clears the pointer and reuses the memory, but only for entries that
+// no lease covers. Leases are acquired and released under the dictionary's lock, so every read under a lease happens
+// before the sweep that frees the entry. Entry::use is only a hint of age, and the dictionary's lock provides all
+// ordering. Relaxed operations on Entry::use therefore suffice.
 #pragma once
 
 #include <sys/mman.h>
@@ -39,7 +39,8 @@ struct Entry {
         return record.load(std::memory_order_relaxed) != nullptr && literal == (tag == Tag::Literal);
     }
 
-    /// Sets last use to `now`, unless it already is or the entry is permanent. Returns whether the entry is permanent.
+    /// Sets the last use to `now`. Does nothing if it is already `now`, or if the entry is permanent. Returns whether
+    /// the entry is permanent.
     bool touch(Tick now) {
         std::uint64_t seen = use.load(std::memory_order_relaxed);
         while ((seen & kPermanent) == 0 && tick_of(seen) < now &&
@@ -99,16 +100,16 @@ public:
         directory_[segment].store(entries, std::memory_order_release);
     }
 
-    // For slots that are never reused, as a partial dictionary's slots of its source: a page whose last entry was freed
-    // returns to the system. It then reads as zeros, so readers without the lock see no difference. The dictionary's
-    // lock must be held.
+    // The following functions are for slots that are never reused, such as the source's slots in a partial dictionary.
+    // When the last entry of a page is freed, the page returns to the system. The page then reads as zeros, so readers
+    // without the lock see no difference. The dictionary's lock must be held.
     /// Counts an entry that was filled.
     void filled(std::uint32_t slot) {
         const std::size_t page = slot / kPageEntries;
         if (page >= used_.size()) used_.resize(page + 1);
         if (used_[page]++ == 0) ++pages_;
     }
-    /// Counts an entry that was emptied, and releases its page if it was the page's last.
+    /// Counts an entry that was emptied. Releases the page if no other entry of the page is left.
     void emptied(std::uint32_t slot) {
         const std::size_t page = slot / kPageEntries;
         if (--used_[page] != 0) return;

@@ -1,5 +1,5 @@
-// Open-addressing table from 64-bit hashes to 32-bit slots. A cell is (32 bits of the hash | slot), so growth and
-// erasure do not access the terms.
+// Open-addressing table from 64-bit hashes to 32-bit slots. A cell contains 32 bits of the hash, and the slot. Growth
+// and erasure therefore do not access the terms.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // Literals encoded in their ids: the layouts of the 60-bit payloads, and accessors to values that use no strings.
 //
 // Invariant (property-tested): decode_inline(encode_inline(x)) == x, byte for byte. A literal whose spelling does not
-// fit a layout is an entry of the dictionary, regardless of its value. Equal terms therefore have equal ids, but equal
-// *values* need not. Payloads, from the top bit down:
+// fit a layout is an entry of the dictionary, regardless of its value. Equal terms therefore have equal ids, but
+// literals with equal *values* can have different ids. Payloads, from the top bit down:
 //
 //   Integer   type 4 | plus 1 | value 55 signed          "5", "-5", "+5"; no leading zeros, in the type's range
 //   Decimal   scale 5 | mantissa 55 signed               scale = digits after the point: "5", "5.0", "-0.25"
@@ -37,8 +37,8 @@ TermView decode_inline(TermId id, std::string& scratch);
 std::string_view inline_datatype(TermId id);
 
 constexpr bool is_inline_literal(TermId id) { return tag_of(id) >= Tag::Integer && tag_of(id) <= Tag::String; }
-/// Whether encode_inline can return this id. Ids from outside (push_columns, files) must be checked with it, because
-/// the accessors are defined for such ids only.
+/// Whether encode_inline can return this id. Ids from outside (push_columns, files) must be checked with this function,
+/// because the accessors are only defined for ids that encode_inline returns.
 bool is_valid_inline(TermId id);
 /// Integer, Decimal, Double or Float.
 constexpr bool is_inline_numeric(TermId id) { return tag_of(id) >= Tag::Integer && tag_of(id) <= Tag::Float; }

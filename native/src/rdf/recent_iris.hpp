@@ -1,5 +1,6 @@
-// A small cache from the spelling of an IRI to the reader's state for it: in RDF documents most predicates, types and
-// graphs, and many subjects, recur within a few lines. A hit saves the dictionary's hash and two or three cache misses.
+// A small cache that maps the spelling of an IRI to the reader's term. In RDF documents, most predicates, types and
+// graphs, and many subjects, recur within a few lines. A hit saves the computation of the dictionary's hash and two or
+// three cache misses.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +33,7 @@ public:
         bool holds(std::string_view sought) const { return text == sought && !text.empty(); }
     };
 
-    /// Small documents get a small cache: a message of two triples must not pay for a large table.
+    /// Small documents get a small cache, because a large table would be too expensive for a message of two triples.
     explicit RecentIris(std::size_t document_bytes)
         : cells_(std::bit_ceil(std::clamp<std::size_t>(document_bytes / 64, 8, kMaxCells))) {}
 

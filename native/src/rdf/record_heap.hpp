@@ -1,6 +1,6 @@
-// Memory for term records: arenas divided into blocks, with a free list per size. A permanent record costs no header,
-// and a transient one can be freed on its own. Freed small records return to the heap, not to the system; a stream with
-// an unbounded number of terms reuses them.
+// Memory for term records: arenas divided into blocks, with a free list per size. A permanent record needs no header,
+// and a transient record can be freed separately. Freed small records return to the heap, not to the system, so that a
+// stream with an unbounded number of terms reuses their memory.
 #pragma once
 
 #include <array>

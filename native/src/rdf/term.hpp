@@ -1,8 +1,8 @@
 // Term ids: 64 bits, with a 4-bit tag on top and 60 bits of payload.
 //
 // A term is *inline* if its exact spelling can be rebuilt from the id; filters, aggregates and ORDER BY then use no
-// strings. Every other term is an entry of the Dictionary. One term has exactly one id (canonical): joins, DISTINCT and
-// sameTerm compare ids; comparisons by value use expr/value.hpp.
+// strings. Every other term is an entry of the Dictionary. Each term has exactly one id. Joins, DISTINCT and sameTerm
+// therefore compare ids. Comparisons by value use expr/value.hpp.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,8 @@ public:
     /// The text of an id, which must not be kUnbound. It points into `scratch` or into memory that outlives the
     /// caller's use. DataError for an id that does not exist.
     virtual TermView view(TermId id, std::string& scratch) const = 0;
-    /// Hints, in this order and some terms apart, that view(id) will follow: they read ahead its entry, and its text.
+    /// Hints that a call of view(id) will follow. The first hint prefetches the entry of the id. The second hint, which
+    /// must be called some terms later, prefetches the text.
     virtual void prefetch_entry(TermId) const {}
     virtual void prefetch_text(TermId) const {}
     /// Whether another service has terms that are missing here, so that require() must precede view().

@@ -1,5 +1,5 @@
-// What one commit appended to one shard, per list. A reader of an older snapshot finds here "the offset at which the
-// first newer slice appended to that key", and with it the list length that is visible to it (ADR 3, bounded
+// What one commit appended to one shard, per list. A reader of an older snapshot finds here the offset at which the
+// first newer commit appended to a list. This offset is the length of the list in the older snapshot (ADR 3, bounded
 // scalarization). Wukong+S §4.3 instead stores two snapshots in every key.
 #pragma once
 
@@ -21,8 +21,8 @@ using layout::Reassertion;
 class AppendLog {
 public:
     AppendLog() = default;
-    /// Each entry occurs at most once in `appends`. Every entry of `reasserted` also occurs there, if need be with
-    /// count 0.
+    /// Each entry occurs at most once in `appends`. Every entry of `reasserted` also occurs in `appends`, with count 0
+    /// if the commit appended nothing to its list.
     AppendLog(std::vector<Append> appends, std::vector<Reassertion> reasserted);
 
     // Thread-safe.

@@ -1,4 +1,5 @@
-// One commit whose edges arrive sorted into bins and together exceed memory. Spark's bulk load uses it.
+// A commit whose edges arrive sorted into bins. Together, the edges can exceed the memory. Spark's bulk load uses this
+// commit.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@
 namespace penstock {
 
 /// The bin of a vertex. Bins partition the vertices of a shard further, so that each bin fits the memory of the task
-/// that sorts it: bins [shard * pieces, (shard + 1) * pieces) belong to the shard. The hash differs from the one that
-/// chooses the shard; with the same hash, a shard's vertices would fall into few of its bins.
+/// that sorts it: bins [shard * pieces, (shard + 1) * pieces) belong to the shard. The hash differs from the hash that
+/// chooses the shard. With the same hash, the vertices of a shard would be in few of its bins.
 constexpr std::size_t bin_number(TermId vertex, std::size_t shards, std::size_t pieces) {
     const std::size_t shard = shard_number(vertex, shards);
     return shard * pieces + layout::reduce(mix(vertex ^ 0xD6E8FEB86659FD93ull), pieces);
@@ -27,15 +28,16 @@ struct BulkOptions {
     std::size_t pieces = 1;
     std::size_t shards = 0;  // the number of shards that the bins were made for; 0: the store's own
     CommitSource source = {};
-    /// The snapshot number if the caller chooses it, as for Store::apply: latest() + 1, used even if no edge is new.
-    /// Only then may the store hold a part of the shards; it accepts the bins of those shards.
+    /// The snapshot number, if the caller chooses it. As for Store::apply, it must be latest() + 1, and it is used even
+    /// if no edge is new. A store that holds only a part of the shards requires this number, and accepts only the bins
+    /// of its shards.
     std::optional<Snapshot> snapshot = {};
 };
 
 /// Accepts each edge twice: in the bin of its subject (out) and in the bin of its object (in). Each bin and direction
-/// is passed in one call. Nothing is visible before publish(); destruction without it rolls back. No other commit may
-/// run during its lifetime. Edges that are already stored are skipped; lists that begin here become base extents of
-/// exact size.
+/// is passed in one call. Nothing is visible before publish(). Destruction without publish() rolls back. During the
+/// lifetime of this object, no other commit is allowed. Edges that are already stored are skipped. A list that begins
+/// in this load gets a base extent of exact size.
 class BulkLoad {
 public:
     /// LimitError if the number of pieces is out of range. DataError if another load is open or the snapshot is not the
@@ -49,9 +51,9 @@ public:
     /// bin, for a bin that was already added or whose shard is not in this store, and for a term that cannot be stored.
     void append(std::size_t bin, Dir dir, std::vector<Keyed>& ends);
 
-    /// Makes everything visible as one snapshot. Returns its number, or the latest one if no edge was new and the
-    /// caller did not choose the number. DataError if the store holds all shards and the two directions do not have the
-    /// same number of new edges.
+    /// Makes everything visible as one snapshot. Returns the number of this snapshot. If no edge was new and the caller
+    /// did not choose the number, returns the number of the latest snapshot. DataError if the store holds all shards
+    /// and the two directions do not have the same number of new edges.
     Snapshot publish();
 
 private:

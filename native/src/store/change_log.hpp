@@ -25,14 +25,14 @@ public:
     ChangeLog(const ChangeLog&) = delete;
     ChangeLog& operator=(const ChangeLog&) = delete;
 
-    /// Called before the commit is published. An edge may be one whose addition or removal changes nothing.
+    /// Called before the commit is published. It is allowed that the addition or removal of an edge changes nothing.
     void add(Snapshot commit, std::span<const Edge> added, std::span<const Edge> removed = {});
     /// Called before a commit is published whose edges are not known.
     void add_unknown(Snapshot commit);
     std::shared_ptr<SnapshotSource::Retained> retain(std::shared_ptr<const Source> view, Snapshot snapshot);
-    /// Appends the touched edges of the labels (ascending), perhaps repeatedly, of the commits that `now` sees and
-    /// `before` does not. Returns false if some of them are not recorded, if `before` sees others, or at more than
-    /// `limit` edges.
+    /// Appends the edges of the labels (ascending) that were touched by commits that `now` sees, but `before` does not
+    /// see. An edge can be appended several times. Returns false if such a commit is not recorded, if `before` sees a
+    /// commit that `now` does not see, or if there are more than `limit` edges.
     bool touched(const Visibility& before, const Visibility& now, std::span<const Label> labels, std::size_t limit,
                  std::vector<LabelledEdge>& out) const;
 

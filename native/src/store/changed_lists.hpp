@@ -1,4 +1,4 @@
-// The writer's index of removal words: which values of a list with removals are in it now.
+// The writer's index of removal words. It shows which values of a list with removal words are in the list now.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ public:
 
     /// Valid until the next call. Words of the running commit are not included.
     const ChangedList& find(layout::Offset entry);
-    /// Must precede the reuse of the entry's memory, and follow a rewriting of the list.
+    /// Must be called before the entry's memory is reused, and after the list was rewritten.
     void forget(layout::Offset entry) { long_.erase(entry); }
     std::size_t bytes() const;
 

@@ -25,7 +25,7 @@ struct CommitSource {
     std::int64_t batch = 0;
 };
 
-/// Restricts a view: of this stream, only batches up to and including this one are visible.
+/// Restricts a view: of this stream, only the batches up to and including `batch` are visible.
 struct StreamBound {
     std::uint32_t stream;
     std::int64_t batch;

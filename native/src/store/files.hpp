@@ -13,7 +13,7 @@ namespace penstock::files {
 /// Throws "cannot `do_what` `path`: " followed by the description of errno.
 [[noreturn]] void fail(const std::string& do_what, const std::string& path);
 
-/// An open file. Reads and writes may be larger than the system accepts in one call.
+/// An open file. A read or write can be larger than the system accepts in one call.
 class File {
 public:
     File(const std::string& path, int flags);
@@ -33,7 +33,8 @@ private:
     int fd_;
 };
 
-/// A file that appears under its name complete and flushed, or not at all. Its name is durable after flush_directory().
+/// A file that is under its name either completely, with all bytes flushed, or not at all. The name is durable after
+/// flush_directory().
 class NewFile {
 public:
     explicit NewFile(const std::string& path);

@@ -17,7 +17,7 @@ struct Span {
     layout::Offset end = 0;
 };
 
-/// Sorts spans that do not overlap, and merges those that touch.
+/// Sorts spans that do not overlap, and merges adjacent spans.
 inline std::vector<Span> merged(std::vector<Span> spans) {
     std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
     std::size_t count = 0;
@@ -32,7 +32,7 @@ inline std::vector<Span> merged(std::vector<Span> spans) {
     return spans;
 }
 
-/// Blocks of up to kMost bytes, in multiples of 8. They are not merged with their neighbours before take_all().
+/// Blocks of at most kMost bytes, in multiples of 8. Adjacent blocks are only merged in take_all().
 class FreeBlocks {
 public:
     static constexpr std::uint64_t kMost = 1024;

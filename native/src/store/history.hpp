@@ -1,5 +1,5 @@
-// The commits that some reader may still have to distinguish: their append logs, the snapshots in use (leases), and the
-// streams that a view may still bound below their newest batch (holds).
+// The commits that a reader possibly still has to distinguish. Contains their append logs, the snapshots in use
+// (leases), and the streams for which a view can still have a bound before the newest batch (holds).
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,8 @@ public:
     CommitHistory();
     ~CommitHistory();
 
-    /// The record of a commit at or above the reader's first excluded one. Thread-safe; takes no lock.
+    /// The record of a commit. The commit must be at or after the first commit that the reader excludes. Thread-safe;
+    /// takes no lock.
     const CommitRecord* find(Snapshot snapshot) const;
 
     Snapshot latest() const { return latest_.load(std::memory_order_acquire); }
@@ -43,10 +44,12 @@ public:
     Snapshot floor() const { return floor_.load(std::memory_order_relaxed); }
     /// Whether a bound that a future view may request could exclude a commit of this source.
     bool can_be_excluded(const CommitSource& source) const;
-    /// Whether such a bound, while it admits `reader`, could exclude the commit that stored this position of a list.
+    /// Whether such a bound could include the commit `reader` and exclude the commit that stored this position of a
+    /// list.
     bool may_hide(std::size_t shard, layout::Offset entry, Snapshot last, ListVersion version, std::uint32_t position,
                   const CommitSource& reader) const;
-    /// How many words of a list are of commits that every reader sees. The list was not rewritten since.
+    /// The number of words of a list that are from commits that every reader sees. The list must not have been
+    /// rewritten since the state was loaded.
     std::uint32_t settled_words(std::size_t shard, layout::Offset entry, std::uint64_t state) const;
     /// Called before the commit's first word is stored, so that a reader that meets such a word finds the record.
     void add(std::unique_ptr<CommitRecord> record);
@@ -71,19 +74,21 @@ public:
     /// Leases a snapshot and excluded commits (ascending) that the caller chooses. StorageError if the snapshot is not
     /// yet published, or is no longer readable.
     Visibility lease_at(Snapshot snapshot, std::vector<Snapshot> excluded);
-    /// Leases what a reader between two commits of a period (`before`, `after`] would have seen (ADR 87): all commits
-    /// up to `before`, and those of the period that the bounds of their streams include. The bounds in `named` also
-    /// hold for earlier commits. StorageError if commits of the period are not retained.
+    /// Leases the commits that a reader within the period (`before`, `after`] would have seen (ADR 87). These are all
+    /// commits up to and including `before`, and the commits of the period that the bounds of their streams include.
+    /// The bounds in `named` also apply to earlier commits. StorageError if commits of the period are not retained.
     Visibility lease_past(Snapshot before, Snapshot after, std::span<const StreamBound> named,
                           std::span<const StreamBound> others);
     void unlease(const Visibility& visibility);
-    /// Leases `snapshot` and all later ones for a reader in another process. Returns the snapshot leased: `snapshot`,
-    /// or the latest one if that is older. StorageError if the log of a later commit is already discarded.
+    /// Leases `snapshot` and all later snapshots for a reader in another process. Returns the leased snapshot:
+    /// `snapshot`, or the latest snapshot if the latest snapshot is older. StorageError if the log of a later commit is
+    /// already discarded.
     Snapshot lease_from(Snapshot snapshot);
     void unlease_from(Snapshot snapshot);
     void release(std::uint32_t stream, std::int64_t batch);
-    /// Retains all commits after a snapshot for lease_past(), also in saved stores; nothing: no longer. The snapshot is
-    /// the latest one or at least that of the previous call. StorageError if a later commit is already discarded.
+    /// Retains all commits after a snapshot for lease_past(), also in saved stores. nullopt: retains no commits any
+    /// more. The snapshot must be the latest snapshot, or at least the snapshot of the previous call. StorageError if a
+    /// later commit is already discarded.
     void keep(std::optional<Snapshot> snapshot);
     std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
@@ -93,8 +98,8 @@ public:
         std::int64_t released = kNever;
     };
     std::vector<Hold> holds() const;
-    /// Visits, in order, the commits that a later incarnation may still have to distinguish: all from the first one
-    /// that a bound may exclude. Must not run concurrently with release().
+    /// Visits, in order, the commits that a later incarnation possibly still has to distinguish. These are all commits
+    /// from the first commit that a bound can exclude. Must not run concurrently with release().
     template <class Visit>
     void for_each_held(Visit visit) const {
         std::scoped_lock lock(mutex_);
@@ -106,8 +111,8 @@ public:
 
 private:
     // Records by snapshot modulo capacity. A reader may hold a pointer to a ring that has been replaced. Old rings
-    // therefore live as long as the history (together they are smaller than the newest), and their records of live
-    // snapshots stay valid.
+    // therefore live as long as the history, and their records of live snapshots stay valid. Together, the old rings
+    // are smaller than the newest ring.
     struct Ring {
         explicit Ring(std::size_t capacity) : slots(capacity) {}
         // Capacity is a power of two. A slot is stored with release once its record is complete, and loaded with
@@ -137,7 +142,7 @@ private:
     // snapshot s in a word has loaded that word with acquire. The writer stored the word after it added s's record to
     // the ring. The reader therefore loads that ring or a newer one.
     std::atomic<Ring*> ring_;
-    // bytes_: relaxed. A statistic; it orders nothing.
+    // bytes_: relaxed, because it is a statistic that orders nothing.
     std::atomic<std::size_t> bytes_{0};
 
     mutable std::mutex mutex_;  // guards all members below; every store to the atomics above holds it

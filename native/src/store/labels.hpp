@@ -18,7 +18,8 @@ class LabelTable {
 public:
     explicit LabelTable(std::size_t limit = std::size_t{1} << 22) : limit_(limit) {}
 
-    /// Distinguishes this table from every other table of the process, including later ones at the same address.
+    /// A number that distinguishes this table from every other table of the process, also from later tables at the same
+    /// address.
     std::uint64_t identity() const { return identity_; }
 
     Label intern(TermId graph, TermId predicate);

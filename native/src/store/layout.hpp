@@ -1,6 +1,6 @@
-// The bytes of a shard's region (docs/store-layout.md has a diagram). The writer lays them out; readers in this
-// process, in other processes and on other nodes use the same layout. It contains offsets and no pointers, so each
-// process may map the region at any address.
+// The bytes of a shard's region (docs/store-layout.md has a diagram). The writer, and all readers in this process, in
+// other processes and on other nodes, use this layout. The region contains offsets and no pointers, so that each
+// process can map it at any address.
 //
 // Rule for all structures here: a published byte never changes, except in the 8-byte words marked [word]. The writer
 // stores a [word] with release order. A reader that loads it with acquire order sees all writes before that store.
@@ -26,7 +26,7 @@ inline constexpr std::uint64_t kMaxRegionBytes = std::uint64_t{1} << 43;  // the
 
 // ---- words
 
-// All [word] accesses use these two functions; each caller states which writes its word publishes.
+// All accesses to a [word] use these two functions. Each caller documents which writes its word publishes.
 inline std::uint64_t load_acquire(const std::uint64_t& word) {
     return std::atomic_ref<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
 }
@@ -38,9 +38,10 @@ inline void store_release(std::uint64_t& word, std::uint64_t value) {
 
 /// One neighbour list. `state` [word]: the last snapshot that changed it (high 32 bits) | length (low 32 bits). `head`
 /// [word]: the value itself if the list has one value; otherwise Tag::Extent | offset of the first ListExtent, which
-/// then holds *all* values from index 0. The writer stores head before state, and a reader loads state before head;
-/// head is therefore at least as new as state. If they differ (state: one value, head: extent), both readings
-/// give the same value. Bit 63 of `state`: the list has removal words (Removal).
+/// then holds *all* values from index 0. The writer stores head before state, and a reader loads state before head. The
+/// loaded head is therefore at least as new as the loaded state. If the old state says "one value" and the new head has
+/// an extent, the first value of the extent is the value of the old head. Bit 63 of `state`: the list has removal words
+/// (Removal).
 struct Entry {
     std::uint64_t state = 0;
     TermId head = 0;
@@ -50,8 +51,8 @@ constexpr std::uint64_t make_state(Snapshot last, std::uint32_t length) { return
 inline constexpr std::uint64_t kHasRemovals = std::uint64_t{1} << 63;
 constexpr bool has_removals(std::uint64_t state) { return (state & kHasRemovals) != 0; }
 constexpr Snapshot last_of(std::uint64_t state) { return static_cast<Snapshot>(state >> 32) & kMaxSnapshot; }
-/// Whether every position of the list is a value that such a reader sees. One comparison: a list with removal words
-/// compares as changed after every snapshot.
+/// Whether every position of the list is a value that such a reader sees. One comparison suffices, because a list with
+/// removal words compares as if it had changed after every snapshot.
 constexpr bool whole_before(std::uint64_t state, Snapshot first_excluded) {
     return static_cast<Snapshot>(state >> 32) < first_excluded;
 }
@@ -61,10 +62,11 @@ constexpr bool is_extent(TermId head) { return tag_of(head) == Tag::Extent; }
 constexpr TermId extent_head(Offset extent) { return make_id(Tag::Extent, extent); }
 constexpr Offset extent_of(TermId head) { return head & (kMaxRegionBytes - 1); }
 
-/// A list that was rewritten without removed values has such a head. Before its first extent is this: the `state` that
-/// the list had, the `length` of the same words now, and the `commit` to which the rewriting belongs (0: none, because
-/// no reader needs the old positions). A reader that has loaded an older state with this head, or that reads append
-/// logs of earlier commits, subtracts `shift` from lengths and positions (lookup::settled_state, ListVersion).
+/// A list that was rewritten without removed values has such a head. This structure precedes the first extent of the
+/// list. `state`: the state of the list before the rewriting. `length`: the number of the same words in the new
+/// extents. `commit`: the commit that has rewritten the list. (0: no commit, because no reader needs the old
+/// positions.) A reader that has loaded an older state with this head, or that reads append logs of earlier commits,
+/// subtracts `shift` from lengths and positions (lookup::settled_state, ListVersion).
 struct Rewritten {
     std::uint64_t state;
     std::uint32_t length;
@@ -89,9 +91,9 @@ struct ListExtent {
     static constexpr std::uint64_t bytes(std::uint64_t capacity) { return sizeof(ListExtent) + 8 * capacity; }
 };
 
-/// A removal word takes a position of a list like a value, but changes another one: it removes the value at `position`
-/// or restores it. Every value of a list has exactly one position; of the removal words that name it, the last visible
-/// one decides. Removal words are greater than all terms, so they end the ascending values of a commit.
+/// A removal word has a position in a list, like a value, but changes another position: it removes or restores the
+/// value at `position`. Each value of a list has exactly one position. If several removal words name a position, the
+/// last visible word decides. Removal words are greater than all terms, so they end the ascending values of a commit.
 struct Removal {
     static constexpr TermId make(std::uint32_t position, bool restores) {
         return make_id(Tag::Removal, std::uint64_t{restores} << 32 | position);
@@ -104,11 +106,12 @@ struct Removal {
 // ---- records
 
 /// The directory of the labels that a vertex has in one direction; a record is a chain of these. `state` [word] holds
-/// the next piece's offset, the capacity, and the number of labels in use: one store publishes new labels and a new
-/// piece together. `capacity` labels (u32, padded to 8 bytes) follow, then as many entries.
+/// the next piece's offset, the capacity, and the number of labels in use. One store to this word therefore publishes
+/// new labels and a new piece together. `capacity` labels (u32, padded to 8 bytes) follow, then as many entries.
 ///
-/// A reader scans the labels at positions up to about kScannedLabels. For a piece that begins beyond, the table has one
-/// slot per label, keyed by (vertex, label, direction); a directory with very many labels is therefore not slower.
+/// A reader scans only the labels at positions up to about kScannedLabels. For each label of a piece that begins after
+/// this position, the table has a slot with the key (vertex, label, direction). A directory with very many labels is
+/// therefore not slower.
 struct Directory {
     std::uint64_t state;
 
@@ -137,8 +140,9 @@ struct Directory {
 
 // ---- table
 
-/// The target of a slot: the offset (bits 3..47) of a record or of the Directory piece that contains a label, the
-/// direction (bit 0), which of the two (bit 1), and for labels the index in the piece (top 16 bits).
+/// The target of a slot: the offset (bits 3..47) of a record, or of the Directory piece that contains a label. Bit 0 is
+/// the direction, and bit 1 distinguishes the two kinds of offset. For a label, the top 16 bits are its index in the
+/// piece.
 struct Ref {
     static constexpr std::uint64_t kKindMask = 3;
     static constexpr std::uint64_t make(Offset offset, Dir dir) { return offset | static_cast<std::uint64_t>(dir); }
@@ -171,8 +175,8 @@ struct Bucket {
 static_assert(sizeof(Bucket) == 128);
 
 /// One part of the key table in one generation: this header, `buckets` main buckets, `spare` overflow buckets. The
-/// table is partitioned by hash, so that growing one part, which copies its slots, is a short pause. Only the writer
-/// uses the counters.
+/// table is partitioned by hash. The growth of a part copies the slots of this part, and is therefore only a short
+/// pause. Only the writer uses the counters.
 struct Table {
     static constexpr int kPartBits = 6;
     static constexpr std::size_t kParts = std::size_t{1} << kPartBits;
@@ -238,9 +242,9 @@ inline constexpr Label kMaxLabel = static_cast<Label>((LabelChunk::kFirst << (La
 
 // ---- commits
 
-/// Positions [before, before + count) of the list belong to this commit. `previous` is the snapshot that changed the
-/// list before: following it from log to log visits exactly the commits that changed the list, newest first. A commit
-/// that has rewritten the list has removed `shift` words before `before`.
+/// Positions [before, before + count) of the list belong to this commit. `previous` is the snapshot of the previous
+/// change of the list. A walk from log to log along `previous` visits exactly the commits that changed the list, newest
+/// first. If the commit has rewritten the list, it has removed `shift` words before position `before`.
 struct Append {
     Offset entry = 0;  // 0 marks an empty slot of a hash
     std::uint32_t before = 0;
@@ -250,8 +254,8 @@ struct Append {
 };
 static_assert(sizeof(Append) == 24);
 
-/// The commit also contains the value at this position, which a commit of another stream had already stored. A view
-/// that excludes that stream's commit but not this one must still see the value.
+/// The commit also contains the value at this position, which an earlier commit of another stream has already stored. A
+/// view that excludes the earlier commit, but includes this commit, must see the value.
 struct Reassertion {
     Offset entry = 0;
     std::uint32_t position = 0;
@@ -273,9 +277,9 @@ struct CommitEntry {
 static_assert(sizeof(CommitEntry) == 32);
 
 /// The commits of a shard: entries by snapshot modulo capacity, for all snapshots from Header::oldest_readable to
-/// `published`. An entry is written before its snapshot is published, and only over one that no reader may use. The
-/// word that publishes the ring holds its offset (a multiple of 128) and, in the low bits, the logarithm of the
-/// capacity.
+/// `published`. An entry is written before its snapshot is published. It overwrites only entries that no reader can use
+/// any more. The word that publishes the ring holds its offset (a multiple of 128) and, in the low bits, the logarithm
+/// of the capacity.
 struct CommitRing {
     static constexpr std::uint64_t make(Offset ring, int capacity_log) {
         return ring | static_cast<std::uint64_t>(capacity_log);

@@ -1,5 +1,6 @@
-// A cache of the shard's writer for lists that grow: the position of each list's end, and a filter of its values. A
-// list that grew edge by edge is a chain of extents, and each step along it is a cache miss; a hint is one cache line.
+// A cache of the shard's writer for lists that grow. A hint contains the position of a list's end, and a filter of the
+// list's values. A list that grew edge by edge is a chain of extents, and each step along the chain is a cache miss. A
+// hint is one cache line.
 #pragma once
 
 #include <array>
@@ -32,7 +33,8 @@ public:
         tail_first_ = tail.first;
     }
 
-    /// Longer lists have no filter. They may have an index in the writer: its number, from 1; 0: none known.
+    /// Longer lists have no filter, but can have an index in the writer. The index has a number from 1. 0: no known
+    /// index.
     static constexpr std::uint32_t kMostFiltered = 64;
     std::size_t index() const { return length_ > kMostFiltered ? filter_[0] : 0; }
     void set_index(std::size_t number) { filter_[0] = number; }
@@ -45,8 +47,8 @@ public:
         filter_[at.first / 64] |= std::uint64_t{1} << at.first % 64;
         filter_[at.second / 64] |= std::uint64_t{1} << at.second % 64;
     }
-    /// False only if the list does not contain the value. An absent value is recognised in 32 of 33 cases at 32 values,
-    /// and in 9 of 10 at 64.
+    /// Whether the list possibly contains the value. If it does not contain the value, the result is false in 32 of 33
+    /// cases for a list of 32 values, and in 9 of 10 cases for 64 values.
     bool may_hold(TermId value) const {
         const Bits at = bits_of(value);
         return (filter_[at.first / 64] >> at.first % 64 & filter_[at.second / 64] >> at.second % 64 & 1) != 0;
@@ -71,14 +73,14 @@ private:
 };
 static_assert(sizeof(ListHint) == 64);
 
-/// Hints by their list's entry, in a direct-mapped table: a newer hint evicts an older one in the same place. The table
-/// grows with the number of hints up to 4 MiB. An evicted hint costs only a walk along the list.
+/// Hints by the entry of their list, in a direct-mapped table. A new hint evicts the previous hint in the same place.
+/// The table grows with the number of hints, to at most 4 MiB. An evicted hint costs only a walk along the list.
 class ListHints {
 public:
     void prefetch(layout::Offset entry) const {
         if (!places_.empty()) __builtin_prefetch(&places_[place_of(entry)], 1);
     }
-    /// The hint of a list with `length` values; nullptr if there is none or it is out of date.
+    /// The hint of a list with `length` values; nullptr if there is no hint, or if the hint is out of date.
     ListHint* find(layout::Offset entry, std::uint32_t length) {
         if (places_.empty()) return nullptr;
         ListHint& hint = places_[place_of(entry)];

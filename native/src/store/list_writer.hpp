@@ -40,8 +40,9 @@ class ListWriter {
 public:
     ListWriter(Region& region, Publication& publication) : region_(region), publication_(publication) {}
 
-    /// Prefetches what find() and append() load first, so that the cache misses of many lists overlap: prefetch()
-    /// fetches the list's hint; prefetch_tail(), called once the hint is cached, the place behind the last value.
+    /// Prefetches the memory that find() and append() load first, so that the cache misses of many lists overlap.
+    /// prefetch() fetches the list's hint. When the hint is in the cache, prefetch_tail() fetches the place after the
+    /// last value.
     void prefetch(layout::Offset entry) const { hints_.prefetch(entry); }
     void prefetch_tail(layout::Offset entry);
 
@@ -55,10 +56,11 @@ public:
     /// words if the list `has_removals` from now on. LimitError if the list would reach 2^32 words.
     void append(layout::Offset entry, std::span<const TermId> values, Snapshot snapshot, bool has_removals);
 
-    /// Must precede the reuse of the entry's memory, and any change of the list that is not by append().
+    /// Must be called before the entry's memory is reused, and before any change of the list other than append().
     void forget(layout::Offset entry);
 
-    /// keep() ends a published commit. abandon() ends one that rolls back, and discards the hints made by it.
+    /// keep() ends a published commit. abandon() ends a commit that rolls back, and discards the hints that this commit
+    /// has made.
     void keep() {
         hinted_ = false;
         indexed_.clear();

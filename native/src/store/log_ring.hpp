@@ -23,9 +23,9 @@ public:
     void keep() { running_ = 0; }
     void abandon();
     /// Frees the logs of commits before `floor`, and replaced rings that only readers of such commits could use. If the
-    /// ring contains no commit from `floor` on, it restarts there.
+    /// ring contains no commit at or after `floor`, the ring begins again at `floor`.
     void release_before(Snapshot floor);
-    /// All memory of the ring and its logs: the next incarnation may reuse it.
+    /// All memory of the ring and its logs. The next incarnation can reuse this memory.
     std::vector<Span> spans() const;
 
 private:

@@ -1,8 +1,9 @@
 // Traversals of a region, shared by all readers: views of this process, the writer, and readers in other processes.
-// `Memory` provides `at<T>(offset, bytes)`. Region trusts every offset. ForeignRegion (shard_reader.cpp) checks each,
-// because memory that was recycled during the read may contain invalid ones. ShardMemory (remote/) returns zeros, which
-// end every traversal, for bytes that it must first fetch from another node. `extent(offset, n)` returns an extent's
-// header and its first n values, as far as it has that many; ShardMemory returns nullptr if it must fetch it.
+// `Memory` provides `at<T>(offset, bytes)`. Region trusts every offset. ForeignRegion (shard_reader.cpp) checks every
+// offset, because memory that was recycled during the read can contain invalid offsets. ShardMemory (remote/) returns
+// zeros, which end every traversal, for bytes that it must first fetch from another node. `extent(offset, n)` returns
+// an extent's header and its first n values, or fewer values if the extent has fewer. ShardMemory returns nullptr if it
+// must first fetch the extent.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +31,8 @@ inline Offset first_bucket(std::uint64_t table, std::uint64_t hash) {
     return Table::bucket_at(Table::offset_of(table), number);
 }
 /// The main bucket in the current generation. The generation's offset is loaded after the snapshot number, so the
-/// generation contains every slot of that snapshot. If a larger one is published meanwhile, the older one stays valid.
+/// generation contains every slot of that snapshot. If a larger generation is published meanwhile, the older generation
+/// stays valid.
 template <class Memory>
 Offset current_bucket(const Memory& memory, std::uint64_t hash) {
     const auto& header = memory.template at<layout::Header>(0);
@@ -139,8 +141,8 @@ const layout::Rewritten& rewritten(const Memory& memory, TermId head) {
     return memory.template at<layout::Rewritten>(layout::extent_of(head) - sizeof(layout::Rewritten));
 }
 
-/// The state of a list of which a reader has loaded this state, and then this head. If the list was rewritten in
-/// between, the state gets the length that the same words have in the new extents.
+/// The state of a list that fits the head. The reader has loaded `state` first, and then the head. If the list was
+/// rewritten in between, the result has the length of the same words in the new extents.
 template <class Memory>
 std::uint64_t settled_state(const Memory& memory, std::uint64_t state, TermId head) {
     if (!layout::is_rewritten(head)) return state;
@@ -219,12 +221,13 @@ inline std::uint32_t search_sorted(const ListExtent& extent, TermId value) {
     return search_sorted(extent.values(), extent.sorted, value);
 }
 
-/// Runs several searches of sorted arrays in lockstep, so that their cache misses overlap: in a single search each load
-/// waits for the load before. The searches in a group have the same number of steps; adding an array with another
-/// number runs the waiting group first.
+/// Runs several searches of sorted arrays in lockstep, so that their cache misses overlap. (In a single search, each
+/// load waits for the previous load.) The searches of a group have the same number of steps. If an added search has
+/// another number of steps, the waiting group runs first.
 class SortedSearches {
 public:
-    /// Searches `n` > 0 ascending values. Sets *found, at the latest in finish(), if the value is among them.
+    /// Searches `n` > 0 ascending values. Sets *found if the value is among them. This happens at the latest in
+    /// finish().
     void add(const TermId* values, std::size_t n, TermId value, std::uint8_t* found) {
         const std::size_t width = std::bit_floor(n), rest = n - width;
         if (width != width_) {
@@ -245,7 +248,7 @@ public:
 private:
     static constexpr std::size_t kTogether = 8;
 
-    /// Advances by `n` values if all of those are smaller than `value`.
+    /// Advances by `n` values if all these values are smaller than `value`.
     static const TermId* after(const TermId* values, std::size_t n, TermId value) {
         return values + (n & (std::size_t{0} - static_cast<std::size_t>(*(values + n - 1) < value)));
     }

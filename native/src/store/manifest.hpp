@@ -1,4 +1,4 @@
-// The contents of a saved store's manifest besides file names: labels, the commits that bounds on streams may still
+// The contents of a saved store's manifest, apart from file names: labels, the commits that bounds on streams can still
 // exclude, unused memory, and lists that wait to be rewritten. The `get_` functions throw StorageError.
 #pragma once
 

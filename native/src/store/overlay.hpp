@@ -12,9 +12,9 @@
 
 namespace penstock {
 
-/// A source of the edges of `base` without those removed and with those added. It holds the difference to `base`, so
-/// to add an edge of `base`, or to remove one that was added, changes nothing. Changes require external
-/// synchronisation with reads. `base` must outlive the overlay.
+/// A source of the edges of `base`, without the removed edges and with the added edges. It holds only the difference to
+/// `base`. The addition of an edge of `base`, and the removal of an added edge, therefore leave no trace. Changes
+/// require external synchronisation with reads. `base` must outlive the overlay.
 class Overlay : public Source {
 public:
     explicit Overlay(const Source& base) : base_(base) {}

@@ -12,11 +12,12 @@
 
 namespace penstock {
 
-/// For each list that such a view has read: the commits after a first snapshot that have extended it. The lease of the
-/// view retains these commits. Thread-safe.
+/// For each list that a view of the past has read: the commits after a first snapshot that have extended this list. The
+/// lease of the view retains these commits. Thread-safe.
 class PastLists {
 public:
-    /// Forgets all lists, unless the argument is that of the previous call: the snapshot after which commits are kept.
+    /// Forgets all lists, unless the argument is the same as in the previous call. `from`: the snapshot after which
+    /// commits are kept.
     void begin(Snapshot from) {
         std::scoped_lock lock(mutex_);
         if (from == from_) return;

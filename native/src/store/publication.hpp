@@ -1,5 +1,5 @@
-// The stores that make a prepared commit visible, in order. Preparation may fail and changes nothing that readers load;
-// publication cannot fail.
+// The stores to words that make a prepared commit visible, in order. The preparation can fail, and changes nothing that
+// readers load. The publication cannot fail.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ class Publication {
 public:
     void store(std::uint64_t& word, std::uint64_t value) { stores_.push_back({&word, value}); }
     void run() {
-        // Release: each store publishes all that was prepared (values, records, extents) and the stores before it (head
-        // before state).
+        // Release order: each store to a word publishes everything that was prepared (values, records, extents), and
+        // the earlier stores to words (head before state).
         for (const auto& [word, value] : stores_) layout::store_release(*word, value);
         stores_.clear();
     }

@@ -21,8 +21,8 @@ std::string region_file(const std::string& directory, const std::string& name);
 /// Owned by the shard's writer. Only the writer's thread allocates and frees; at() is thread-safe.
 class Region {
 public:
-    /// A new, empty region. Unlinks an older file of that name; its readers keep their mapping. With an empty `path`
-    /// the region has no file.
+    /// A new, empty region. Unlinks an older file of that name. The readers of the older file keep their mapping. With
+    /// an empty `path` the region has no file.
     static Region create(const std::string& path, std::uint64_t reserve_bytes, std::uint32_t shard,
                          std::uint32_t shards);
     /// A new epoch of a saved region, writable, under `path`. Its content is assembled from the parts in `directory`,
@@ -48,7 +48,8 @@ public:
     std::uint64_t& word(layout::Offset offset) const { return at<std::uint64_t>(offset); }
 
     /// Allocates bytes for the running commit, 8-aligned, content undefined. LimitError if the region is full,
-    /// StorageError if the file cannot grow; both leave the region unchanged. keep() or abandon() ends the commit.
+    /// StorageError if the file cannot grow. Both errors leave the region unchanged. keep() or abandon() ends the
+    /// commit.
     layout::Offset allocate(std::uint64_t bytes);
     void keep() {
         tracked_.clear();
@@ -60,8 +61,7 @@ public:
     layout::Offset allocate_block(std::uint64_t bytes);
     /// Frees memory that no reader of this process can reach any longer.
     void free(Span span);
-    /// As free(). Small blocks are kept by size, so that the memory of short lists, which come and go, is found at
-    /// once.
+    /// As free(). Small blocks are kept by size, so that allocate() finds the memory of freed short lists at once.
     void reuse(Span span);
 
     std::uint64_t used_bytes() const { return header().used - free_bytes_; }

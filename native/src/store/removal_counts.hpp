@@ -1,4 +1,5 @@
-// Counts how often the index lists of each label lost a vertex, which keeps the planner's counts of vertices exact.
+// Counts, for each label, how often a vertex was removed from an index list. With these counts, the planner's numbers
+// of vertices are exact.
 #pragma once
 
 #include <array>
@@ -14,7 +15,8 @@ namespace penstock {
 class RemovalCounts {
 public:
     std::uint32_t get(Label label, Dir dir) const {
-        // Acquire: makes the zeroed counts visible. The counts are relaxed: statistics, which order nothing.
+        // Acquire: makes the zeroed counts visible. The counts are relaxed, because they are statistics that order
+        // nothing.
         const Count* const counts = chunks_[layout::LabelChunk::number(label)].load(std::memory_order_acquire);
         return counts == nullptr ? 0 : counts[place(label, dir)].load(std::memory_order_relaxed);
     }

@@ -28,13 +28,15 @@ struct SavedRegion {
     std::vector<SavedPart> parts;
 
     std::uint64_t root() const;  // checksum of the whole
-    /// Bytes of the blocks that have used bytes.
+    /// The total size of the blocks that contain used bytes.
     std::uint64_t used_bytes() const;
-    /// Whether one new part should replace the chain: too many parts, or many more bytes than the new part would have.
+    /// Whether one new part should replace the chain, because the chain has too many parts, or many more bytes than the
+    /// new part would have.
     bool long_chain() const;
 };
 
-/// The checksums of the blocks of `content`; kUnusedBlock for those within unused spans, which ascend and do not touch.
+/// The checksums of the blocks of `content`; kUnusedBlock for blocks within unused spans. The unused spans are
+/// ascending and not adjacent.
 std::vector<std::uint64_t> block_sums(std::string_view content, const std::vector<Span>& unused);
 
 /// The changes of a region since it was saved: spans, and after copy() a copy of their bytes, so that the region may
@@ -45,7 +47,7 @@ public:
     Changes(const SavedRegion& since, std::string_view content, const std::vector<Span>& unused);
 
     std::uint64_t bytes() const { return bytes_; }
-    /// Copies the bytes. Without it the region must not change before write().
+    /// Copies the bytes. Without this copy, the region must not change before write().
     void copy();
     /// Writes the part `directory`/`name` and returns the new saved form. StorageError.
     SavedRegion write(const SavedRegion& since, const std::string& directory, const std::string& name) const;
@@ -63,8 +65,8 @@ private:
 };
 
 /// Assembles the chain in `memory`, which has the region's size, and stores its block checksums in `saved`. The content
-/// of unused blocks is undefined. StorageError names the damaged file, or states that the parts do not make what was
-/// saved.
+/// of unused blocks is undefined. The StorageError names the damaged file, or states that the parts together do not
+/// give the saved content.
 void read_parts(SavedRegion& saved, std::uint64_t root, const std::string& directory, char* memory,
                 const std::vector<Span>& unused);
 

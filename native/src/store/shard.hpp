@@ -30,8 +30,8 @@ struct Keyed {
     TermId value;
 };
 
-/// A list that has removed values. `vertex` is kUnbound for the index list of the label. `many`: so many that memory
-/// counts; the others are rewritten because look-ups in them are slow.
+/// A list that has removed values. `vertex` is kUnbound for the index list of the label. `many`: whether the list has
+/// so many removed values that their memory matters. The other lists are rewritten because look-ups in them are slow.
 struct Garbage {
     layout::Offset entry;
     TermId vertex;
@@ -41,11 +41,11 @@ struct Garbage {
     Snapshot since = 0;  // the commit that has added to its garbage
 };
 
-/// Receives the ends of a commit that are not what the lists say already. Members may be nullptr: all ends are changes.
+/// Receives the ends of a commit that change the lists. If the members are nullptr, all ends must be changes.
 struct Effects {
     std::vector<Keyed>* added = nullptr;
     std::vector<Keyed>* removed = nullptr;
-    /// Ends that change nothing, only because of a commit that a reader of this one may exclude.
+    /// Ends that change nothing, but only because of a commit that a reader of the present commit can exclude.
     std::vector<Keyed>* repeated = nullptr;
 };
 
@@ -57,7 +57,7 @@ public:
     // -- reading, thread-safe
     const Region& region() const { return region_; }
     const layout::Header& header() const { return region_.header(); }
-    /// Its index among the local shards, and of its log in a commit's record.
+    /// The index of the shard among the local shards. It is also the index of the shard's log in a commit's record.
     std::uint32_t number() const { return number_; }
     layout::Offset bucket_of(TermId vertex, Dir dir) const {
         return lookup::current_bucket(region_, layout::record_hash(header().seed, vertex, dir));
@@ -73,7 +73,8 @@ public:
     layout::Offset label_row(Label label) const;
     Label label_end() const;  // labels from this number on have no row
     std::uint64_t edge_count() const { return layout::load_acquire(header().edges); }
-    /// The number of vertices with edges of the label, which has a row. A statistic: exact between commits.
+    /// The number of vertices with edges of the label. The label must have a row. As a statistic, the number is exact
+    /// only between commits.
     std::uint64_t vertex_count(Label label, Dir dir) const;
 
     // -- writing, one thread
@@ -96,9 +97,9 @@ private:
     // nothing of the commit before publish. With `rewrites` the commit also rewrites lists that have removed values.
     void begin(Snapshot snapshot, CommitSource source, bool rewrites);
     /// Adds the edges' ends of one direction, ascending by (vertex, label, value) without repetition. With `fresh`,
-    /// ends that are already stored are skipped and the others are also appended to `fresh`; `repeated` receives stored
-    /// ends that only one commit contains, if a reader of this commit may exclude that one. Without `fresh`, all ends
-    /// must be new.
+    /// ends that are already stored are skipped, and the new ends are also appended to `fresh`. `repeated` receives
+    /// each stored end that only one commit contains, if a reader of the present commit can exclude that commit.
+    /// Without `fresh`, all ends must be new.
     void append(Dir dir, std::span<const Keyed> ends, std::vector<Keyed>* fresh, std::vector<Keyed>* repeated);
     /// As append(), for a commit that removes edges too. No end is in both `added` and `removed`.
     void change(Dir dir, std::span<const Keyed> added, std::span<const Keyed> removed, const Effects& effects);
@@ -111,9 +112,9 @@ private:
     void publish_log(const AppendLog& log) { logs_.add(snapshot_, source_, log); }
     void skip_log() { logs_.release_before(history_.floor()); }
     void publish();
-    /// Called between commits: rewrites lists that have many removed values, and frees what was only theirs. Not
-    /// possible where readers in other processes use the logs, because they may combine an old list with a new state;
-    /// there, commits rewrite lists.
+    /// Called between commits. Rewrites lists that have many removed values, and frees the memory of the old lists.
+    /// This is not possible if readers in other processes use the logs, because such a reader could combine an old list
+    /// with a new state. In this case, commits rewrite lists.
     void compact();
     void abandon();
     void forget_commit();
@@ -126,7 +127,7 @@ private:
         Label label;
         TermId vertex;
     };
-    /// A vertex whose last edge of a label went, or whose first one came back.
+    /// A vertex that has lost its last edge of a label, or got a first edge again.
     struct IndexTurn {
         Label label;
         TermId vertex;

@@ -11,9 +11,9 @@
 
 namespace penstock {
 
-/// Each list is returned as of a published snapshot, at or after latest() at the time of the call; two calls may return
-/// different snapshots. Thread-safe. StorageError if the file is not a region, or if a commit stays half published for
-/// longer than `patience` (its writer died).
+/// Each call returns a list at a published snapshot. This snapshot is not before latest() at the time of the call. Two
+/// calls can use different snapshots. Thread-safe. StorageError if the file is not a region, or if a commit stays half
+/// published for longer than `patience`, because its writer has died.
 class ShardReader {
 public:
     explicit ShardReader(const std::string& path, std::chrono::milliseconds patience = std::chrono::seconds(30));

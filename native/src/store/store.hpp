@@ -29,8 +29,8 @@ struct Changed {
     std::uint64_t added = 0, removed = 0;  // edges that were not stored before, or were
 };
 
-/// Protects what a reader in another process needs: the logs of every commit after `snapshot`, and the tables that were
-/// current at that snapshot.
+/// Protects the memory that a reader in another process needs: the logs of all commits after `snapshot`, and the tables
+/// that were current at that snapshot.
 class StoreLease {
 public:
     virtual ~StoreLease() = default;
@@ -67,33 +67,34 @@ public:
     std::size_t shard_of(TermId vertex) const;
 
     /// Adds edges (those already stored are skipped) and publishes them atomically as one snapshot. Large commits into
-    /// an empty store build sorted base extents of exact size. Returns the snapshot's number; if no edge was new, the
-    /// latest one (no number is used up).
+    /// an empty store build sorted base extents of exact size. Returns the number of the new snapshot. If no edge was
+    /// new, no number is used, and the result is the number of the latest snapshot.
     Snapshot commit(std::span<const Edge> edges, CommitSource source);
     Snapshot latest() const;
 
     /// Removes edges and adds others, as one snapshot. An edge that is in both is added. Readers of older snapshots
-    /// continue to see what was removed. Its memory is reclaimed once no reader needs it (ADR 72); if the store
-    /// publishes append logs, that of lists (ADR 105).
+    /// continue to see what was removed. The memory is reclaimed when no reader needs it any more (ADR 72). If the
+    /// store publishes append logs, only the memory of lists is reclaimed (ADR 105).
     Changed change(std::span<const Edge> removed, std::span<const Edge> added, CommitSource source);
 
-    /// A commit whose number the caller chooses: latest() + 1, used even if nothing in it is new or belongs to a local
-    /// shard, so that a snapshot number means the same on all nodes. Each shard detects duplicates by itself, because
-    /// the other end of an edge may be on another node.
+    /// A commit whose number the caller chooses. The number must be latest() + 1. It is used even if no edge is new or
+    /// belongs to a local shard, so that a snapshot number means the same on all nodes. Each shard detects duplicates
+    /// separately, because the other end of an edge can be on another node.
     void apply(Snapshot snapshot, std::span<const Edge> edges, CommitSource source);
     /// As apply(), for a commit that removes edges too. Counts the changed edges whose subject is local.
     Changed apply(Snapshot snapshot, std::span<const Edge> removed, std::span<const Edge> added, CommitSource source);
 
-    /// Records that the stream has closed all batches up to `batch`, including those that absorbed nothing: Local_VTS.
+    /// Records in the Local_VTS that the stream has closed all batches up to and including `batch`, also batches
+    /// without absorbed tuples.
     void set_vts(std::uint32_t stream, std::int64_t batch);
 
-    /// Marks all regions retired: reads of other processes fail as "retired" from now on. The writer calls it after
-    /// another process has taken over. The memory of this object stays valid until its destruction.
+    /// Marks all regions as retired. From now on, reads by other processes fail with the reason "retired". The writer
+    /// calls it after another process has taken over. The memory of this object stays valid until its destruction.
     void retire();
 
-    /// The graph at the latest snapshot, without what the bounded streams committed after their bounds. The view holds
-    /// a lease: the older state that it needs (append logs, old table generations) is retained until its destruction,
-    /// which must precede the store's. Thread-safe.
+    /// The graph at the latest snapshot, without the commits of the bounded streams after their bounds. The view holds
+    /// a lease, which retains the older state that the view needs (append logs, old table generations). The view must
+    /// be destroyed before the store. Thread-safe.
     std::unique_ptr<Source> view(std::span<const StreamBound> bounds = {});
 
     /// The local part of the graph at a snapshot that the caller chooses, without the excluded commits (ascending).
@@ -101,20 +102,21 @@ public:
     /// published or no longer readable. Otherwise as view().
     std::unique_ptr<Source> view_part(Snapshot snapshot, std::vector<Snapshot> excluded = {});
 
-    /// What a view at an earlier moment would have shown, if keep() retains it: the commits up to `before`, and those
-    /// of
-    /// (`before`, `after`] that the bounds of their streams include. The bounds in `named` also hold for earlier
-    /// commits. StorageError if it is not retained. Otherwise as view().
+    /// The view at an earlier moment, if keep() retains its commits. It contains the commits up to and including
+    /// `before`, and the commits of (`before`, `after`] that the bounds of their streams include. The bounds in `named`
+    /// also apply to earlier commits. StorageError if a commit is not retained. Otherwise as view().
     std::unique_ptr<Source> view_past(Snapshot before, Snapshot after, std::span<const StreamBound> named,
                                       std::span<const StreamBound> others);
-    /// Retains what view_past() needs of the commits after a snapshot, also in saved stores; nothing: no longer.
+    /// Retains the commits after a snapshot for view_past(), also in saved stores. nullopt: retains no commits any
+    /// more.
     void keep(std::optional<Snapshot> snapshot);
 
-    /// A lease of `snapshot`, or of the latest snapshot if that is older. Must be destroyed before the store.
-    /// StorageError if logs that it needs are already discarded. Thread-safe.
+    /// A lease of `snapshot`, or of the latest snapshot if the latest snapshot is older. Must be destroyed before the
+    /// store. StorageError if logs that it needs are already discarded. Thread-safe.
     std::unique_ptr<StoreLease> lease(Snapshot snapshot);
 
-    /// Promises that no view will bound this stream below `batch`; older append logs may be discarded.
+    /// Promises that no later view has a bound of this stream before `batch`. The store can then discard older append
+    /// logs.
     void release(std::uint32_t stream, std::int64_t batch);
 
     std::uint64_t edge_count() const;   // distinct quads at the latest snapshot
@@ -122,10 +124,11 @@ public:
     std::uint64_t log_bytes() const;    // append logs retained for older readers
     std::uint64_t index_bytes() const;  // of the writer, outside of the regions: for duplicate detection in long lists
 
-    /// Captures regions, labels and history as of now, for writing into `directory` while further commits run. If
-    /// `previous` (it may equal `directory`) holds the last written capture or what open() read, only the changes since
-    /// are captured and its files are linked; otherwise everything is. At most 256 MB are copied; regions beyond that
-    /// are written before this returns. DataError if another capture exists. StorageError.
+    /// Captures regions, labels and history as of now, for writing into `directory` while further commits run.
+    /// `previous` can be the same directory. If `previous` contains the last written capture, or the files that open()
+    /// has read, only the changes since then are captured, and the files in `previous` are linked. Otherwise,
+    /// everything is captured. At most 256 MB are copied to memory. Further regions are written before this call
+    /// returns. DataError if another capture exists. StorageError.
     std::unique_ptr<StoreCapture> capture(const std::string& directory, const std::string& previous) const;
     void save(const std::string& directory) const;  // captures and writes everything; StorageError
     static std::unique_ptr<Store> open(const std::string& saved, const std::string& directory,

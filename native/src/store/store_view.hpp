@@ -18,13 +18,14 @@
 namespace penstock {
 
 /// Reads without locks, from any number of threads. Holds its lease until its destruction. If some shards are not
-/// local, it is a view of a part: look-ups of vertices of local shards succeed, and all others throw DataError.
+/// local, it is a view of a part of the graph. Look-ups of vertices of local shards then succeed, and all other
+/// look-ups throw DataError.
 class StoreView final : public SnapshotSource {
 public:
     using Shards = std::span<const Shard* const>;  // by number; nullptr: not local
 
     /// `visibility` is a lease of `history`; the destructor releases it. `log`: nullptr for a view that cannot be
-    /// retained. `past`: nullptr for a view that is not of the past.
+    /// retained. `past`: nullptr unless the view is a view of the past.
     StoreView(Shards shards, CommitHistory& history, Visibility visibility, ChangeLog* log = nullptr,
               PastLists* past = nullptr)
         : shards_(shards),
@@ -57,9 +58,9 @@ public:
 private:
     static constexpr std::size_t kGroup = 16;  // keys whose cache misses overlap
 
-    /// One list as found by this view. If `whole`, positions [0, length) are visible values; otherwise ranges_of()
-    /// returns the positions of those. An absent list is whole and empty. No member initialisers: every call creates
-    /// arrays of these.
+    /// A list that this view has found. If `whole`, all positions [0, length) are visible values. Otherwise,
+    /// ranges_of() returns the positions of the visible values. An absent list is whole and empty. There are no member
+    /// initialisers, because every call creates arrays of this type.
     struct List {
         const Shard* shard;
         layout::Offset entry;
@@ -91,7 +92,8 @@ private:
     std::span<const TermId> sorted_values(const List& list) const;
     void contains_from(std::span<const TermId> from, Label label, Dir dir, std::span<const TermId> to,
                        std::span<std::uint8_t> found) const;
-    /// Whether a search reads few cache lines: the list is short, or not very long and sorted but for a few values.
+    /// Whether a search reads few cache lines. This is the case if the list is short. It is also the case if the list
+    /// is not very long, and all values but a few are sorted.
     bool quickly_searched(const List& list) const;
     /// `list` is the list of `vertex` in direction `dir`.
     bool has_edge(const List& list, TermId vertex, Label label, Dir dir, TermId neighbour) const;

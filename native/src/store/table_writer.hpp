@@ -20,15 +20,16 @@ struct PendingSlot {
     layout::Slot* slot = nullptr;  // set when claimed
 };
 
-/// Growth builds a larger generation of one part of the table beside the old one; records do not move. Slots never
-/// change, and slots that the old generation lacks are newer than any reader that still uses it. The old generation
-/// therefore needs no updates; it is freed when no lease is older than the new one.
+/// Growth builds a larger generation of one part of the table, in addition to the old generation. Records do not move.
+/// Slots never change. Each slot that the old generation lacks is newer than the snapshot of any reader that still uses
+/// the old generation. The old generation therefore needs no updates. It is freed when no lease is older than the new
+/// generation.
 class TableWriter {
 public:
     explicit TableWriter(Region& region);
 
-    /// Claims a slot for each element, in a larger generation if necessary. LimitError if the region is full; nothing
-    /// is claimed then.
+    /// Claims a slot for each element, in a larger generation if necessary. LimitError if the region is full. In this
+    /// case, no slot is claimed.
     void claim(std::span<PendingSlot> slots, Snapshot snapshot);
     void publish(std::span<PendingSlot> slots, Publication& publication) const;
     void unclaim(std::span<PendingSlot> slots);

@@ -37,14 +37,15 @@ struct ListVersion {
         const layout::Rewritten& made = lookup::rewritten(memory, head);
         return {made.commit, made.commit == 0 ? 0 : made.shift()};
     }
-    /// The append of a commit, with positions of this version. A reader meets a commit that has rewritten the list
-    /// later only in copies of words, and only if its snapshot is before that commit.
+    /// The append of a commit, with positions of this version. A reader can find a commit that has rewritten the list
+    /// after the loaded version. This happens only in copies of words, and only if the reader's snapshot is before that
+    /// commit.
     layout::Append translate(Snapshot at, layout::Append append) const {
         if (at < commit) append.before -= shift;
         if (at > commit) append.before += append.shift;
         return append;
     }
-    /// Appends a position of the log of a commit, unless every reader sees what is there.
+    /// Appends a position from the log of a commit, unless every reader sees the value at this position.
     void translate(Snapshot at, std::uint32_t position, std::vector<std::uint32_t>& positions) const {
         if (at >= commit)
             positions.push_back(position);
@@ -66,8 +67,8 @@ inline bool in_ranges(const std::vector<PositionRange>& ranges, std::uint32_t po
     return after != ranges.begin() && position < std::prev(after)->end;
 }
 
-/// Applies the removal words of a list to its visible positions: what remains are the positions of visible values.
-/// `length` is the list's length at the view's snapshot.
+/// Applies the removal words of a list to its visible positions. The remaining ranges are the positions of visible
+/// values. `length` is the list's length at the view's snapshot.
 template <class Memory>
 void apply_removals(const Memory& memory, TermId head, std::uint32_t length, std::vector<PositionRange>& ranges) {
     struct Change {
@@ -127,7 +128,8 @@ std::uint32_t visible_ranges(const Visibility& visibility, const Logs& logs, std
     ranges.clear();
     std::uint32_t length = layout::length_of(state);
     Snapshot commit = layout::last_of(state);
-    // Commits newer than this view: the list's length is what the oldest of them found.
+    // There are commits after this view's snapshot. The visible length of the list is its length before the oldest of
+    // these commits.
     if (commit > visibility.snapshot) {
         layout::Append append;
         if constexpr (requires { logs.oldest_after(commit, visibility.snapshot); })
