@@ -1,9 +1,9 @@
 // The evaluations of many queries as records in Avro with the wire format of schema registries (docs/kafka.md,
 // "Records in Avro"): one record for each row of the answer of a SELECT, and one record for any other answer.
 //
-// A record consists of what its query determines (the head: a zero byte, the id of the schema, perhaps the name of a
-// query set), a name, what the instant determines, the error (null), and the answer. Of a SELECT, that is the number of
-// rows, the number of the row, and one cell for each variable.
+// A record consists of these parts: the head, a name, the fields of the instant, the error (null), and the answer. The
+// head is the same for all records of a query: a zero byte, the id of the schema, and for a query set its name. The
+// answer of a SELECT is the number of rows, the number of the row, and one cell for each variable.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ namespace penstock {
 /// The type of the bound cells of a column.
 enum class AvroCell : char { String = 's', Long = 'l', Double = 'd', Boolean = 'b' };
 
-/// What records have in common, as encoded bytes: `head` precedes the name, and `instant` follows it. `cells`: the
-/// types of the columns of a SELECT.
+/// The parts that all records have in common, as encoded bytes: `head` precedes the name, and `instant` follows the
+/// name. `cells`: the types of the columns of a SELECT.
 struct AvroFrame {
     std::string_view head, instant;
     std::vector<AvroCell> cells;

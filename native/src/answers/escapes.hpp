@@ -1,5 +1,5 @@
-// Escapes of text in JSON, XML and Turtle. Most texts have no special character: they are examined eight bytes at a
-// time and copied as a whole.
+// Escapes of text in JSON, XML and Turtle. Most texts have no special character. Such texts are examined eight bytes at
+// a time, and copied as a whole.
 #pragma once
 
 #include <cstdint>
@@ -47,9 +47,9 @@ const char* first_special(const char* at, const char* end) {
 
 }  // namespace escape_detail
 
-/// Appends a text with the escapes of a syntax. `Escapes`: special(), whether a byte may need an escape, for
-/// one byte and for a block of bytes; escape(out, at, end), which appends the character at `at` and returns the next
-/// position.
+/// Appends a text with the escapes of a syntax. `Escapes` has two functions. special() returns whether a byte possibly
+/// needs an escape, for one byte or for a block of bytes. escape(out, at, end) appends the character at `at` and
+/// returns the next position.
 template <class Escapes>
 void append_escaped(TextBuffer& out, std::string_view text) {
     const char* at = text.data();
@@ -102,8 +102,8 @@ struct JsonEscapes {
     }
 };
 
-/// The same, with escapes for U+0085, U+2028 and U+2029. JSON allows them in strings, but some readers, such as
-/// Python's `str.splitlines`, end a line there.
+/// The same, with escapes for U+0085, U+2028 and U+2029. JSON allows these characters in strings, but some readers,
+/// such as Python's `str.splitlines`, treat them as line ends.
 struct JsonLineEscapes {
     static constexpr unsigned char kLeadOf0085 = 0xC2, kLeadOf2028 = 0xE2;
     template <class Bytes>

@@ -14,8 +14,8 @@
 
 namespace penstock {
 
-/// What an answer consists of: the solutions of a SELECT, the truth of an ASK (whether there are rows), or the triples
-/// of a CONSTRUCT or DESCRIBE.
+/// The content of an answer: the solutions of a SELECT, the truth value of an ASK (whether there are rows), or the
+/// triples of a CONSTRUCT or DESCRIBE.
 enum class AnswerForm : std::uint8_t { Solutions, Truth, Triples };
 
 /// The rows of an execution: member `present[i]` has the rows from `starts[i]` to `starts[i + 1]`. `present` is
@@ -53,7 +53,8 @@ std::vector<EvaluationRecord> append_single_records(TextBuffer& out, const Query
                                                     std::span<const TermId> members, std::string_view shared,
                                                     const MemberRows& rows, const TermTexts& terms);
 
-/// Appends records with several evaluations each, at most `bytes` long unless a single evaluation is longer.
+/// Appends records with several evaluations each. A record has at most `bytes` bytes, unless a single evaluation is
+/// longer.
 std::vector<EvaluationRecord> append_batch_records(TextBuffer& out, const QueryNames& names,
                                                    std::span<const TermId> members, std::string_view shared,
                                                    const MemberRows& rows, const TermTexts& terms, std::size_t bytes);

@@ -1,8 +1,8 @@
 // The rows of an answer, written in any syntax.
 //
-// A syntax is a class with begin() and end(), which write what precedes and follows the rows; begin_row() and
-// end_row(); separate(), which writes what precedes a bound cell; cell(), which writes a term; and unbound(), which
-// writes an unbound cell. The text of a cell depends only on its column and term.
+// A syntax is a class with these functions: begin() and end() write the text before and after the rows. begin_row() and
+// end_row() write the text before and after a row. separate() writes the text before a bound cell, cell() writes a
+// term, and unbound() writes an unbound cell. The text of a cell depends only on its column and term.
 #pragma once
 
 #include <algorithm>
@@ -56,8 +56,8 @@ public:
         forget_cells();  // `out` may be another buffer
         for (; next_ < rows_.rows && out.size() < bytes; ++next_) write_row(out, next_ == 0);
     }
-    /// Appends the rows from `first` to `end` as all rows of an answer. Between two calls, `out` may only grow, unless
-    /// forget_cells() is called.
+    /// Appends the rows [first, end), as if they were all rows of an answer. Between two calls, text can only be
+    /// appended to `out`, unless forget_cells() is called.
     void write_range(TextBuffer& out, std::size_t first, std::size_t end) {
         if (first == end) return;
         for (ColumnCursor& cursor : cursors_) cursor.seek(first);

@@ -18,8 +18,8 @@ enum class ResultFormat : std::uint8_t { Json, Xml, Csv, Tsv, NTriples };
 class ResultWriter {
 public:
     virtual ~ResultWriter() = default;
-    /// Appends the next rows, until `out` has `bytes` bytes or the document is complete. Returns whether more follows.
-    /// DataError if the format cannot represent a term.
+    /// Appends the next rows, until `out` has `bytes` bytes or the document is complete. Returns whether the document
+    /// is not yet complete. DataError if the format cannot represent a term.
     virtual bool write(TextBuffer& out, std::size_t bytes) = 0;
 
     static std::unique_ptr<ResultWriter> of(ResultFormat format, const SolutionRows& rows, const TermTexts& terms);
@@ -29,7 +29,7 @@ public:
 void require_terms(const SolutionRows& rows, const TermTexts& terms);
 
 /// Appends the line of an evaluation (docs/kafka.md): `head`, the start of a JSON object, then the answer. The line has
-/// no character that any reader takes for a line end.
+/// no character that a reader could treat as a line end.
 void append_solutions_line(TextBuffer& out, std::string_view head, const SolutionRows& rows, const TermTexts& terms);
 /// The same for triples: as N-Triples with sorted lines, so that equal graphs give equal texts, except for labels of
 /// blank nodes.

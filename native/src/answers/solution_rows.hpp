@@ -10,8 +10,8 @@
 
 namespace penstock {
 
-/// A column of an answer. Each value stands for `repeat` rows in succession; after the last value the first one follows
-/// again. A whole column has `repeat` 1 and as many values as the answer has rows.
+/// A column of an answer. Each value stands for `repeat` successive rows. After the last value, the first value follows
+/// again. A column without repetitions has `repeat` 1, and as many values as the answer has rows.
 struct SolutionColumn {
     std::span<const TermId> values;
     std::size_t repeat = 1;

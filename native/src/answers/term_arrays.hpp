@@ -22,7 +22,7 @@ struct TermArrays {
     std::vector<std::string> names;
 };
 
-/// The terms of a column of ids. LimitError if the texts exceed 2 GiB, the most that offsets of 32 bits can address.
+/// The terms of a column of ids. LimitError if the texts exceed 2 GiB, because offsets have 32 bits.
 TermArrays term_arrays(std::span<const TermId> ids, const TermTexts& terms);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// A growing text. Unlike std::string, it leaves new memory uninitialised, and hands its memory over.
+// A growing text. Unlike std::string, it does not initialise new memory, and it can give its memory to the caller.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,8 @@ public:
     /// Removes the end of the text. `size` is at most size().
     void shorten(std::size_t size) { size_ = size; }
 
-    /// Returns the end of the text, with room for `bytes` more bytes; advance() then appends what was written there.
+    /// Returns the end of the text, with room for `bytes` more bytes. After the caller has written bytes there,
+    /// advance() appends them to the text.
     char* room(std::size_t bytes) {
         if (capacity_ - size_ < bytes) grow(bytes);
         return data_.get() + size_;

@@ -1,4 +1,4 @@
-// Terms that arrived as text, numbered from 1: those of an answer that another process has written.
+// Terms that arrived as text, numbered from 1. They are the terms of an answer that another process has written.
 #pragma once
 
 #include <deque>

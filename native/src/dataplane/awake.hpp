@@ -1,5 +1,5 @@
-// Busy-waiting for a moment before sleeping. On an idle machine, waking a sleeping thread costs more than most answers
-// take. On a busy machine the opposite holds, because a busy-waiting thread occupies a core that others need.
+// A short busy wait before a thread sleeps. On an idle machine, it takes longer to wake a sleeping thread than to wait
+// for most answers. On a busy machine, the busy wait is worse, because it occupies a core that other threads need.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 
 namespace penstock::dataplane {
 
-/// For one place where one thread waits repeatedly. After each unsuccessful busy wait, twice as many of the next waits
-/// sleep at once. If busy-waiting never succeeds, it therefore takes at most kLongest in kMostAsleep waits; if nothing
-/// happens, it takes no time.
+/// For one place in the code at which one thread waits repeatedly. After an unsuccessful busy wait, some of the next
+/// waits sleep at once. Each further unsuccessful busy wait doubles the number of these waits, to at most kMostAsleep.
+/// If busy waits never succeed, kMostAsleep waits therefore cost at most one busy wait of kLongest.
 class Awake {
 public:
     using Clock = std::chrono::steady_clock;
-    // Longer than a sleeping peer takes to answer.
+    // Longer than the time in which a sleeping peer answers.
     static constexpr auto kLongest = std::chrono::microseconds(200);
     static constexpr std::uint32_t kMostAsleep = 255;
 

@@ -36,8 +36,8 @@ public:
     Moved receive(std::span<std::byte> first, std::span<std::byte> second, std::size_t& moved) {
         return tls_ ? tls_->receive(first, moved) : receive_some(socket_.get(), first, second, moved);
     }
-    /// Whether bytes that send() has accepted are not sent yet, because the socket was full. The next send() sends them
-    /// first.
+    /// Whether some bytes that send() has accepted are not yet sent, because the socket was full. The next send() first
+    /// sends these bytes.
     bool has_unsent() const { return tls_ && tls_->has_unsent(); }
     /// The reason why TLS has ended the connection; empty if it has not.
     std::string failure() const { return tls_ ? tls_->failure() : std::string(); }

@@ -8,7 +8,8 @@
 
 namespace penstock::dataplane {
 
-/// The file may grow while it is mapped but must not shrink: truncation ends this process by SIGBUS. Thread-safe.
+/// While the file is mapped, it is allowed to grow, but not to shrink, because after a truncation, SIGBUS ends this
+/// process. Thread-safe.
 class MappedRegion {
 public:
     /// Reserves `reserve_bytes` of address space, at least the file's size. StorageError.
@@ -17,7 +18,7 @@ public:
     MappedRegion(MappedRegion&& other) noexcept;
     MappedRegion& operator=(MappedRegion&&) = delete;
 
-    /// Whether the file contains these bytes. Queries the file's size only beyond the size last seen.
+    /// Whether the file contains these bytes. Queries the file's size only if the bytes are beyond the last known size.
     bool has(std::uint64_t offset, std::uint64_t length) const;
     std::uint64_t bytes() const;  // the file's current size, as far as it is mapped
     /// Copies whole words, each in one load, in no particular order. The caller must have checked has().

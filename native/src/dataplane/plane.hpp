@@ -5,8 +5,9 @@
 // Guarantees of a read. The bytes are those of the region at some time between post() and the return of wait(). Each
 // aligned 8-byte word is copied whole, in one load. There is *no order* between words of one read, nor between reads
 // that are posted together. A reader that requires an order (sequence words, reclaim counts, published lengths:
-// docs/store-layout.md) must wait for the first read before it posts the second. A read that is posted after wait() has
-// returned sees everything that the writer published before what the first read saw.
+// docs/store-layout.md) must wait for the first read before it posts the second. Suppose that a read is posted after
+// the wait() of a first read has returned. The second read then sees everything that the writer had published before
+// the data that the first read saw.
 #pragma once
 
 #include <compare>
@@ -23,15 +24,15 @@ namespace penstock::dataplane {
 
 using Node = std::uint32_t;  // numbered by the engine that uses the plane
 
-/// Identifies one incarnation of one region: a node never reuses a number, and a restarted node uses other numbers.
+/// Identifies one incarnation of one region. A node never reuses a number, and a restarted node uses other numbers.
 struct RegionId {
     Node node = 0;
     std::uint32_t number = 0;
     auto operator<=>(const RegionId&) const = default;
 };
 
-/// `offset` and `length` are multiples of 8, length from 8 to kMaxReadBytes. wait() fills `into`. The plane owns the
-/// buffer until wait() returns, even if another read of the batch has failed.
+/// `offset` and `length` are multiples of 8. `length` is from 8 to kMaxReadBytes. wait() fills `into`. The plane owns
+/// the buffer until wait() returns, even if another read of the batch has failed.
 struct Read {
     RegionId region;
     std::uint64_t offset = 0;
@@ -56,7 +57,8 @@ struct RegionEntry {
     bool stable = false;  // pages are never freed, so memory that is registered once stays the region's memory
 };
 
-/// Why a batch failed. Each fault fails one evaluation only; the plane stays usable and reconnects by itself.
+/// Why a batch failed. Because of a fault, only one evaluation fails. The plane remains usable and connects again by
+/// itself.
 enum class Fault : std::uint8_t {
     Disconnected = 1,  // the node is unreachable, or the connection was lost
     TimedOut,          // no answer in time
@@ -86,9 +88,10 @@ public:
     virtual std::vector<RegionEntry> directory(Node node) = 0;
 
     /// Starts all reads and returns. Blocks only at the limit on bytes in flight. `reads` itself need not outlive the
-    /// call. Several batches may be in flight, and may be waited for in any order.
+    /// call. Several batches can be in flight at the same time. The caller can wait for them in any order.
     virtual Ticket post(std::span<const Read> reads) = 0;
-    /// Returns when all reads of the batch are complete. Error if one failed; then `into` of all of them is undefined.
+    /// Returns when all reads of the batch are complete. Error if one read has failed. The contents of `into` are then
+    /// undefined for all reads of the batch.
     virtual void wait(Ticket ticket) = 0;
     void read(std::span<const Read> reads) { wait(post(reads)); }
 
@@ -97,7 +100,7 @@ public:
     virtual const std::byte* mapped(RegionId) { return nullptr; }
     /// "shm", "tcp" or "rdma": the transport of reads of that node.
     virtual std::string_view transport(Node node) const = 0;
-    /// Why some reads of that node use another transport; empty if none do.
+    /// The reason why some reads of that node use another transport. Empty if all reads use the same transport.
     virtual std::string remark(Node) const { return {}; }
 };
 

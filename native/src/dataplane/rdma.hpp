@@ -24,7 +24,7 @@ struct RdmaEndpoint {
     std::uint32_t reads = 0;         // the maximum in flight in one direction
 };
 
-/// A piece of a region that RDMA can read: registered for as long as the region is published.
+/// A piece of a region that RDMA can read. It is registered for as long as the region is published.
 struct RdmaSegment {
     std::uint64_t begin = 0, end = 0;  // offsets in the region
     std::uint64_t address = 0;         // of `begin`, as used in READs
@@ -47,7 +47,8 @@ public:
     virtual ~RdmaHost() = default;
     /// Creates an object without registrations. The region must outlive it.
     virtual std::shared_ptr<RdmaRegistration> registration(const MappedRegion& region) = 0;
-    /// Connects a queue pair to the engine's. Reads are possible for the lifetime of the result. Error(Refused).
+    /// Connects a queue pair to the queue pair of the engine. Reads are possible for the lifetime of the result.
+    /// Error(Refused).
     virtual std::shared_ptr<void> accept(const RdmaEndpoint& engine, RdmaEndpoint& node) = 0;
 };
 

@@ -32,10 +32,10 @@ public:
     RdmaEndpoint endpoint() const { return pair_.endpoint(); }
     void connect(const RdmaEndpoint& node) { pair_.connect(node); }
 
-    /// Posts as many of the first pieces as there is room for; returns their number. Error(Disconnected).
+    /// Posts the first pieces, as many as there is room for. Returns the number of posted pieces. Error(Disconnected).
     std::size_t post(std::span<const RdmaPiece> pieces);
-    /// Calls done(batch) for each piece that has completed. Error: Retired if the node has invalidated a key,
-    /// Disconnected otherwise; the reader is unusable afterwards.
+    /// Calls done(batch) for each piece that has completed. Error(Retired) if the node has invalidated a key.
+    /// Error(Disconnected) for other failures. After an error, the reader cannot be used any more.
     template <class Done>
     bool poll(Done done) {
         const std::size_t arrived = this->arrived();

@@ -13,8 +13,8 @@
 
 namespace penstock::dataplane {
 
-/// Thread-safe. Publishing and withdrawing copy the table. A server session shares ownership of the table it started an
-/// answer with, so a region stays mapped until its last answer is sent.
+/// Thread-safe. publish() and withdraw() copy the table. A server session shares ownership of the table with which it
+/// has begun an answer. A region therefore stays mapped until its last answer is sent.
 class ServedRegions {
 public:
     struct Served {
@@ -36,8 +36,9 @@ public:
     explicit ServedRegions(std::unique_ptr<RdmaHost> rdma = nullptr) : rdma_(std::move(rdma)) {}
     RdmaHost* rdma() const { return rdma_.get(); }
 
-    /// `entry` without id, bytes, device and inode, which are determined here. Returns the region's number.
-    /// StorageError if it cannot be mapped, LimitError beyond wire::kMaxRegions at a time.
+    /// Publishes a region and returns its number. `entry`: the description of the region. The call determines id,
+    /// bytes, device and inode itself. StorageError if the region cannot be mapped, LimitError if more than
+    /// wire::kMaxRegions regions are published at a time.
     std::uint32_t publish(RegionEntry entry);
     /// From now on, reads of the region fail with Retired. No effect if it is already withdrawn.
     void withdraw(std::uint32_t number);

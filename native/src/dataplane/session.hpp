@@ -1,5 +1,5 @@
-// One engine's connection to a node's server, without the socket: bytes in, bytes out. The server is therefore a loop
-// that moves bytes, and a fuzzer needs no network.
+// One engine's connection to a node's server, without the socket. It only consumes and produces bytes. The server is
+// therefore a loop that moves bytes, and a fuzzer needs no network.
 #pragma once
 
 #include <cstddef>
@@ -15,25 +15,26 @@
 
 namespace penstock::dataplane {
 
-/// What a node announces in its Welcome, and what it demands.
+/// The data that a node announces in its Welcome, and its requirements.
 struct NodeIdentity {
     std::vector<std::byte> secret;
     std::uint64_t incarnation = 0;
     Digest machine{};
 };
 
-/// Memory is bounded for any input: one frame of requests, one buffer of answers. While answers are not consumed, no
-/// further request is read. A peer that violates the protocol or reads outside of a region gets a Failure and is cut
-/// off.
+/// The memory is bounded for any input: one frame of requests and one buffer of answers. While answers are not
+/// consumed, no further request is read. A peer that violates the protocol or reads outside of a region gets a Failure,
+/// and its connection is closed.
 class Session {
 public:
     Session(const ServedRegions& regions, const NodeIdentity& node);
 
-    /// The buffer for the engine's next bytes; empty while there is no room, or the session accepts no more input.
+    /// The buffer for the engine's next bytes. Empty if there is no room at present, or if the session accepts no more
+    /// input.
     std::span<std::byte> space();
     void received(std::size_t bytes) { input_end_ += bytes; }
 
-    /// The bytes to be sent next; empty if there are none before more input arrives.
+    /// The next bytes to send. Empty if there is nothing to send before more input arrives.
     std::span<const std::byte> output();
     void sent(std::size_t bytes) { output_begin_ += bytes; }
 

@@ -13,7 +13,7 @@ using Digest = std::array<std::byte, 32>;
 
 Digest sha256(std::span<const std::byte> message);
 Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> message);
-/// Takes constant time, independent of the position of a difference.
+/// Compares in constant time, independently of the position of a difference.
 bool equal(const Digest& a, const Digest& b);
 /// From the kernel's generator. StorageError if that fails.
 Digest random_digest();

@@ -28,8 +28,8 @@ struct TcpOptions {
     std::size_t batches = 1024;  // posted and not yet waited for
 };
 
-/// Connects on first use, and again after a failure. If the node has restarted meanwhile, reads of regions of its
-/// previous incarnation fail with Retired until directory() is called.
+/// Connects at the first use, and again after a failure. If the node has restarted meanwhile, reads of regions of its
+/// previous incarnation fail with Retired, until directory() is called.
 class TcpPlane final : public Plane {
 public:
     TcpPlane(Node node, Address address, TcpOptions options);
@@ -49,7 +49,8 @@ public:
     Node node() const { return node_; }
     const TcpOptions& options() const { return options_; }
     bool offers_rdma() const { return welcome_.rdma != 0; }
-    /// Counts connections: agreements of an earlier connection are void. Connects if necessary. Error.
+    /// The number of the present connection. Agreements that were made over an earlier connection are not valid any
+    /// more. Connects if necessary. Error.
     std::uint64_t connection();
     /// Sends one question and returns the body of its answer. Error.
     std::vector<std::byte> ask(wire::Message question, std::span<const std::byte> body, wire::Message answer);

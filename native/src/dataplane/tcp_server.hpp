@@ -17,10 +17,11 @@
 namespace penstock::dataplane {
 
 struct ServerLimits {
-    // Maximum number of connections; further ones are refused. A connection takes about 320 KiB, with TLS 640 KiB.
+    // Maximum number of connections. Further connections are refused. A connection takes about 320 KiB, or 640 KiB with
+    // TLS.
     std::size_t connections = 256;
     std::chrono::milliseconds handshake{5000};  // of TLS and of the secret, together
-    // An engine that does not receive its answers for this time is disconnected.
+    // If an engine receives none of its answers for this time, its connection is closed.
     std::chrono::milliseconds stalled{30000};
 };
 

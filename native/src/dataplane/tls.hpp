@@ -43,10 +43,10 @@ public:
 
     /// Performs the next steps of the handshake. Returns Some when the handshake is complete.
     Moved handshake();
-    /// Encrypts and sends a prefix of `bytes`. Some of it may remain in the stream (`has_unsent`).
+    /// Encrypts and sends a prefix of `bytes`. A part of this prefix can remain in the stream (`has_unsent`).
     Moved send(std::span<const std::byte> bytes, std::size_t& moved);
     Moved receive(std::span<std::byte> bytes, std::size_t& moved);
-    /// Sends what remains in the stream.
+    /// Sends the bytes that remain in the stream.
     Moved flush();
     bool has_unsent() const { return out_begin_ < out_.size(); }
     /// The reason why the stream has ended. Empty if it has not ended, or if the peer has closed the connection.
@@ -72,7 +72,7 @@ private:
 };
 
 /// The certificates of this process, as server and as client. If the files have changed, new connections use the new
-/// certificates. While the new files are invalid, they use the old certificates. Thread-safe.
+/// certificates. While the new files are invalid, new connections use the old certificates. Thread-safe.
 class TlsIdentity {
 public:
     /// Error(Refused) if there is no OpenSSL; StorageError if a file cannot be used.

@@ -14,8 +14,9 @@
 //   ListKeys {region}             ▶
 //                                 ◀ Keys {RdmaSegment × n, or why there are none}
 //
-// Requests may be pipelined; answers are in order. A Failure may take the place of an answer: Retired concerns that
-// request only; after any other the node closes the connection. Numbers are little-endian.
+// Requests can be pipelined. Answers are in the order of the requests. A Failure can take the place of an answer. The
+// fault Retired concerns only this request. After any other fault, the node closes the connection. Numbers are
+// little-endian.
 #pragma once
 
 #include <bit>
@@ -83,7 +84,8 @@ struct ReadItem {
     std::uint32_t length;
 };
 
-/// In a Regions body: a count (8 bytes), then for each region one of these, and its path.
+/// An element of the body of Regions. The body has a count (8 bytes), and then for each region a RegionItem and the
+/// path of the region.
 struct RegionItem {
     std::uint64_t epoch, bytes, reserve_bytes, device, inode;
     std::uint32_t number, kind, subject, stable;
@@ -94,7 +96,7 @@ struct KeysQuestion {
     std::uint32_t number;
     std::uint32_t zero;
 };
-/// In a Keys body; the segments follow, then the text.
+/// The beginning of the body of Keys. The segments and then the text follow.
 struct KeysHeader {
     std::uint32_t segments;
     std::uint32_t words;  // bytes of text: the reason for the absence of segments

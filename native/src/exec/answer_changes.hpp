@@ -11,15 +11,16 @@
 
 namespace penstock::exec {
 
-/// The change is that of the root's output if the root gives it (GROUP BY, DISTINCT), else that of the plan's rows.
-/// Needs no state but the versions of the sources: rows that were added and removed in the same run cancel out.
+/// Uses the change of the root's output if the root gives this change (GROUP BY, DISTINCT). Otherwise, uses the change
+/// of the plan's rows. The only state is the versions of the sources. A row that was both added and removed in a run is
+/// not a change.
 class AnswerChanges final : private Sink {
 public:
-    /// `root`: the plan's root, which was compiled just before as the first node to `op`.
+    /// `root`: the plan's root. It must have just been compiled to `op`, as the first node of the plan.
     AnswerChanges(const Spec& root, Operator& op, Compiler& compiler);
 
-    /// Runs the plan. Pushes the added rows, then the removed ones, if the caller holds the answer of the last run and
-    /// its change is known; else pushes the answer.
+    /// Runs the plan. If the caller holds the answer of the last run and the change since then is known, pushes the
+    /// added rows, and then the removed rows. Otherwise pushes the answer.
     void run(Run& run, AnswerChange& change, Sink& out);
     /// An id that no other answer has.
     static std::uint64_t next_id();

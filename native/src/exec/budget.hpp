@@ -1,5 +1,5 @@
-// The limits of one evaluation: wall time, memory, cancellation. They are checked per morsel. Exceeding one ends that
-// evaluation with LimitError; the engine is unaffected.
+// The limits of one evaluation: wall time, memory, cancellation. They are checked for each morsel. An evaluation that
+// exceeds a limit ends with LimitError. The engine is not affected.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,8 @@ class Budget {
 public:
     using Clock = std::chrono::steady_clock;
     Budget() = default;
-    /// `seconds` from now (at most 0, or more than some thirty years: no limit) and `bytes` (0: no limit).
+    /// `seconds`: the time limit, from now. 0 or less, and more than some thirty years, mean no limit. `bytes`: the
+    /// memory limit. 0 means no limit.
     Budget(double seconds, std::size_t bytes) : limit_bytes_(bytes) {
         if (seconds > 0 && seconds < kForever)
             deadline_ =
@@ -29,8 +30,8 @@ public:
         if (deadline_ != Clock::time_point::max() && Clock::now() > deadline_)
             throw LimitError("the evaluation exceeded its time limit");
     }
-    /// Accounts for memory before its allocation; LimitError beyond the limit. Negative amounts release, without
-    /// errors.
+    /// Counts memory before its allocation. LimitError if the sum exceeds the limit. A negative amount releases memory,
+    /// and never gives an error.
     void charge(std::ptrdiff_t bytes) {
         used_ += bytes;
         if (bytes > 0 && limit_bytes_ != 0 && used_ > static_cast<std::ptrdiff_t>(limit_bytes_))
@@ -41,7 +42,8 @@ public:
         if (deadline_ == Clock::time_point::max()) return 0;
         return std::max(1e-3, std::chrono::duration<double>(deadline_ - Clock::now()).count());
     }
-    /// Bytes that may still be charged: at least 1, also beyond the limit; 0 if they are unlimited.
+    /// The number of bytes that can still be charged. At least 1, also if the limit is exceeded. 0 if the memory is
+    /// unlimited.
     std::size_t bytes_left() const {
         const auto limit = static_cast<std::ptrdiff_t>(limit_bytes_);
         return limit == 0 ? 0 : static_cast<std::size_t>(std::max<std::ptrdiff_t>(1, limit - used_));

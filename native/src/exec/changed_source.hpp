@@ -1,4 +1,5 @@
-// The change of a source, and its content before the change, as sources: what maintained operators read (ADR 78).
+// Two sources that maintained operators read (ADR 78): the change of a source, and the content of a source before the
+// change.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +10,11 @@
 
 namespace penstock::exec {
 
-/// A source that consists of listed edges. It indexes a direction when a look-up first asks for it.
+/// A source that consists of listed edges. It indexes a direction at the first look-up in this direction.
 class EdgeList final : public Source {
 public:
-    /// The edges of both lists. They must live until the next call; an edge may occur several times.
+    /// Sets the content to the edges of both lists. The lists must live until the next call. An edge can occur several
+    /// times.
     void assign(std::span<const LabelledEdge> first, std::span<const LabelledEdge> second = {});
     std::size_t size() const { return parts_[0].size() + parts_[1].size(); }
 
@@ -58,7 +60,8 @@ private:
     mutable std::vector<std::uint32_t> places_;
 };
 
-/// The content of a source before a change: without the edges that the change added, with those that it removed.
+/// The content of a source before a change: without the edges that the change added, and with the edges that it
+/// removed.
 class PreviousSource final : public Source {
 public:
     /// `now`: a window, whose labels_of() goes through the keys in order.

@@ -13,7 +13,8 @@ public:
     Charge() = default;
     Charge(const Charge&) = delete;
     Charge& operator=(const Charge&) = delete;
-    /// Does not release: after an abort the budget may be destroyed before the operators, and it ends all charges.
+    /// Does not release the charge, because after an abort, the budget is possibly destroyed before the operators. The
+    /// end of the budget ends all charges.
     ~Charge() = default;
 
     /// Changes the amount to `bytes`. Throws LimitError, before the allocation, if the budget does not allow it.

@@ -1,4 +1,4 @@
-// A whole result in memory: hash sides, inputs of ORDER BY, the answer.
+// A complete result in memory, for example the build side of a hash join, the input of ORDER BY, or the answer.
 #pragma once
 
 #include "exec/charge.hpp"
@@ -10,14 +10,14 @@ namespace penstock::exec {
 /// Collects the rows pushed into it. Charges memory before it allocates.
 class Collected final : public Sink {
 public:
-    /// Clears it and sets the schema of the rows to come.
+    /// Clears the table and sets the schema of the following rows.
     void begin(Run& run, const Schema& schema);
     bool consume(Table& rows) override;
     const Table& table() const { return table_; }
     Table& table() { return table_; }
-    /// Clears it, releases the charge and frees large buffers.
+    /// Clears the table, releases the charge and frees large buffers.
     void release(Budget& budget);
-    /// Moves the table out. Its charge stays with the run, which has ended.
+    /// Moves the table out. The charge of the table stays with the run, which has ended.
     Table take();
 
 private:
@@ -29,8 +29,8 @@ private:
     Charge charge_;
 };
 
-/// Pushes a table in morsels. `buffer` is scratch of the caller; it gets the table's slots. Returns false if the
-/// consumer wants no more rows.
+/// Pushes a table in morsels. `buffer` is a scratch table of the caller, which gets the slots of the table. Returns
+/// false if the consumer needs no more rows.
 bool push_all(const Table& table, Table& buffer, Run& run, Sink& out);
 /// The same for the rows listed in `order`.
 bool push_rows(const Table& table, std::span<const std::uint32_t> order, Table& buffer, Run& run, Sink& out);

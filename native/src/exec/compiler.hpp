@@ -25,7 +25,7 @@ struct SubPlan {
     OperatorPtr root;
 };
 
-/// Compiles the nodes of one plan. Throws Error that names what is malformed.
+/// Compiles the nodes of one plan. Throws an Error that names the malformed part.
 class Compiler {
 public:
     explicit Compiler(const Spec& plan);
@@ -33,7 +33,8 @@ public:
     OperatorPtr root() { return node(plan_.at("root")); }
     OperatorPtr node(const Spec& spec);
     OperatorPtr child(const Spec& spec, const char* member) { return node(spec.at(member)); }
-    /// Compiles the inner side of a correlated operator: its `outer` leaves read `outer`.
+    /// Compiles the inner side of a correlated operator. The leaves with the op `outer` read the rows of the argument
+    /// `outer`.
     OperatorPtr inner(const Spec& spec, const OuterRows& outer);
     /// Compiles an expression over rows of the given schema, and the sub-plans that it tests.
     std::unique_ptr<Expression> expression(const Spec& spec, const Schema& rows);
@@ -44,7 +45,8 @@ public:
     std::unique_ptr<SubPlan> sub_plan(std::size_t number, const Schema& rows);
     /// Whether any compiled operator evaluates expressions.
     bool has_expressions() const { return has_expressions_; }
-    /// Whether the rows depend only on the seed and on look-ups by scans, with no other input and no random values.
+    /// Whether the rows depend only on the seed and on look-ups by scans, and neither on other input nor on random
+    /// values.
     bool follows_from_lookups() const { return !has_expressions_ && only_lookups_; }
 
     Slot slot(const Spec& spec) const;

@@ -1,5 +1,5 @@
-// Operators whose inner side starts from the rows of the outer one: optional, lateral, semijoin, fork. The outer rows
-// are numbered. The inner side's rows carry these numbers, which identify the outer row of each match.
+// Operators whose inner side starts from the rows of the outer side: optional, lateral, semijoin, fork. The outer rows
+// are numbered. Each row of the inner side contains such a number, which identifies the outer row of the match.
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,8 @@
 
 namespace penstock::exec {
 
-/// A list of rows of a fixed number of cells. A row may occur several times; its count is then the sum. A negative
-/// count removes occurrences of the same row that are in the list, or will be.
+/// A list of rows of a fixed number of cells. A row can occur several times. Its count is then the sum of the counts. A
+/// negative count removes occurrences of the same row that are already in the list, or that will be added later.
 class CountedRows {
 public:
     explicit CountedRows(std::size_t width) : stride_(width + 1) {}

@@ -27,32 +27,36 @@ struct Alternative {
     bool inverse;  // see EdgeSet
 };
 
-/// Makes sets of equal predicate and graph adjacent. A pattern matches the union of such a group, as a set.
+/// Sorts the sets so that sets with the same predicate and graph are adjacent. Such sets form a group. A pattern
+/// matches the union of a group, as a set.
 void sort_into_groups(std::vector<EdgeSet>& sets);
 /// The first group of `sets`.
 std::span<const EdgeSet> first_group(std::span<const EdgeSet> sets);
 
 class Dataset {
 public:
-    /// `named`: the pattern has a graph variable; parts without a name are then omitted.
+    /// `named`: whether the pattern has a graph variable. If it has, parts without a name are omitted.
     Dataset(const Spec& spec, bool named);
 
-    /// Appends the edge sets of the predicate (0 = any) in the graph of that name (0 = all), grouped.
+    /// Appends the edge sets of the predicate (0: any predicate) in the graph (0: all graphs), in groups.
     void resolve(const Run& run, TermId predicate, TermId graph, std::vector<EdgeSet>& out) const;
 
-    /// Whether the set of graphs is fixed: a fixed predicate then has the same labels in every run, once all exist.
+    /// Whether the set of graphs is fixed. If it is, a fixed predicate has the same labels in every run, as soon as all
+    /// these labels exist.
     bool has_fixed_graphs() const;
     /// The number of labels of a fixed predicate in that case.
     std::size_t fixed_labels() const;
 
-    /// For predicates found per vertex: the parts to look up, and what a label of a part's source means here.
+    /// parts() and classify() are for predicates that are found for each vertex: the parts to look up, and the meaning
+    /// of a label of a part's source in this dataset.
     std::size_t parts() const { return parts_.size(); }
     const Source& source(const Run& run, std::size_t part) const;
     std::uint32_t source_number(std::size_t part) const { return static_cast<std::uint32_t>(parts_[part].source); }
-    /// False if the part does not contain the label (or not under the requested graph name).
+    /// Returns false if the part does not contain the label, or does not contain it under the requested graph name.
     bool classify(const Run& run, std::size_t part, Label label, TermId graph, EdgeSet& out) const;
 
-    /// Appends the names of its graphs, each once; of "named" parts those with a triple in the stored graph.
+    /// Appends the names of the dataset's graphs, each once. For a "named" part, these are the graphs with a triple in
+    /// the stored graph.
     void graph_names(const Run& run, std::vector<TermId>& out) const;
 
 private:
@@ -75,15 +79,15 @@ private:
     bool named_;
 };
 
-/// The edge sets of fixed predicates in all graphs of a dataset. Labels are permanent, so once each label exists, the
-/// resolved labels hold for all later runs with the same label table; only the sources differ from run to run.
+/// The edge sets of fixed predicates in all graphs of a dataset. Labels are permanent. As soon as each label exists,
+/// the resolved labels are valid for all later runs with the same label table. Only the sources differ from run to run.
 class FixedEdges {
 public:
     void resolve(const Run& run, const Dataset& dataset, TermId predicate);
     /// The sets of all alternatives become one group. The dataset has no graph variable.
     void resolve(const Run& run, const Dataset& dataset, std::span<const Alternative> alternatives);
     std::span<const EdgeSet> sets() const { return sets_; }
-    /// Whether the sets hold for all later runs with the same label table.
+    /// Whether the sets are valid for all later runs with the same label table.
     bool settled() const { return labels_ != 0; }
 
 private:

@@ -44,10 +44,10 @@ struct Step {
     bool is_optional() const { return node->at("op").as_string() == "optional"; }
 };
 
-/// Which content each factor of a term reads. Either: the union of the present and the previous one.
+/// The content that a factor of a term reads. Either: the union of the present content and the previous content.
 enum class Content : std::uint8_t { Now, Before, Either, Changed };
 
-/// What the chains of one input share.
+/// The data that the chains of one input share.
 struct Shared {
     DeltaSources sources;
     std::vector<DeltaUnion> unions;

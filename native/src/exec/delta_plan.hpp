@@ -2,9 +2,9 @@
 //
 // The input must be a chain of scans, filters, extensions, projections, (NOT) EXISTS and OPTIONAL over the seed, or a
 // UNION of such chains. As a multiset, a chain is a product of factors, one for each scan, each EXISTS test and each
-// OPTIONAL. The change of a product is a sum of terms, in each of which one factor is replaced by its change, the
-// factors before it read the present content of the sources, and those after it the previous content (Gupta and Mumick,
-// Maintenance of Materialized Views, 1995).
+// OPTIONAL. The change of a product is a sum of terms. In each term, one factor is replaced by its change. The factors
+// before this factor read the present content of the sources, and the factors after it read the previous content (Gupta
+// and Mumick, Maintenance of Materialized Views, 1995).
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,15 @@
 
 namespace penstock::exec {
 
-/// Source numbers of rewritten plans: those of the plan, the same for the previous contents, and one for the change of
-/// each union.
+/// The source numbers of rewritten plans. First come the sources of the plan, then the previous contents of the same
+/// sources, and then one source for the change of each union.
 struct DeltaSources {
     std::size_t count = 0;  // of the plan's sources, that of the stored graph included
     std::size_t before(std::size_t source) const { return count + source; }
     std::size_t changed(std::size_t set) const { return 2 * count + set; }
 };
 
-/// What scans read: the union, as a set, of one or more sources. A union of several reads the default graph.
+/// The input of scans: the union, as a set, of one or more sources. A union of several sources reads the default graph.
 struct DeltaUnion {
     std::vector<std::size_t> sources;  // ascending; 0 is the stored graph
     std::vector<TermId> predicates;    // that the scans look up
@@ -32,16 +32,16 @@ struct DeltaUnion {
 
 /// One term of the sum.
 struct DeltaTerm {
-    /// A term of a scan: `changed()` of its union is first what was added (sign +1), then what was removed (-1).
-    /// A term of an EXISTS test or an OPTIONAL: `node` has the present matches (+1), `before` those before the change
-    /// (-1), of all rows whose test may have changed; `changed()` of the test's unions is all that was added or
-    /// removed.
+    /// A term of a scan is executed twice: first `changed()` of its union is the added edges (sign +1), then the
+    /// removed edges (sign -1). A term of an EXISTS test or an OPTIONAL has two plans, for all rows whose test has
+    /// possibly changed: `node` gives the present matches (sign +1), and `before` gives the matches before the change
+    /// (sign -1). In these plans, `changed()` of the test's unions is all added and removed edges.
     Spec node;
     Spec before;                      // null for a scan's term
     std::vector<std::size_t> unions;  // without changes of these, the term is empty
-    /// What `changed()` is for `node` if a term of a test needs less than all changed edges: what was added if `node`
-    /// has rows that gained a first match, or what was removed if it has rows that lost the last one. For `before`, it
-    /// is the reverse.
+    /// Set if a term of a test needs only a part of the changed edges. Gained: `node` has the rows that have gained a
+    /// first match, and `changed()` is only the added edges. Lost: `node` has the rows that have lost the last match,
+    /// and `changed()` is only the removed edges. For `before`, it is the reverse.
     enum class Crossing : std::uint8_t { No, Gained, Lost } crossing = Crossing::No;
 };
 

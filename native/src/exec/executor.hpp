@@ -20,11 +20,12 @@
 
 namespace penstock {
 
-/// Figures of a plan's operators, for EXPLAIN: rows of the last run, times of the last timed run. One run at a time may
-/// use it; its memory is reused from run to run. A run that throws leaves it unchanged.
+/// Figures of a plan's operators, for EXPLAIN: the rows of the last run, and the times of the last timed run. Only one
+/// run at a time can use a profile. The memory is reused from run to run. A run that throws leaves the profile
+/// unchanged.
 struct Profile {
-    /// A figure of an operator; `id` is the node's in the plan. A node that is compiled for several row schemas has
-    /// several figures, to be added up.
+    /// A figure of an operator. `id`: the id of the node in the plan. A node that is compiled for several row schemas
+    /// has several figures, which the reader must add up.
     struct Figure {
         std::uint32_t id = 0;
         std::uint64_t value = 0;

@@ -1,4 +1,5 @@
-// A short list stored inside its owner, so that operators that run for a microsecond touch few cache lines.
+// A short list that is stored inside its owner. An operator that runs for only a microsecond therefore touches few
+// cache lines.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// A set of ids as a bitmap of pages: a few bits for each id where ids are close together, as those of vertices are.
+// A set of ids as a bitmap of pages. If ids are close together, such as the ids of vertices, the bitmap takes only a
+// few bits for each id.
 #pragma once
 
 #include <array>
@@ -16,7 +17,7 @@ namespace penstock::exec {
 
 class IdBitmap {
 public:
-    /// Adds ids; new_ones[i] tells whether id i was new. Throws LimitError if memory is exhausted.
+    /// Adds ids. Sets new_ones[i] to 1 if ids[i] was new. Throws LimitError if memory is exhausted.
     void insert(std::span<const TermId> ids, std::uint8_t* new_ones, Budget& budget) {
         for (const TermId id : ids) {
             if (id >> kPageBits != current_) turn_to(id >> kPageBits, budget);

@@ -34,9 +34,9 @@ private:
 
 /// The right side of a join, indexed by the slots shared with the left side.
 ///
-/// Two mappings are compatible if the shared variables bound in both are equal. Rows are classified by which of their
-/// shared cells are bound. For a left row of class m and right rows of class b, the key is m & b. In the common case
-/// each side has one class with all cells bound, and this is an ordinary hash join.
+/// Two mappings are compatible if all shared variables that both mappings bind have equal values. Rows are classified
+/// by the set of their shared cells that are bound. For a left row of class m and right rows of class b, the key is m &
+/// b. In the common case each side has one class with all cells bound, and this is an ordinary hash join.
 class JoinHashTable {
 public:
     struct Shared {
@@ -53,7 +53,8 @@ public:
     Collected& rows() { return rows_; }
     const Table& table() const { return rows_.table(); }
 
-    /// Calls flush(left rows, right rows) with up to kMorsel compatible pairs at a time, until it returns false.
+    /// Calls flush(left rows, right rows) for the compatible pairs, with at most kMorsel pairs at a time, until flush
+    /// returns false.
     template <class Flush>
     bool join(Run& run, const Table& left, Flush&& flush);
     /// Sets found[i] = 1 if left row i has a compatible right row that shares a bound variable with it (Minus).

@@ -20,14 +20,14 @@ inline std::uint64_t combine(std::uint64_t hash, TermId id) {
 
 /// Appends `from[rows[i]]` to `out`, for each i.
 inline void gather(const Column& from, std::span<const std::uint32_t> rows, Column& out) {
-    // Inserts directly; a resize would first write zeros.
+    // Inserts the values directly, because a resize would first write zeros.
     const auto values = std::views::transform(rows, [&](std::uint32_t row) -> const TermId& { return from[row]; });
     out.insert(out.end(), values.begin(), values.end());
 }
 inline void append(Column& out, const TermId* values, std::size_t n) { out.insert(out.end(), values, values + n); }
 inline void append_same(Column& out, TermId value, std::size_t n) { out.insert(out.end(), n, value); }
 
-/// Retains the rows whose flag is set, in order.
+/// Removes all rows whose flag is not set. The order of the other rows is unchanged.
 inline void compact(Table& table, std::span<const std::uint8_t> keep) {
     std::size_t remaining = 0;
     for (std::size_t i = 0; i < table.rows; ++i) remaining += keep[i] != 0;

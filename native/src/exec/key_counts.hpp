@@ -11,7 +11,8 @@
 
 namespace penstock::exec {
 
-/// Counts by the numbers of a KeyTable. All costs are those of the added and removed rows: nothing reads all keys.
+/// Counts by the numbers of a KeyTable. The cost depends only on the added and removed rows, because nothing reads all
+/// keys.
 class KeyCounts {
 public:
     void clear() {
@@ -20,7 +21,7 @@ public:
         before_.clear();
         empty_ = 0;
     }
-    /// Begins an update. `records`: whether changed() is wanted.
+    /// Begins an update. `records`: whether changed() will be called.
     void begin_update(bool records) {
         for (const std::uint32_t key : changed_) counts_[key].changed = 0;
         changed_.clear();

@@ -17,8 +17,8 @@ namespace penstock::exec {
 class Lookup {
 public:
     /// Returns (index of the key, neighbour), ascending by index. A neighbour in several sets occurs once per key.
-    /// Equal keys are looked up once where that bounds the work. The result is in `buffer` (its content is replaced) or
-    /// in the lookup memo, valid until the run ends.
+    /// Equal keys are looked up only once, if this limits the work. The result is in `buffer`, whose content is
+    /// replaced, or in the lookup memo. It is valid until the run ends.
     const Matches& expand(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys, Dir dir,
                           Matches& buffer);
     /// Sets found[i] = 1 if some set contains (subjects[i], objects[i]).
@@ -60,8 +60,8 @@ public:
         EdgeSet edges;
         std::vector<std::uint32_t> keys;  // indices, ascending
     };
-    /// Looks up each key's labels in the dataset, for the predicate (0 = any) in the graph of that name (0 = all). The
-    /// edge sets found are grouped.
+    /// Looks up the labels of each key in the dataset, for the predicate (0: any predicate) in the graph (0: all
+    /// graphs). The edge sets that were found are in groups.
     void probe(Run& run, const Dataset& dataset, std::span<const TermId> keys, Dir dir, TermId predicate, TermId graph);
 
     std::size_t size() const { return order_.size(); }

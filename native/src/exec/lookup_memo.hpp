@@ -1,4 +1,4 @@
-// Memo of a run's look-ups and its answer: if all look-ups give the same results again, the answer is reused.
+// Memo of a run's look-ups and of its answer. If all look-ups give the same results again, the answer is reused.
 //
 // A small standing query is evaluated at every step of its window, and most steps do not change what it reads (ADR
 // 48; CQELS, JWS'16, caches operators' results in a similar way). The cost of such an evaluation is dominated by cold
@@ -23,25 +23,25 @@ class LookupMemo {
 public:
     enum class Kind : std::uint8_t { Expand, Contains, Labels };
 
-    /// Returns whether the seed equals that of the last run. Records the seed if not.
+    /// Returns whether the seed equals the seed of the last run. If not, records the new seed.
     bool same_seed(const Table& seed);
-    /// Starts a run with the seed of the previous one. Returns whether its look-ups should be recorded.
+    /// Starts a run with the seed of the previous run. Returns whether the look-ups of this run should be recorded.
     bool begin();
-    /// Returns the neighbours of keys as recorded by the last run, updated and recorded again; null if they are not
-    /// recorded. The result is valid until the next run.
+    /// Returns the neighbours of keys that the last run has recorded. Updates them and records them again for this run.
+    /// Returns null if they are not recorded. The result is valid until the next run.
     const Matches* cached_neighbours(const EdgeSet& edges, Dir dir, std::span<const TermId> keys);
     void expanded(const EdgeSet& edges, Dir dir, std::span<const TermId> keys, const Matches& found);
     void tested(const EdgeSet& edges, std::span<const TermId> subjects, std::span<const TermId> objects,
                 std::span<const std::uint8_t> found);
     void probed(std::uint32_t source, Dir dir, std::span<const TermId> keys, std::span<const std::uint32_t> rows,
                 std::span<const Label> labels);
-    /// Stops recording: the run read something that cannot be recorded.
+    /// Stops recording, because the run has read something that cannot be recorded.
     void abandon() { recording_ = false; }
     /// Ends the run.
     void end(const Answer& answer, std::uint64_t labels);
 
-    /// Returns whether every look-up gives its recorded result, with the label table of that identity. If the first
-    /// one that differs is an expansion, its new result is recorded.
+    /// Returns whether every look-up gives its recorded result. `labels`: the identity of the label table. If the first
+    /// look-up with a different result is an expansion, the new result is recorded.
     bool still_valid(std::span<const Source* const> sources, std::uint64_t labels);
     const Answer& answer() const { return answer_; }
 
@@ -73,7 +73,7 @@ private:
     bool repeat_lookup(std::size_t number, const Source& source);
     bool patch(Matches& found, std::uint32_t key);
 
-    // Fields that an unchanged run reads are adjacent.
+    // The fields that a run with unchanged look-ups reads are adjacent.
     std::uint64_t labels_ = 0;  // identity of the label table of the steps; 0: the memo is empty
     std::uint32_t misses_ = 0;  // consecutive runs with a changed look-up
     std::uint32_t pause_ = 0;   // runs until the next recording: backs off for look-ups that keep changing

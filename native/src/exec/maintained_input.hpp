@@ -1,5 +1,5 @@
-// The input of an operator that keeps its state from run to run: if the changes of its sources since the
-// last run are known, the operator gets the change of its input in place of the input itself (ADR 78, 81).
+// The input of an operator that keeps its state from run to run: if the changes of the sources since the last run are
+// known, the operator gets the change of its input instead of the whole input (ADR 78, 81).
 #pragma once
 
 #include <cstdint>
@@ -14,48 +14,50 @@
 
 namespace penstock::exec {
 
-/// A maintained operator calls, in each run, first can_update(). If that returns true, it calls run_changes(), else it
-/// evaluates its whole input and, if wants_state(), may keep its state. If its state holds the run's answer at the end,
-/// it calls keep(). An exception between these calls loses the state.
+/// In each run, a maintained operator first calls can_update(). If the result is true, the operator calls
+/// run_changes(). Otherwise, it evaluates its whole input, and if wants_state() returns true, it can keep its state. If
+/// the state contains the answer of the run at the end, the operator calls keep(). After an exception between these
+/// calls, the state is lost.
 class MaintainedInput {
 public:
-    /// `id`: of the operator's node. `input`: the node of the input, whose rows have `slots`. `first`: number of the
-    /// first of its operators; the last one was compiled just before. `lasting`: whether the operator may keep state at
-    /// all.
+    /// `id`: of the operator's node. `input`: the node of the input, whose rows have `slots`. `first`: the number of
+    /// the first operator of the input. The last operator of the input must have just been compiled. `lasting`: whether
+    /// the operator can keep state at all.
     MaintainedInput(std::uint32_t id, const Spec& input, const std::vector<Slot>& slots, std::size_t first,
                     Compiler& compiler, bool lasting = true);
     ~MaintainedInput();
 
-    /// Whether the operator should track what an update needs in this run, which evaluates the whole input.
+    /// Whether the operator should build the state for later updates in this run. The run evaluates the whole input.
     bool wants_state(const Run& run);
-    /// Whether the state that was retained can be updated from the changes since then, at less cost than a new
+    /// Whether the retained state can be updated from the changes since it was retained, at less cost than a new
     /// evaluation.
     bool can_update(Run& run);
-    /// This run and, if wants_state() is not called, the next one cannot use the state.
+    /// States that this run cannot use the state. If wants_state() is not called, the next run cannot use the state
+    /// either.
     void fall_back(Outcome reason) { outcome_ = next_ = reason; }
-    /// The next run will have no state.
+    /// States that the next run will have no state.
     void drop(Outcome reason) { next_ = reason; }
-    /// The same. If this recurs, further states are retained less often.
+    /// As drop(). If this happens again and again, further states are retained less often.
     void give_up(Outcome reason) {
         drop(reason);
         lose();
     }
-    /// The run updates the state from `rows` changed rows that another operator gives.
+    /// States that the run updates the state from `rows` changed rows, which another operator gives.
     void updated_from(std::uint64_t rows) {
         outcome_ = Outcome::Updated;
         changed_rows_ = rows;
     }
     /// How this run was evaluated.
     Outcome outcome() const { return outcome_; }
-    /// The run is a complete evaluation that does not ask for an update.
+    /// States that the run is a complete evaluation, for which can_update() is not called.
     void begin() { outcome_ = next_; }
-    /// Call at the end of the run. `state_bytes`: of the retained state.
+    /// Must be called at the end of the run. `state_bytes`: the size of the retained state.
     void report(Run& run, std::size_t state_bytes);
     /// Pushes the changes to `out`, in tables of rows to add (`sign` = 1) or to remove (-1).
     void run_changes(Run& run, Sink& out, int& sign);
-    /// The whole input was evaluated. Call before keep().
+    /// States that the whole input was evaluated. Must be called before keep().
     void evaluated(const Run& run);
-    /// The state corresponds to the run's sources from now on.
+    /// States that the state corresponds to the run's sources from now on.
     void keep(const Run& run);
     /// Whether a slot's values are computed. Ids of computed terms other than inline ones are not valid in later runs.
     bool computes(Slot slot) const;

@@ -1,4 +1,4 @@
-// Settings and counts of maintained evaluation (ADR 78), and what an operator reports of it.
+// Settings and counts of maintained evaluation (ADR 78), and the reports of operators about it.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@ namespace penstock::exec {
 struct Maintenance {
     static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
     /// For the whole process: operators keep their state if the evaluation of their input costs at least this number of
-    /// rows. 0: they always keep their state, and update it at any cost. kNever: they never keep it. Relaxed, because a
-    /// change need only affect evaluations that start later.
+    /// rows. 0: operators always keep their state, and update it at any cost. kNever: operators never keep their state.
+    /// Relaxed, because a change needs to affect only evaluations that start later.
     static inline std::atomic<std::uint64_t> from = 2048;
     /// Number of updates of the process so far. Relaxed: a statistic.
     static inline std::atomic<std::uint64_t> updates = 0;
@@ -73,7 +73,7 @@ constexpr const char* reason(Outcome outcome) {
     return nullptr;
 }
 
-/// The last evaluation of an operator that may keep state.
+/// The last evaluation of an operator that can keep state.
 struct MaintainedFigure {
     static constexpr std::uint32_t kAnswer = 0xFFFFFFFF;
     std::uint32_t id = 0;  // of the node; kAnswer: the stream operator, which is not a node of the plan
@@ -88,7 +88,7 @@ struct MaintenanceTotals {
     std::atomic<std::size_t> state_bytes = 0;
 };
 
-/// What the operators of a run report.
+/// The reports of the operators of a run.
 struct MaintenanceReport {
     std::vector<MaintainedFigure> figures;
     std::shared_ptr<MaintenanceTotals> totals;

@@ -26,7 +26,7 @@ namespace penstock::exec {
 inline constexpr std::size_t kMorsel = 1024;
 
 /// The columns of an operator's output, known when the plan is compiled. A column that is not nullable has a value in
-/// every row; 0 is an ordinary value there (row numbers and members may start at 0).
+/// every row. In such a column, 0 is an ordinary value, because row numbers and members can start at 0.
 struct Schema {
     std::vector<Slot> slots;
     std::vector<std::uint8_t> nullable;
@@ -41,9 +41,9 @@ class IndexedSeed;
 
 class Sink {
 public:
-    /// Accepts at most kMorsel rows. May swap the columns' vectors for others, but must not change slots or the number
-    /// of columns; the producer refills the table for its next call. Returns false if the consumer needs no further
-    /// rows.
+    /// Accepts at most kMorsel rows. The consumer is allowed to exchange the vectors of the columns, but must not
+    /// change the slots or the number of columns, because the producer refills the table for its next call. Returns
+    /// false if the consumer needs no further rows.
     bool push(Table& rows) {
         pushed_ += rows.rows;
         return consume(rows);
@@ -85,7 +85,7 @@ struct Run {
     MaintenanceReport* report = nullptr;   // null: not wanted
 
     Budget& budget() { return expressions.budget; }
-    /// Counts work. About every 16 K rows it checks the clock and the cancellation flag.
+    /// Counts work. After about every 16 K rows, checks the clock and the cancellation flag.
     void work(std::size_t rows) {
         work_ += rows + 16;
         if (work_ < kCheckEvery) return;
@@ -106,7 +106,7 @@ public:
     const Schema& schema() const { return schema_; }
     /// Whether the rows depend on the outer rows of the enclosing sub-plan; otherwise they are constant within a run.
     bool correlated() const { return correlated_; }
-    /// Pushes the output to `out` until it is complete or `out` wants no more.
+    /// Pushes the output to `out`, until the output is complete or `out` needs no more rows.
     void run(Run& run, Sink& out);
     /// Called at the end of the run: frees what a correlated operator retains between its runs.
     virtual void release(Run&) {}
@@ -137,8 +137,8 @@ protected:
     Sink* out_ = nullptr;
 };
 
-/// The outer rows of a correlated inner plan, and the slot that numbers them from `first_row`. The operator that owns
-/// the inner plan sets them before each run of it.
+/// The outer rows of a correlated inner plan, and the slot with their numbers, which begin at `first_row`. The operator
+/// that owns the inner plan sets these members before each run of the inner plan.
 struct OuterRows {
     Schema schema;  // the outer columns, then the row number
     const Table* rows = nullptr;

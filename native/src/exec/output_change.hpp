@@ -1,4 +1,5 @@
-// How an operator that keeps its state hands the change of its output to the operator that reads it (ADR 89).
+// The interface by which an operator that keeps its state passes the change of its output to the operator that reads
+// this output (ADR 89).
 #pragma once
 
 #include <cstddef>
@@ -21,10 +22,10 @@ struct OutputChange {
     bool can_follow = false;  // the giver has kept its state
 };
 
-/// An operator whose output's change can be had in place of its output.
+/// An operator that can give the change of its output instead of the output.
 class ChangeGiver {
 public:
-    /// Asks to report to `change` from now on. Returns false if the operator cannot give changes.
+    /// Requests that the operator reports to `change` from now on. Returns false if the operator cannot give changes.
     virtual bool give_change(OutputChange& change) = 0;
 
 protected:

@@ -30,18 +30,18 @@ public:
     void begin(Run& run, TermId graph);
     void release(Run& run) { lookup_.release(run); }
 
-    /// Whether the end of the keys, and the other end, are terms of the query rather than variables. Between two
-    /// variables a path of length zero joins only nodes of the graph; a term joins itself, even if it is not in the
-    /// graph (§18.4).
+    /// Whether the end of the keys, and the other end, are terms of the query and not variables. If both ends are
+    /// variables, a path of length zero matches only nodes of the graph. A term matches itself, even if it is not in
+    /// the graph (§18.4).
     struct Ends {
         bool near_term = false;
         bool far_term = false;
     };
-    /// found = pairs (index of the key, node at the other end), unordered. Sequences and alternatives outside of
-    /// closures retain duplicates. `dir` Out: the keys are the path's start; In: its end.
+    /// Sets `found` to pairs (index of the key, node at the other end), in no order. Sequences and alternatives outside
+    /// of closures retain duplicates. `dir` Out: the keys are the path's start; In: its end.
     void step(const PathExpression& path, std::span<const TermId> keys, Dir dir, Ends ends, Matches& found);
-    /// Appends a superset of the nodes at which the path starts in the graph, each once. For a path that may have
-    /// length zero these are all subjects and objects.
+    /// Appends a superset of the nodes at which the path starts in the graph, each once. If the path can have length
+    /// zero, these are all subjects and objects.
     void starts(const PathExpression& path, std::vector<TermId>& out);
 
 private:

@@ -11,7 +11,7 @@
 namespace penstock::exec {
 
 /// Matches of a pattern against rows of its input: match i extends input row rows[i] by the values of the four
-/// positions. If s or o is null, the row's own value stands. Predicate and graph are the same for all matches.
+/// positions. If s or o is null, the row's own value is used. Predicate and graph are the same for all matches.
 struct MatchBatch {
     std::span<const std::uint32_t> rows;
     const TermId* s = nullptr;
@@ -42,7 +42,8 @@ protected:
     void start_input(const Table& rows);
     /// Appends the batch's rows to the output. False if the consumer wants no more.
     bool emit(const MatchBatch& batch);
-    /// Appends every match (s[i], o[i]) to each of the input rows `rows`; a null pointer as in MatchBatch.
+    /// Appends every match (s[i], o[i]) to each of the input rows `rows`. A null pointer has the same meaning as in
+    /// MatchBatch.
     bool emit_product(std::span<const std::uint32_t> rows, std::size_t matches, MatchBatch batch);
     /// Pushes the remaining output.
     bool finish_input();

@@ -1,4 +1,5 @@
-// Time per operator for EXPLAIN. Exists only in timed runs; other runs pay one comparison per operator.
+// The time of each operator, for EXPLAIN. Exists only in timed runs. In other runs, the only cost is one comparison per
+// operator.
 #pragma once
 
 #include <chrono>
@@ -23,7 +24,7 @@ public:
         if (index >= nanos_.size()) nanos_.resize(index + 1);
         return std::exchange(current_, index);
     }
-    /// By profile index. Operators that were compiled during the run and never ran have no entry.
+    /// The times by profile index. Operators that were compiled during the run and did not run have no entry.
     const std::vector<std::uint64_t>& nanos() const { return nanos_; }
 
 private:

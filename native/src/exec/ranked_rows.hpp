@@ -1,4 +1,4 @@
-// The first rows of an order, while rows come and go (ADR 89).
+// The first rows of an order, while rows are added and removed (ADR 89).
 #pragma once
 
 #include <algorithm>
@@ -19,23 +19,26 @@ struct RankedShape {
     std::size_t width;    // all cells
 };
 
-/// A multiset of rows whose first ones are in order. The other rows are divided into leaves by ranges of the order, and
-/// have no order within a leaf. A change of such a row only adds an entry to a leaf: nothing is searched or moved. If
-/// too few rows remain in front, the rows of the next leaf are sorted, or it is divided further (compare Paredes and
-/// Navarro, Optimal Incremental Sorting, 2006).
+/// A multiset of rows in which only the first rows are in order. The other rows are divided into leaves by ranges of
+/// the order, and have no order within a leaf. A change of such a row only adds an entry to a leaf, without a search or
+/// a move. If too few rows remain in front, the rows of the next leaf are sorted, or the next leaf is divided further
+/// (compare Paredes and Navarro, Optimal Incremental Sorting, 2006).
 class RankedRows {
 public:
-    /// So many further rows in front that few removals need a leaf.
+    /// The number of further rows in front. It is so large that few removals need rows of a leaf.
     static constexpr std::size_t kSlack = 256;
-    /// `first`: number of rows that are wanted. At least `slack` (or `first`) further rows are in front, if there are
-    /// as many. The shape must outlive the object.
+    /// `first`: the number of required rows. If there are enough rows, at least `slack` (or `first`) further rows are
+    /// in front. The shape must outlive the object.
     RankedRows(const RankedShape& shape, std::size_t first, std::size_t slack = kSlack);
 
-    /// Adds `count` occurrences of a row; a negative count removes them. Until settle(), removals may come first.
+    /// Adds `count` occurrences of a row. A negative count removes occurrences. Before settle(), the removal of a row
+    /// can precede its addition.
     void add(const TermId* row, std::int64_t count, const LocalTerms& terms);
-    /// Applies the changes. Terms of rows that remain must be in the dictionary; those of removed rows need not be.
+    /// Applies the changes. The terms of the remaining rows must be in the dictionary. The terms of removed rows can be
+    /// missing.
     void settle(ExprContext& context);
-    /// Calls visit(cells, count) for each of the first rows, in order: more than `first` at most in the last count.
+    /// Calls visit(cells, count) for the first rows, in order. The sum of the counts can exceed `first` only by the
+    /// count of the last row.
     template <class Visit>
     void for_each_first(Visit visit) const {
         std::int64_t left = static_cast<std::int64_t>(first_);
@@ -45,13 +48,13 @@ public:
             left -= front_.count(i);
         }
     }
-    /// Entries of all lists. A removed row has two until the list is summed up.
+    /// The number of entries of all lists. A removed row has two entries until the list is summed up.
     std::size_t size() const;
     std::size_t bytes() const;
     std::size_t leaves() const { return leaves_.size(); }
 
 private:
-    /// The start of a leaf's range. Its row may have been removed since.
+    /// The start of a leaf's range. The row that marks the start was possibly removed since.
     struct Bound {
         std::vector<TermId> cells;
         std::vector<TermCopy> keys;
@@ -62,7 +65,7 @@ private:
         std::int64_t total = 0;  // of the counts
         std::size_t summed = 0;  // entries after the last summation
     };
-    /// A leaf with more entries is divided, so summing one up takes at most a few milliseconds.
+    /// A leaf with more entries is divided. The summation of a leaf therefore takes at most a few milliseconds.
     static constexpr std::size_t kMostInLeaf = std::size_t{1} << 16;
 
     using Leaves = std::vector<Leaf>;

@@ -1,4 +1,4 @@
-// The order of ORDER BY, of rows that are stored in any way (ADR 89).
+// The order of ORDER BY, independently of how the rows are stored (ADR 89).
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,8 @@ struct SortKey {
     bool descending;
 };
 
-/// The first difference of the sort keys; 0 if there is none. order(k): how two rows compare by key k.
+/// The comparison by the first sort key that differs; 0 if no key differs. order(k): the comparison of the two rows by
+/// key k.
 template <class Order>
 int first_difference(std::span<const SortKey> keys, Order order) {
     for (std::size_t k = 0; k < keys.size(); ++k)
@@ -21,12 +22,12 @@ int first_difference(std::span<const SortKey> keys, Order order) {
     return 0;
 }
 
-/// The order of two rows whose cells are a(column) and b(column). 0: they have the same terms in the first `carried`
-/// columns, on which all others depend.
+/// The order of two rows whose cells are a(column) and b(column). 0: the rows have the same terms in the first
+/// `carried` columns. All other columns depend on these columns.
 ///
-/// By value first: 15 and 15.0 are equal, so the next key decides. Rows that are equal in all keys are ordered by the
-/// spelling of their keys, then by the ids of all terms: the order does not depend on the order of arrival, unless rows
-/// differ only in blank nodes of this run.
+/// Keys are compared by value: 15 and 15.0 are equal, so the next key decides. Rows that are equal in all keys are
+/// ordered by the spelling of their keys, and then by the ids of all terms. The order therefore does not depend on the
+/// order of arrival, unless rows differ only in blank nodes of this run.
 template <class CellOfA, class CellOfB>
 int compare_rows(std::span<const SortKey> keys, std::size_t carried, CellOfA a, CellOfB b, const LocalTerms& terms) {
     for (const auto compare : {value_compare, order_compare}) {
@@ -39,7 +40,7 @@ int compare_rows(std::span<const SortKey> keys, std::size_t carried, CellOfA a, 
     for (std::size_t c = 0; c < carried; ++c) {
         const TermId x = a(c), y = b(c);
         if (x == y) continue;
-        // The ids of terms of this run depend on the order of their computation.
+        // The ids of terms that this run has computed depend on the order of computation.
         const bool run_terms = tag_of(x) == Tag::Local && tag_of(y) == Tag::Local;
         if (const int order = run_terms ? order_compare(x, y, terms) : 0; order != 0) return order;
         return x < y ? -1 : 1;

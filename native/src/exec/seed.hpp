@@ -16,7 +16,7 @@ class Seed final : public Operator {
 public:
     explicit Seed(const Schema& schema) { schema_ = schema; }
 
-    /// The consumer needs only these rows, ascending, in the next call of run().
+    /// States that the consumer needs only these rows (ascending) in the next call of run().
     void restrict_to(std::span<const std::uint32_t> rows) {
         rows_ = rows;
         restricted_ = true;

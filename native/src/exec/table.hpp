@@ -31,7 +31,8 @@ struct Table {
     }
 };
 
-/// The rows of a run. Another run may return the same table again: modify it only if it has no other owner.
+/// The rows of a run. Another run can return the same table again. It is therefore allowed to modify the table only if
+/// the table has no other owner.
 using Answer = std::shared_ptr<Table>;
 
 }  // namespace penstock

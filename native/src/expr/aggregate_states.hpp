@@ -59,7 +59,7 @@ template <int sign>
 class ExtremeState {
 public:
     void add(const Value& value, Frame& frame);
-    /// Whether the result may change if all rows with the value leave.
+    /// Whether the result can change if all rows with the value are removed.
     bool depends_on(const Value& value, Frame& frame);
     Value result(Frame&, const AggregateOptions&) const;
     std::size_t bytes() const { return 0; }

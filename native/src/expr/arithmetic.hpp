@@ -9,8 +9,9 @@ namespace penstock::expr {
 
 enum class Arithmetic : std::uint8_t { Add, Subtract, Multiply, Divide };
 
-/// Error for operands that are neither numbers nor times (time_arithmetic.hpp), for overflow of integers and decimals,
-/// and for their division by zero. Derived integers compute as xsd:integer; the quotient of two integers is a decimal.
+/// The result is Error in three cases: an operand is neither a number nor a time (time_arithmetic.hpp), an integer or
+/// decimal overflows, or an integer or decimal is divided by zero. Derived integers are computed as xsd:integer. The
+/// quotient of two integers is a decimal.
 Value compute(Arithmetic operation, const Value& a, const Value& b);
 Value negate(const Value& value);
 

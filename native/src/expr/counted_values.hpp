@@ -1,4 +1,4 @@
-// How often each value occurs in each group, for aggregates that rows can leave (ADR 78).
+// How often each value occurs in each group, for aggregates from which rows can be removed (ADR 78).
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ class CountedValues {
 public:
     /// Adds `by` (1 or -1) and returns the count, which may be negative until all changes of a run have been made.
     std::int32_t add(std::uint32_t group, TermId id, std::int32_t by);
-    /// Prefetches what the next calls of add() read. Call it before each of `n` calls, `i` counts them from 0;
-    /// group(j) and id(j) are the arguments of call j.
+    /// Prefetches the memory that the next calls of add() read. Must be called before each of the `n` calls. `i`: the
+    /// number of the call, from 0. group(j) and id(j) return the arguments of call j.
     template <class Group, class Id>
     [[gnu::always_inline]] void look_ahead(std::size_t i, std::size_t n, Group group, Id id) const {
         if (entries_.size() < kCached) return;

@@ -20,7 +20,8 @@ Datatype find_xsd_datatype(std::string_view local_name);
 
 bool in_range(Int128 value, IntegerType type);
 
-/// The value of a lexical form. Opaque, Malformed or Huge if it has none (text and tag are not set then).
+/// The value of a lexical form. If the lexical form has no value, the type of the result is Opaque, Malformed or Huge,
+/// and text and tag are not set.
 Value parse_lexical(std::string_view lexical, const Datatype& datatype);
 
 }  // namespace penstock::expr

@@ -1,7 +1,7 @@
 // xsd:decimal and xsd:integer as numbers: a 128-bit mantissa and a decimal scale. Integers have scale 0.
 //
-// Sums, differences and products are exact as long as they fit. If only the fraction does not fit, it is rounded (half
-// to even) to the digits that do. An integral part of more than 127 bits is an overflow (err:FOAR0002).
+// Sums, differences and products are exact if they fit. If only the fraction does not fit, it is rounded (half to even)
+// to the number of digits that fit. An integral part of more than 127 bits is an overflow (err:FOAR0002).
 #pragma once
 
 #include <cstdint>

@@ -31,15 +31,16 @@ private:
     std::size_t used_ = 0;
 };
 
-/// How often each row occurs, while rows come and go (ADR 78).
+/// How often each row occurs, while rows are added and removed (ADR 78).
 class RowCounts {
 public:
     explicit RowCounts(std::size_t width) : stride_(width + 1) {}
 
-    /// Adds `by` (1 or -1) and returns the count, which may be negative until all changes of a run have been made.
-    /// `hash`: hash_of(row).
+    /// Adds `by` (1 or -1) to the count of the row and returns the count. The count can be negative until all changes
+    /// of a run are made. `hash`: hash_of(row).
     std::int32_t add(std::span<const TermId> row, std::uint64_t hash, std::int32_t by);
-    /// Prefetches what the next calls of add() read. Call it before call number `i` of those with `hashes`.
+    /// Prefetches the memory that the next calls of add() read. Must be called before call number `i` of the calls with
+    /// these hashes.
     [[gnu::always_inline]] void look_ahead(std::span<const std::uint64_t> hashes, std::size_t i) const {
         if (size_ < kCached) return;
         if (i + kAhead < hashes.size()) __builtin_prefetch(&slots_[place_of(hashes[i + kAhead])]);

@@ -1,6 +1,6 @@
 // Sums that do not depend on the order of their terms: equal multisets give the same term id for every order of rows.
-// ISTREAM and DSTREAM compare answers of evaluations whose row orders differ; with plain floating-point addition,
-// unchanged sums would appear changed.
+// ISTREAM and DSTREAM compare answers of evaluations whose row orders differ. With plain floating-point addition, an
+// unchanged sum could seem to have changed.
 //
 // Decimals are added exactly in 320 bits. Doubles are added in a superaccumulator: fixed-point limbs that cover the
 // range of exponents seen. Every addition is exact; only the final result is rounded (Kulisch, Computer Arithmetic and
@@ -21,8 +21,8 @@ namespace penstock::expr {
 class ExactDecimalSum {
 public:
     void add(Decimal value);
-    /// Empty if the sum does not fit a Decimal. Without trailing zeros, so it does not depend on terms that were added
-    /// and subtracted again.
+    /// Empty if the sum does not fit a Decimal. The result has no trailing zeros. It therefore does not depend on terms
+    /// that were added and later subtracted.
     std::optional<Decimal> total() const;
 
 private:
@@ -39,7 +39,7 @@ private:
 class ExactDoubleSum {
 public:
     void add(double value) { update(value, 1); }
-    /// Removes a term that was added, or will be.
+    /// Removes a term that was added, or that will be added later.
     void remove(double value) { update(value, -1); }
     std::size_t bytes() const { return limbs_.capacity() * sizeof(std::int64_t); }
     /// The exact sum, rounded once, to double or to float precision. +0.0 if nothing was added.

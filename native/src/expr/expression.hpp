@@ -19,7 +19,7 @@ namespace expr {
 struct Memory;
 }
 
-/// What an expression can use of the evaluation that it is part of.
+/// The data of an evaluation that its expressions can use.
 struct ExprContext {
     LocalTerms& terms;
     Budget& budget;
@@ -35,7 +35,7 @@ struct ExprContext {
     /// memoized. The binding acquires the GIL.
     std::function<TermId(const std::string& name, std::span<const TermId> arguments, LocalTerms& terms)> foreign =
         nullptr;
-    /// What expressions cache between calls within one evaluation (expr/memory.hpp); created on first use.
+    /// The caches of expressions between calls within one evaluation (expr/memory.hpp). Created at the first use.
     std::shared_ptr<expr::Memory> memory = nullptr;
 };
 
@@ -44,9 +44,9 @@ public:
     virtual ~Expression() = default;
     static std::unique_ptr<Expression> compile(const Spec& spec);
 
-    /// out[i] = value for row i; kUnbound if the expression errs. Resizes out to rows.rows.
+    /// Sets out[i] to the value for row i, or to kUnbound if the expression has an error. Resizes `out` to rows.rows.
     virtual void evaluate(const Table& rows, ExprContext& context, Column& out) const = 0;
-    /// keep[i] = 1 if the effective boolean value is true (errors count as false). Resizes keep.
+    /// Sets keep[i] to 1 if the effective boolean value for row i is true. An error counts as false. Resizes `keep`.
     virtual void test(const Table& rows, ExprContext& context, std::vector<std::uint8_t>& keep) const = 0;
 };
 
@@ -58,23 +58,23 @@ public:
     /// "separator": text}
     static std::unique_ptr<Aggregate> compile(const Spec& spec);
     virtual void reset(std::size_t groups) = 0;
-    /// Adds empty groups up to `groups` in all; the state of existing groups stays. The executor can thus aggregate its
-    /// input incrementally.
+    /// Adds empty groups, so that there are `groups` groups in total. The state of existing groups is unchanged. The
+    /// executor can therefore aggregate its input incrementally.
     virtual void grow(std::size_t groups) = 0;
     /// Adds rows; row i belongs to group_of[i]. count_star with distinct compares whole rows, without the slots in
     /// `hidden`.
     virtual void add(const Table& rows, std::span<const std::uint32_t> group_of, std::span<const Slot> hidden,
                      ExprContext& context) = 0;
-    /// out[g] = result of group g; kUnbound if it errs (SPARQL 1.1 §18.5.1).
+    /// Sets out[g] to the result of group g, or to kUnbound if the aggregate has an error (SPARQL 1.1 §18.5.1).
     virtual void finish(ExprContext& context, Column& out) = 0;
 };
 
 /// ORDER BY's order of terms by value (SPARQL 1.1 §15.1): 0 for equal values, regardless of spelling or datatype.
 int value_compare(TermId a, TermId b, const LocalTerms& terms);
 
-/// ORDER BY's total order of terms (SPARQL 1.1 §15.1): unbound < blank < IRI < literal. Literals compare by value if
-/// comparable, then by text, so that the order is deterministic. Returns <0, 0, >0; 0 only for terms that the order
-/// cannot distinguish.
+/// ORDER BY's total order of terms (SPARQL 1.1 §15.1): unbound < blank < IRI < literal. Literals are compared by value
+/// if their values are comparable, and then by text, so that the order is deterministic. Returns a negative number, 0
+/// or a positive number. 0 only for terms that the order cannot distinguish.
 int order_compare(TermId a, TermId b, const LocalTerms& terms);
 
 }  // namespace penstock

@@ -16,7 +16,7 @@
 
 namespace penstock::expr {
 
-/// The limit of the bytes of text that one chunk of an expression may compute, and of a single text.
+/// The maximum size in bytes of all texts that an expression computes in one chunk. A single text has the same limit.
 inline constexpr std::size_t kMaxText = std::size_t{1} << 28;
 /// Throws LimitError if a text exceeds kMaxText.
 void check_text(std::size_t bytes);
@@ -41,7 +41,7 @@ public:
     TermId intern(const Value& value);
     /// Sets the ids of values, for comparison with other terms' ids (LocalTerms::settle).
     void number(std::span<Value> values);
-    /// Over a partial dictionary: fetches the missing terms of these columns in one request.
+    /// If the dictionary is partial, fetches the missing terms of these columns in one request.
     void require(std::span<const Slot> slots) {
         if (context.terms.partial()) fetch(slots);
     }
@@ -70,7 +70,7 @@ public:
     /// For every row of the table, whether EXISTS holds. The sub-plan runs once per call of the expression.
     const std::vector<std::uint8_t>& exists(std::size_t subplan);
 
-    /// Ends a chunk: frees computed texts, checks the budget, and charges what remains.
+    /// Ends a chunk. Frees computed texts, checks the budget, and charges the remaining memory.
     void end_chunk();
 
 private:

@@ -6,7 +6,8 @@
 
 namespace penstock::expr {
 
-/// Whether the text contains only characters that an IRI may contain unescaped (no space, controls, <>"{}|\^`).
+/// Whether the text contains only characters that are allowed in an IRI without escapes. Spaces, control characters and
+/// <>"{}|\^` are not allowed.
 bool iri_characters(std::string_view text);
 /// Whether the IRI has a scheme.
 bool is_absolute(std::string_view iri);

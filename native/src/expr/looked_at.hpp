@@ -1,4 +1,4 @@
-// Which columns an expression decodes to terms: those that a partial dictionary must fetch in advance.
+// Finds the columns that an expression decodes to terms. A partial dictionary must fetch these terms in advance.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace penstock::expr {
 
-/// Slots whose terms an expression may decode. Excludes variables that are only tested for being bound, or compared
-/// with an IRI for equality, because ids decide both.
+/// The slots whose terms an expression possibly decodes. Excludes variables that are only tested with BOUND, or only
+/// compared with an IRI for equality, because ids suffice for both.
 std::vector<Slot> looked_at(const Spec& expression);
 
 }  // namespace penstock::expr

@@ -62,8 +62,8 @@ private:
     std::uint64_t state_;
 };
 
-/// The texts that blank nodes of BNODE(text) were created for. All operators find the same node for a text within one
-/// solution (SPARQL 1.1 §17.4.2.9: one node per text and solution mapping).
+/// The texts for which BNODE(text) has created blank nodes. Within one solution, all operators find the same node for
+/// the same text (SPARQL 1.1 §17.4.2.9: one node per text and solution mapping).
 class BlankKeys {
 public:
     /// The number of the text; equal texts have equal numbers.

@@ -25,7 +25,7 @@ public:
 };
 using NodePtr = std::unique_ptr<Node>;
 
-/// A node that computes truth values; its values derive from them.
+/// A node that computes truth values. Its values are derived from the truth values.
 class LogicNode : public Node {
 public:
     void evaluate(Frame& frame, Rows rows, Value* out) const final;

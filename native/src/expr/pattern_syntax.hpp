@@ -26,9 +26,9 @@ struct PatternTree {
     std::uint32_t root = 0;
 };
 
-/// Parses a pattern with flags of "sim". Empty if the pattern is invalid, has characters outside of ASCII, or needs
-/// what an automaton over ASCII does not offer: back-references, properties such as \p{Lu}, anchors with the flag m,
-/// and negated classes that ignore case.
+/// Parses a pattern with flags of "sim". Empty if the pattern is invalid, has characters outside of ASCII, or needs a
+/// feature that an automaton over ASCII does not offer. These features are back-references, properties such as \p{Lu},
+/// anchors with the flag m, and negated classes that ignore case.
 std::optional<PatternTree> parse_pattern(std::string_view pattern, std::string_view flags);
 
 }  // namespace penstock::expr

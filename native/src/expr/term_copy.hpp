@@ -1,4 +1,4 @@
-// Terms that remain comparable after their dictionary has dropped them.
+// Copies of terms that can be compared after the dictionary has dropped the terms.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace penstock {
 
-/// A copy of a term. Its id may name another term by now.
+/// A copy of a term. The id of the copied term possibly names another term by now.
 class TermCopy {
 public:
     TermCopy(TermId id, const LocalTerms& terms);

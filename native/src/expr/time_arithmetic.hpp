@@ -6,8 +6,8 @@
 
 namespace penstock::expr {
 
-/// Moment ± duration, moment - moment of the same type (both with or both without timezone), duration ± duration of the
-/// same type. Error for anything else, and for years of more than nine digits.
+/// Computes moment ± duration, moment - moment of the same type (both with or both without timezone), and duration ±
+/// duration of the same type. Error for other operands, and for years of more than nine digits.
 Value compute_time(Arithmetic operation, const Value& a, const Value& b);
 
 }  // namespace penstock::expr

@@ -33,7 +33,8 @@ enum class ValueType : std::uint8_t {
 };
 
 /// Trivially copyable; texts point into the dictionary, the local terms, or the arena of the running evaluation.
-/// Numbers of type Integer and Decimal are at most 127 bits (decimal.hpp); operations beyond are errors.
+/// Numbers of type Integer and Decimal have at most 127 bits (decimal.hpp). An operation with a larger result is an
+/// error.
 struct Value {
     ValueType type = ValueType::Error;
     std::uint8_t scale = 0;               // Decimal
@@ -111,7 +112,8 @@ Value parse_value(const TermView& term);
 /// The value of an inline number, boolean, date or dateTime, without its text; Error for other ids.
 void inline_value(TermId id, Value& out);
 
-/// The datatype IRI of a literal. Returns xsd:integer for derived integers read from a term; the term has their IRI.
+/// The datatype IRI of a literal. Returns xsd:integer for a derived integer that was read from a term. The term itself
+/// has the IRI of the derived type.
 std::string_view datatype_iri(const Value& value);
 
 /// The canonical spelling of a computed literal, or its text (also of IRIs). The result may point into `scratch`.

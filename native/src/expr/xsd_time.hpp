@@ -1,7 +1,7 @@
 // xsd:dateTime, date, time and the durations: parsing, spelling, comparison (XSD 1.1 part 2, §3.3 and §3.4).
 //
-// Times count attoseconds (10^-18 s) in 128 bits, so 18 fraction digits are exact. Years have at most nine digits; a
-// literal beyond that is not parsed and remains opaque.
+// Times count attoseconds (10^-18 s) in 128 bits, so 18 fraction digits are exact. Years have at most nine digits. A
+// literal with a longer year is not parsed and remains opaque.
 #pragma once
 
 #include <compare>
@@ -42,10 +42,10 @@ bool parse_time(std::string_view text, Moment& out);
 enum class DurationKind : std::uint8_t { Any, YearMonth, DayTime };
 bool parse_duration(std::string_view text, DurationKind kind, Duration& out);
 
-/// XSD's partial order (§3.3.7.4). A value with and one without timezone are comparable only if 14 hours either way do
-/// not matter. Both must be of the same type.
+/// XSD's partial order (§3.3.7.4). If only one of the two values has a timezone, they are comparable only if an offset
+/// of up to 14 hours in either direction does not change the result. Both values must have the same type.
 std::partial_ordering compare(Moment a, Moment b);
-/// Durations are comparable if months or seconds alone decide.
+/// Durations are comparable if the months alone or the seconds alone decide the order.
 std::partial_ordering compare(Duration a, Duration b);
 
 struct DateFields {

@@ -52,17 +52,17 @@ struct AvroType {
     std::vector<std::uint32_t> types;  // of the fields, of the branches, of the items, or of the values
 };
 
-/// Immutable, and therefore thread-safe. Type 0 is that of the data.
+/// Immutable, and therefore thread-safe. Type 0 is the type of the data.
 class AvroSchema {
 public:
     /// `spec`: the types, as libs/penstock/mapping/encodings/avro_schema.py passes them. Error if it is invalid.
     explicit AvroSchema(const Spec& spec);
 
-    /// Appends the JSON text of one datum. DataError, with the path and the byte, if the data are not those of the
-    /// schema, if they are nested more than `max_depth` deep, or if the JSON text would have more than `max_bytes`.
+    /// Appends the JSON text of one datum. DataError, with the path and the byte, if the data does not match the
+    /// schema, if it has more than `max_depth` levels of nesting, or if the JSON text would have more than `max_bytes`.
     ///
     /// A value of a union is the value of its branch. Bytes and fixed are texts in hexadecimal. Values of logical types
-    /// are texts in the lexical forms of XSD, and so are numbers that JSON does not have: "NaN", "INF", "-INF".
+    /// are texts in the lexical forms of XSD. The numbers that JSON does not have are also texts: "NaN", "INF", "-INF".
     void decode(std::string_view data, std::size_t max_depth, std::size_t max_bytes, TextBuffer& out) const;
 
 private:

@@ -16,11 +16,11 @@ class CsvReader {
 public:
     explicit CsvReader(const Program& program) : program_(program) {}
 
-    /// Returns the number of rows, which are valid until the next call. Declined if the text is not CSV, or if it is
-    /// one of the rare texts that Python's reader treats in a way of its own.
+    /// Reads a text and returns the number of rows. The rows are valid until the next call. Throws Declined if the text
+    /// is not CSV, or if it is one of the rare texts that Python's CSV reader reads differently.
     std::size_t read(std::string_view text);
 
-    /// The text of a cell; nothing for a text that means "no value". Declined if there is no such column.
+    /// The text of a cell. Empty (nullopt) if the text means "no value". Throws Declined if there is no such column.
     std::optional<std::string_view> cell(std::size_t row, std::uint32_t column) const;
 
 private:
@@ -39,7 +39,7 @@ private:
     std::size_t width_ = 0;
 };
 
-/// The length of the complete rows with which a text begins. A row is complete if its line end is in the text.
+/// The length of the complete rows at the beginning of a text. A row is complete if its line end is in the text.
 std::size_t complete_rows(std::string_view text);
 
 }  // namespace penstock::mapping

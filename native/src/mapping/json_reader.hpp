@@ -1,4 +1,5 @@
-// Reads JSON texts into trees that contain only what a program refers to. simdjson parses; the whole text is validated.
+// Reads JSON texts into trees that contain only the values to which a program refers. simdjson parses and validates the
+// whole text.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +31,8 @@ public:
     JsonReader(const JsonReader&) = delete;
     JsonReader& operator=(const JsonReader&) = delete;
 
-    /// The value of a text: an object or an array. It is valid until the next call. Declined if the text is not JSON,
-    /// or if it is one of the rare texts that Python's reader treats in a way of its own.
+    /// The value of a text: an object or an array. It is valid until the next call. Throws Declined if the text is not
+    /// JSON, or if it is one of the rare texts that Python's JSON reader reads differently.
     const Value& read(std::string_view text);
 
     std::span<const Value> children(const Value& value) const { return {values_.data() + value.first, value.count}; }

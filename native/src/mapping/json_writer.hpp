@@ -18,7 +18,7 @@
 
 namespace penstock::mapping {
 
-/// A step of the path to the current value: a member of `name`, or an element.
+/// A step of the path to the current value: the member `name`, or an element.
 struct Step {
     const Step* up = nullptr;
     std::string_view name;

@@ -24,7 +24,7 @@ struct MappedColumns {
     std::vector<TermId> subjects, predicates, objects;
 };
 
-/// Holds the program whose constants its triples contain.
+/// Shares ownership of the program, because the triples contain constants of the program.
 class MappedBatch {
 public:
     using TermIndex = std::uint32_t;
@@ -56,7 +56,7 @@ public:
     }
     const TermView& term(TermIndex index) const { return terms_[index]; }
     std::size_t rows() const { return rows_.size(); }
-    /// Ends the event of the triples since the end of the last one.
+    /// Ends an event. It consists of the triples since the end of the previous event.
     void end_event(std::int64_t time, std::uint32_t message) {
         const std::size_t before = ends_.empty() ? 0 : ends_.back();
         times.push_back(time);
@@ -73,8 +73,8 @@ public:
 
     // ---- when it is full
     std::size_t events() const { return ends_.size(); }
-    /// Gives ids to all terms. The scope of a blank node's label is its event, or `scope` if it is not null. The scope
-    /// of a fresh node is always its event.
+    /// Gives ids to all terms. If `scope` is null, the scope of a blank node's label is its event. Otherwise, it is
+    /// `scope`. The scope of a fresh node is always its event.
     MappedColumns intern(Dictionary& dictionary, BlankScope* scope) const;
     /// Appends the triples of an event as N-Triples.
     void write(TextBuffer& out, std::size_t event) const;

@@ -21,8 +21,8 @@ class Mapper {
 public:
     Mapper(const Program& program, MappedBatch& batch);
 
-    /// Adds the events of a message. `time`: the time of the message; nothing if it has none. `position`: of the
-    /// message in the batch. A message is mapped or declined as a whole.
+    /// Adds the events of a message. `time`: the time of the message; nullopt if the message has no time. `position`:
+    /// the position of the message in the batch. A message is mapped or declined as a whole.
     void map(std::string_view message, std::optional<std::int64_t> time, std::uint32_t position);
 
 private:
@@ -61,7 +61,7 @@ private:
     std::optional<TermView> literal(const Term& term, const Value& value, const Record& record);
     TermView natural(const Value& value);
     std::string_view iri(const Term& term, std::string_view text);
-    /// The lexical form of the first term; nothing if there is none.
+    /// The lexical form of the first term; nullopt if there is no term.
     std::optional<std::string_view> first(const Term& term, const Record& record);
     std::string_view copied(std::string_view text);
     TermIndex fresh();

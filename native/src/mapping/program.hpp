@@ -16,7 +16,8 @@
 
 namespace penstock::mapping {
 
-/// Thrown for a message that this code does not map. The executor in Python then maps it, or says why it cannot.
+/// Thrown for a message that this code does not map. The executor in Python then maps the message, or raises an error
+/// with the reason.
 struct Declined {};
 
 /// The names of members and columns that a program refers to, by number.
@@ -85,7 +86,7 @@ struct Rule {
 enum class Format : std::uint8_t { Json, JsonLines, Csv };
 enum class TimeUnit : std::uint8_t { Iso8601, Seconds, Milliseconds, Microseconds };
 
-/// Where the time of an event is. Without a reference, it is the time of the message.
+/// The source of an event's time. Without a reference, the time of an event is the time of its message.
 struct TimeRule {
     std::optional<Part> reference;
     TimeUnit unit = TimeUnit::Iso8601;
@@ -109,7 +110,7 @@ public:
     Names names;
     std::size_t max_depth = 0;
     std::size_t max_values = 0;
-    // Bytes of the triples of an event as N-Triples: a constant, and a multiple of the bytes of the event.
+    // The maximum size of the triples of an event as N-Triples: `max_bytes` plus a multiple of the size of the event.
     std::size_t max_bytes = 0;
     std::size_t max_factor = 0;
 

@@ -75,13 +75,13 @@ public:
     std::size_t size() const { return types_.size(); }
 
     /// Appends the JSON text of one message of type `root`, a message type. DataError, with the path and the byte, if
-    /// the data are not well-formed, if they are nested more than `max_depth` deep, or if the JSON text would have more
-    /// than `max_bytes`.
+    /// the data is not well-formed, if it has more than `max_depth` levels of nesting, or if the JSON text would have
+    /// more than `max_bytes`.
     ///
     /// The members of an object are the fields in the order of the schema, with the names of the schema. Fields that
     /// are not set are left out, except for fields without presence. Integers of 64 bits are JSON numbers. Bytes are
-    /// texts in Base64. Timestamps and durations are texts in the lexical forms of XSD, and so are numbers that JSON
-    /// does not have: "NaN", "INF", "-INF".
+    /// texts in Base64. Timestamps and durations are texts in the lexical forms of XSD. The numbers that JSON does not
+    /// have are also texts: "NaN", "INF", "-INF".
     void decode(std::uint32_t root, std::string_view data, std::size_t max_depth, std::size_t max_bytes,
                 TextBuffer& out) const;
 

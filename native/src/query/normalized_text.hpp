@@ -1,5 +1,5 @@
-// Normalized texts of queries and updates (docs/adr/0088-prepared-texts.md): constants are taken out of a text, so that
-// texts that differ only in constants have the same pattern.
+// Normalized texts of queries and updates (docs/adr/0088-prepared-texts.md). A pattern is a text without its constants.
+// Texts that differ only in constants therefore have the same pattern.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,10 @@ struct NormalizedText {
 inline constexpr std::size_t kMaxConstants = 128;
 
 /// Takes the constants out of a text in UTF-8: IRIs (kind i), local parts of prefixed names (l), strings (s), unsigned
-/// integers (n) and unsigned decimals (d). No result if the text has no constants or too many, or if a constant may not
-/// be plain: the grammar's lexer reads a plain constant as one token of its kind, whatever stands beside it. Texts with
-/// comments, backslashes, long strings or relative IRIs thus have no result.
+/// integers (n) and unsigned decimals (d). No result if the text has no constants or too many constants, or if a
+/// constant is possibly not plain. A constant is plain if the grammar's lexer always reads it as one token of its kind,
+/// independently of the neighbouring characters. Texts with comments, backslashes, long strings or relative IRIs
+/// therefore have no result.
 std::optional<NormalizedText> normalize(std::string_view text);
 
 }  // namespace penstock::query

@@ -1,6 +1,6 @@
-// The data that one operation has copied from regions on other nodes, and the ranges that it found missing. An
-// operation traverses the copies as far as they reach, fetches all missing ranges in one batch, and traverses again
-// (Wukong §5: batched one-sided READs).
+// The data that one operation has copied from regions on other nodes, and the ranges that are still missing. An
+// operation traverses the copies until it needs a missing range. It fetches all missing ranges in one batch, and then
+// traverses again (Wukong §5: batched one-sided READs).
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ using Reader = std::function<void(std::span<const dataplane::Read>)>;
 /// Not thread-safe. Copies do not move until the object is destroyed.
 class Copies {
 public:
-    /// The limit of bytes copied in one operation; LimitError beyond.
+    /// The maximum number of bytes that one operation copies. LimitError if an operation needs more.
     static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 32;
 
     struct Range {

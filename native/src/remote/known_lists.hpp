@@ -1,5 +1,6 @@
 // A cache of lists that an engine has read from other nodes. An entry never becomes invalid for the snapshots up to its
-// `as_of`. At later ones it lacks values, or the list was rewritten (docs/adr/0105): RemoteView::continues() tells.
+// `as_of`. For later snapshots, the entry possibly lacks values, or the list was possibly rewritten (docs/adr/0105).
+// RemoteView::continues() checks this.
 #pragma once
 
 #include <atomic>
@@ -30,7 +31,7 @@ struct KnownExtent {
     std::uint32_t first, capacity, sorted;
 };
 
-/// A list as read once. Immutable except for `as_of`.
+/// A list that was read once. Immutable except for `as_of`.
 struct KnownList {
     ListKey key;
     std::uint64_t hash = 0;
@@ -40,12 +41,13 @@ struct KnownList {
     std::uint64_t read_state = 0;  // as in the region; differs from `state` if these are visible values
     std::span<const TermId> values;
     std::span<const KnownExtent> extents;  // ascending; empty if the value was in the entry itself
-    // The list had this state at all snapshots from the one in `state` up to `as_of`, which only grows. Relaxed: a
-    // reader that loads an older value only reads the state again.
+    // The list had this state at all snapshots from the snapshot in `state` up to and including `as_of`. `as_of` only
+    // grows. Relaxed, because a reader that loads an older value only reads the state again.
     mutable std::atomic<Snapshot> as_of{0};
 
     std::uint32_t length() const { return static_cast<std::uint32_t>(values.size()); }
-    /// Of a list with removals, the cache has the values that a view of all its commits sees. They have no positions.
+    /// Whether the cache contains only the visible values. For a list with removals, the cache contains the values that
+    /// a view of all commits of the list sees. These values have no positions.
     bool is_visible_part() const { return state != read_state; }
     void confirm(Snapshot snapshot) const;
     /// Position of a value in the list; lookup::kAbsent if it is not there.
@@ -55,17 +57,18 @@ struct KnownList {
 /// Bounded: evicts the least recently used lists. Thread-safe.
 class KnownLists {
 public:
-    /// Two generations of half the bytes each. Recently used lists are in the young one. When that is full it becomes
-    /// the old one, and the previous old one is discarded. Lists longer than an eighth of a generation are not cached.
+    /// The cache has two generations, each with half of the bytes. Recently used lists are in the young generation.
+    /// When the young generation is full, it becomes the old generation, and the previous old generation is discarded.
+    /// Lists longer than an eighth of a generation are not cached.
     explicit KnownLists(std::size_t max_bytes) : half_bytes_(max_bytes / 2) {}
 
     class Generation;
-    /// Owns the lists that find() returned for as long as it lives.
+    /// Shares ownership of the lists that find() has returned, during its lifetime.
     using Hold = std::vector<std::shared_ptr<const Generation>>;
     /// found[i] is the cached list of keys[i], or nullptr.
     void find(std::span<const ListKey> keys, std::span<const KnownList*> found, Hold& hold);
 
-    /// The result of reading a list; its other properties follow from the key.
+    /// The result of reading a list. The other properties of the list follow from the key.
     struct Reading {
         ListKey key;
         layout::Offset entry = 0;

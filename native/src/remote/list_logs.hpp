@@ -27,7 +27,7 @@ public:
         rewritten_later_ |= snapshot > version_.commit && found.shift > 0;
         return version_.translate(snapshot, found);
     }
-    /// Whether a commit whose append was asked for has rewritten the list, and its new head was not read.
+    /// Whether a requested commit has rewritten the list, and the view has not read the new head of the list.
     bool rewritten_later() const { return rewritten_later_; }
     void reasserted(Snapshot snapshot, std::vector<std::uint32_t>& positions) const {
         const layout::CommitEntry commit = this->commit(snapshot);

@@ -1,4 +1,4 @@
-// Traversal of a list's values by a remote view: first the cached values, then extents.
+// Traversal of a list's values by a remote view: first the cached values, then the extents.
 #pragma once
 
 #include <algorithm>

@@ -14,13 +14,13 @@ namespace penstock::remote {
 
 class Operation {
 public:
-    // A chain of commits that changed one list takes two rounds per commit.
+    // The maximum number of rounds. A chain of commits that changed one list needs two rounds per commit.
     static constexpr int kMaxRounds = 1 << 12;
 
     explicit Operation(const Reader& reader) : copies(reader) {}
 
-    /// Runs step(i) for each i repeatedly until no step misses data. Between rounds it fetches everything that was
-    /// missing. step() overwrites its result, so the last round counts.
+    /// Runs step(i) for each i in rounds, until no step misses data. Between rounds, fetches all missing data. step()
+    /// overwrites its result, so that the result of the last round remains.
     template <class Step>
     void in_rounds(std::size_t count, Step step) {
         std::vector<std::uint32_t> left(count);

@@ -1,6 +1,6 @@
 // The stored graph as an engine reads it from nodes: one-sidedly from every shard, through the data plane (ADR 16, ADR
-// 18; docs/adr/0016). The nodes do not take part in reads. A lease therefore protects what a view needs, until the
-// lease's expiry time.
+// 18; docs/adr/0016). The nodes do not take part in reads. A lease therefore protects the data that a view needs, until
+// the lease expires.
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,7 @@ public:
     void put(std::uint64_t epoch, TermId vertex, Dir dir, layout::Offset record);
 
 private:
-    // Two racing stores may leave words of two records. Their exclusive or then matches no valid key.
+    // After two racing stores, the two words can be from two records. Their exclusive or then matches no valid key.
     struct Place {
         std::atomic<std::uint64_t> mixed{0};  // key ^ record; relaxed, because its own content validates it
         std::atomic<std::uint64_t> record{0};
@@ -58,8 +58,8 @@ public:
     LabelTable& labels() override { return labels_; }
     std::size_t shard_count() const { return shards_; }
 
-    /// From now on the shards in the node's directory, or the named ones among them, are read from this node through
-    /// `plane`, which must have no other user. Open views continue with the previous locations. dataplane::Error.
+    /// From now on, the shards in the node's directory, or only the named shards, are read from this node through
+    /// `plane`. The plane must have no other user. Open views continue with the previous locations. dataplane::Error.
     using Numbers = std::optional<std::vector<std::uint32_t>>;
     void attach(dataplane::Node node, std::shared_ptr<dataplane::Plane> plane, const Numbers& shards = {});
 
@@ -69,23 +69,23 @@ public:
     /// Performs a batch of reads. dataplane::Error.
     void read(std::span<const dataplane::Read> reads);
 
-    /// Records a lease that all nodes have granted: until the given time, by this machine's clock, they retain what
-    /// readers of `snapshot` or later need.
+    /// Records a lease that all nodes have granted. Until the given time, by this machine's clock, the nodes retain the
+    /// data that readers of `snapshot` or a later snapshot need.
     void lease(Snapshot snapshot, Clock::time_point until);
-    /// The snapshot at which the next lease must begin so that every open view retains its logs, including those of
-    /// commits that it excludes. Without open views: `otherwise`, or the latest snapshot that a view began on. Bounds
-    /// on streams may be released once a lease of that snapshot is granted.
+    /// The snapshot at which the next lease must begin. The lease then retains the logs of all open views, including
+    /// the logs of commits that the views exclude. Without open views: `otherwise`, or the latest snapshot at which a
+    /// view has begun. When a lease of this snapshot is granted, bounds on streams can be released.
     Snapshot oldest_needed(std::optional<Snapshot> otherwise = {}) const;
 
-    /// Promises that no view will bound this stream below `batch`.
+    /// Promises that no later view has a bound of this stream before `batch`.
     void release(std::uint32_t stream, std::int64_t batch);
     /// The latest snapshot that every shard has published. Reads each shard's header.
     Snapshot latest();
-    /// The graph at the latest stable snapshot, without what the bounded streams committed after their bounds. Throws
-    /// dataplane::Error if a node is unreachable, a shard was replaced (attach it and retry) or the lease has expired;
-    /// so do the view's reads. StorageError if the data cannot be that of a shard. `at` replaces the latest snapshot,
-    /// for a reader that must not see later commits of nodes that are ahead; if a node has not reached it, the fault is
-    /// Behind.
+    /// The graph at the latest stable snapshot, without the commits of the bounded streams after their bounds. This
+    /// call, and each read of the view, throws dataplane::Error if a node is unreachable, if a shard was replaced
+    /// (attach the shard and retry), or if the lease has expired. StorageError if the data cannot be the data of a
+    /// shard. `at` replaces the latest snapshot, for a reader that must not see later commits of nodes that are ahead.
+    /// If a node has not reached `at`, the fault is Behind.
     std::unique_ptr<Source> view(std::span<const StreamBound> bounds = {}, std::optional<Snapshot> at = {});
 
     std::uint64_t edge_count();
@@ -124,7 +124,7 @@ private:
     void know_published(const std::shared_ptr<const Places>& places, Snapshot snapshot);
     Headers headers_of(const std::shared_ptr<const Places>& places, std::optional<Snapshot> at);
     void check_alive(const Place& place, std::uint32_t shard, const layout::Header& header) const;
-    /// Throws if data that the lease protected may be gone.
+    /// Throws if the lease possibly does not protect the data any more.
     void check_lease(Snapshot snapshot) const;
     void learn_commits(const Place& place, const layout::Header& header, Snapshot until);
     Visibility visibility(const Place& place, const layout::Header& header, Snapshot snapshot,

@@ -17,8 +17,8 @@
 
 namespace penstock::remote {
 
-/// Each call reads in rounds that cover all keys and shards: buckets, then records, then lists. Of cached lists it
-/// reads only whether they have grown, and the new values. Not thread-safe. Errors: see RemoteStore::view.
+/// Each call reads in rounds that cover all keys and shards: buckets, then records, then lists. For a cached list, it
+/// reads only whether the list has grown, and the new values. Not thread-safe. For errors, see RemoteStore::view.
 class RemoteView final : public Source {
 public:
     RemoteView(RemoteStore& store, std::shared_ptr<const RemoteStore::Places> places, Snapshot snapshot)
@@ -50,15 +50,16 @@ public:
 
 private:
     using ExtentAt = lookup::ExtentAt;
-    /// A list to be found: of a vertex, or (kUnbound) the shard's list of vertices, in the given entry.
+    /// A list that the view has to find. It is the list of a vertex or, if the vertex is kUnbound, the shard's list of
+    /// vertices in the given entry.
     struct Sought {
         std::uint32_t shard;
         TermId vertex;
         layout::Offset entry;
         bool is_nothing() const { return vertex == kUnbound && entry == 0; }
     };
-    /// One list as found by this view, as StoreView::List; if absent: no entry, length 0. `known`: the cached first
-    /// values and their extents; `head` is meaningful only if there are further values.
+    /// A list that this view has found, as in StoreView::List. An absent list has no entry and the length 0. `known`:
+    /// the cached first values and their extents. `head` has a meaning only if the list has further values.
     struct List {
         std::uint32_t shard = 0;
         layout::Offset entry = 0;
@@ -71,13 +72,13 @@ private:
     };
     using Ranges = std::vector<PositionRange>;
 
-    /// Whether no commit of a list with such a state is invisible, and no vertex is to be checked (see checked()).
+    /// Whether the view sees all commits of a list with this state, and no vertex has to be checked (see checked()).
     bool sees_all(std::uint64_t state) const {
         return visibility_.excluded.empty() && layout::last_of(state) <= snapshot_;
     }
     bool whole(const List& list) const { return layout::whole_before(list.state, visibility_.first_excluded); }
-    /// Whether the list of each vertex of this index list must be looked at: the view may exclude the commit that added
-    /// an edge, and include one that removed all others.
+    /// Whether the list of each vertex of this index list must be checked. The reason is that the view can exclude the
+    /// commit that added an edge, and include a commit that removed all other edges.
     bool checked(const List& index) const { return layout::has_removals(index.state) && !visibility_.excluded.empty(); }
     bool at_hand(const List& list) const;
     std::uint32_t shard_of(TermId vertex) const;

@@ -1,6 +1,6 @@
-// A shard's region as seen by the traversals of store/lookup.hpp, for a shard in another process: in place if it is
-// mapped into this process, otherwise from copies. Data that is not copied yet reads as zeros, which end every
-// traversal, and is recorded as missing.
+// The `Memory` of a shard in another process, for the traversals of store/lookup.hpp. If the shard's region is mapped
+// into this process, it is read in place. Otherwise, copies are read. Data that is not yet copied reads as zeros, which
+// end every traversal, and is recorded as missing.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace penstock::remote {
 
-/// A shard as of the creation of a view.
+/// A shard at the time at which a view was created.
 struct ShardImage {
     std::uint32_t number = 0;
     dataplane::RegionId region;
@@ -22,7 +22,7 @@ struct ShardImage {
     layout::Header header{};          // read after the view's snapshot was published
 };
 
-/// One traversal: whether it met missing data, and its length.
+/// One traversal: whether it has reached missing data, and its number of steps.
 struct Walk {
     static constexpr int kMaxSteps = 1 << 17;  // more than any valid record has; beyond it the data is corrupt
     bool missing = false;
@@ -34,7 +34,8 @@ class ShardMemory {
 public:
     ShardMemory(const ShardImage& image, Copies& copies, Walk& walk) : image_(image), copies_(copies), walk_(walk) {}
 
-    /// The region's header is that of the view's creation. Tables and rows that came into use later are not needed.
+    /// The header of the region is from the creation of the view. The view does not need tables and rows that were
+    /// added later.
     template <class T>
     const T& at(layout::Offset offset, std::uint64_t bytes = sizeof(T)) const {
         if constexpr (std::is_same_v<T, layout::Header>)
@@ -46,7 +47,7 @@ public:
     std::uint64_t word_now(layout::Offset offset) const {
         return layout::load_acquire(*reinterpret_cast<const std::uint64_t*>(find(offset, 8, 8)));
     }
-    /// An array of values of which at least the first will be used.
+    /// An array of values. The caller uses at least the first value.
     template <class T>
     const T& first_of(layout::Offset offset, std::uint64_t count) const {
         return *reinterpret_cast<const T*>(find(offset, sizeof(T), count * sizeof(T)));

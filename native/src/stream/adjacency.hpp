@@ -14,12 +14,12 @@
 
 namespace penstock {
 
-/// An edge expires when its record leaves the queue; `held` is the range of records in the queue. Expiry needs no call
-/// for the edge itself. Only for a vertex's youngest record the owner calls leave(), which removes the vertex. Record
-/// ids ascend from call to call.
+/// An edge expires when its record leaves the queue. `held`: the range of the records in the queue. The expiry of an
+/// edge needs no call. Only when the youngest record of a vertex leaves the queue, the owner calls leave(), which
+/// removes the vertex. Record ids ascend from call to call.
 class Adjacency {
 public:
-    /// The effect on records of adding an edge, or adding it again.
+    /// The effect on records when an edge is added, or added again.
     struct Linked {
         bool first;       // whether the edge is the vertex's first
         bool in_block;    // the vertex's list has a block: must be passed to leave()
@@ -36,7 +36,8 @@ public:
     bool fits_cache() const { return bytes() <= kCached; }
 
     static std::uint32_t hash(TermId vertex) { return hash_id(vertex); }
-    // Prefetches, to be called in this order, each once the lines of the one before are cached.
+    // Prefetches. They must be called in this order. Each must be called when the cache lines of the previous prefetch
+    // are cached.
     void prefetch(std::uint32_t hash) const { slots_.prefetch(hash); }
     void prefetch_slot(std::uint32_t hash) const { slots_.prefetch_slot(hash); }
 
@@ -61,7 +62,7 @@ public:
         slots_.each([&](auto at) { f(at.slot().vertex, at.slot().list.values(held)); });
     }
 
-    /// Starts to record which lists change. The owner reports each changed vertex, and the move, by touch().
+    /// Begins to record which lists change. The owner reports each changed vertex by touch(), and also the move.
     Touched& watch(std::uint64_t version) {
         if (!touched_) touched_ = std::make_unique<Touched>(version);
         return *touched_;
@@ -87,7 +88,7 @@ public:
     /// Adds again the edge whose last occurrence has the record `old`.
     Linked refresh(TermId vertex, std::uint32_t hash, TermId neighbour, RecordId old, RecordId id, Held held);
     /// Removes the vertex whose youngest record, `id`, is about to leave the queue. Returns true if the table is now
-    /// too large; the caller then calls fit() once the record has left.
+    /// too large. The caller must then call fit() when the record has left.
     bool leave(std::uint32_t hash, RecordId id, bool in_block) {
         const auto at = slots_.leave(hash, id);
         if (in_block) free(at.slot().list);

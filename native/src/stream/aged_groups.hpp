@@ -1,5 +1,5 @@
-// The hash table of windows. Each slot has the lifetime of the youngest record that it stands for: expiry finds the
-// slot by that record, without its key.
+// The hash table of windows. A slot lives as long as its youngest record. Expiry finds the slot by this record, without
+// the key of the slot.
 //
 // Slots lie in groups of twelve behind one cache line, which holds one byte of each slot's hash and the slots' records.
 // A search compares all twelve at once, so it rarely branches on data. Such branches, not cache misses, dominated the
@@ -23,8 +23,8 @@
 namespace penstock {
 
 /// `Slot` is trivially copyable: the content of a slot besides its record; or void. The owner compares keys, ensures
-/// that they are distinct, and calls leave() for a slot before its record leaves the queue. Record ids ascend from call
-/// to call.
+/// that the keys are distinct, and calls leave() for a slot before the slot's record leaves the queue. Record ids
+/// ascend from call to call.
 template <class Slot>
 class AgedGroups {
     static constexpr unsigned kSlots = 12;
@@ -65,7 +65,8 @@ public:
     void prefetch(std::uint32_t hash) const {
         if (count_ != 0) __builtin_prefetch(&groups_[home(hash)]);
     }
-    /// Once that line is cached: prefetches the slot with this hash, or the one that would be taken.
+    /// Prefetches the slot with this hash, or the slot that would be taken. Must be called when the line of prefetch()
+    /// is cached.
     void prefetch_slot(std::uint32_t hash) const {
         if (count_ == 0) return;
         const Group& group = groups_[home(hash)];
@@ -76,7 +77,8 @@ public:
     /// The slot with the given hash for which same(place) holds, or none.
     template <class Same>
     Place find(std::uint32_t hash, Held held, Same&& same) {
-        // Slots may have passed every group, so the search is bounded by the number of groups.
+        // A slot can be in any later group if all groups before it were full, so only the number of groups bounds the
+        // search.
         for (std::size_t tried = 0, at = home(hash); tried < count_; ++tried, at = next(at)) {
             Group& group = groups_[at];
             for (unsigned match = matches(group, mark(hash)); match != 0; match &= match - 1) {
@@ -108,8 +110,8 @@ public:
         place.group_->ids[place.slot_] = id;
     }
 
-    /// Frees the slot with the given hash and record, which is about to leave. The returned place can still be read.
-    /// The table may need fit() once the record has left.
+    /// Frees the slot with the given hash and record. The record is about to leave the queue. The returned place can
+    /// still be read. When the record has left, the table possibly needs fit().
     Place leave(std::uint32_t hash, RecordId id) {
         std::size_t at = home(hash);
         unsigned match = having(groups_[at], id);
@@ -137,7 +139,7 @@ public:
         count_ = size_ = 0;
     }
 
-    /// Record ids are modulo 2^32. Before an id recurs, this resets all ids that are not held.
+    /// Resets all ids that are not held. Record ids are modulo 2^32, so this must be called before an id recurs.
     void forget_old_ids(Held held) {
         const auto forget = [held](RecordId& id) {
             if (!held.has(id)) id = held.none();

@@ -10,10 +10,11 @@
 
 namespace penstock {
 
-/// The times are unordered. Times that the watermark has passed are removed by a query, or when there are too many.
+/// The times are unordered. Times at or before the watermark are removed by a call of after(), or when there are too
+/// many.
 class Beyond {
 public:
-    /// Adds accepted events; `watermark` is the current one of their stream.
+    /// Adds the times of accepted events. `watermark`: the current watermark of the stream.
     void add(std::span<const std::int64_t> times, std::int64_t watermark) {
         for (const std::int64_t time : times)
             if (time > watermark) times_.push_back(time);

@@ -33,13 +33,13 @@ inline std::int64_t multiply_saturating(std::int64_t a, std::int64_t b) {
 /// The batch that holds `ts`: batch k holds (k*batch_ms, (k+1)*batch_ms].
 inline std::int64_t batch_of(std::int64_t ts, std::int64_t batch_ms) {
     // C++ division truncates towards zero. A positive remainder therefore means that the quotient is already rounded
-    // down. A remainder of zero is the last instant of the batch below.
+    // down. If the remainder is zero, `ts` is the last instant of the previous batch.
     const std::int64_t quotient = ts / batch_ms;
     return ts % batch_ms > 0 ? quotient : quotient - 1;
 }
 
-/// batch_of() for a sequence of rows. Optimised for rows in the same batch as the row before, because a division costs
-/// as much as storing a tuple.
+/// batch_of() for a sequence of rows. Optimised for the case that a row is in the same batch as the previous row,
+/// because a division costs as much as storing a tuple.
 class BatchFinder {
 public:
     explicit BatchFinder(std::int64_t batch_ms) : batch_ms_(batch_ms) {}

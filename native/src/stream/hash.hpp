@@ -11,7 +11,8 @@ namespace penstock {
 inline std::uint32_t hash_id(std::uint64_t id) { return static_cast<std::uint32_t>(mix(id) >> 32); }
 
 inline std::uint32_t hash_edge(TermId subject, Label label, TermId object) {
-    // A sum of products with unrelated odd constants: triples that differ in one component only never collide here.
+    // A sum of products with unrelated odd constants. Two triples that differ in only one component therefore never
+    // have the same sum.
     return hash_id(subject * 0xD6E8FEB86659FD93ull + object * 0xA0761D6478BD642Full + label);
 }
 

@@ -22,7 +22,8 @@ struct LabelIndex {
     std::uint64_t counted_vertices[2] = {};
 };
 
-/// Assigns dense numbers to labels, so that a record names its label in one word and finds it without hashing.
+/// Assigns dense numbers to labels. A record therefore names its label in one word, and the label is found without
+/// hashing.
 class LabelIndexes {
 public:
     LabelIndex& operator[](std::uint32_t number) { return *indexes_[number]; }
@@ -45,7 +46,7 @@ public:
     void index_all(Dir dir) { all_indexed_[static_cast<int>(dir)] = true; }
     bool indexes_all(Dir dir) const { return all_indexed_[static_cast<int>(dir)]; }
 
-    /// Removes labels without edges once there are many, because a stream may have an unbounded number of predicates.
+    /// Removes labels without edges when there are many, because a stream can have an unbounded number of predicates.
     void forget_empty() {
         if (numbers_.size() < check_at_) return;
         for (std::uint32_t number = 0; number < indexes_.size(); ++number) {

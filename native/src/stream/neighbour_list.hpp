@@ -14,11 +14,12 @@ namespace penstock {
 
 /// Values are in the order of their latest occurrence, which is the order of their records; the list stores the record
 /// ids next to the values. Edges of a window expire in the same order, so expired values are at the front. Expiry does
-/// not touch the list: the next read, or the next addition that needs room, skips them.
+/// not touch the list. The next read, or the next addition that needs room, skips the expired values.
 ///
-/// Up to two values are stored inline (three quarters of all vertices have one neighbour), more in a block. A value
-/// that occurs again leaves a hole in the block, which is found by binary search over the ids; these ascend modulo
-/// 2^32. The oldest value's id is stored here, too; the owner of the list knows the youngest's.
+/// At most two values are stored inline, because three quarters of all vertices have one neighbour. More values are
+/// stored in a block. When a value occurs again, its earlier place in the block becomes a hole. A binary search over
+/// the ids, which ascend modulo 2^32, finds this place. The list also stores the id of the oldest value. The owner of
+/// the list knows the id of the youngest value.
 ///
 /// Trivially copyable, because hash tables move it. The owner must call free() before it discards a list.
 class NeighbourList {
@@ -48,7 +49,7 @@ public:
         return {queue_.block + queue_.begin, queue_.end - queue_.begin};
     }
 
-    /// Adds a value if that needs no block; otherwise returns false. `youngest`: the record of the last value so far.
+    /// Adds a value if this needs no block. Otherwise returns false. `youngest`: the record of the present last value.
     bool add_inline(TermId value, RecordId youngest, Held held) {
         if (in_block() || has_two(held)) return false;
         inline_[0] = inline_[1];
@@ -58,7 +59,7 @@ public:
     }
     /// Adds a value if add_inline() returned false.
     void add_to_block(TermId value, RecordId id, RecordId youngest, Held held);
-    /// Moves to the end the value that was added, or last refreshed, with the record `old`.
+    /// Moves a value to the end. `old`: the record with which the value was added or last refreshed.
     void refresh(TermId value, RecordId old, RecordId id, RecordId youngest, Held held);
     void forget_old_ids(Held held);
     /// Removes all values.

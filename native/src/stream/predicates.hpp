@@ -45,7 +45,7 @@ private:
         if (!options_.all_timing && !timing_.contains(predicate)) {
             learnt.absorbed = labels_.intern(options_.absorb_graph, predicate);
         }
-        // Labels are permanent, so the predicate's term must be, too.
+        // Labels are permanent, so the term of the predicate must also be permanent.
         dictionary_.keep(&predicate, 1);
         const auto number = static_cast<std::uint32_t>(known_.size());
         known_.push_back(learnt);

@@ -53,7 +53,7 @@ public:
     const Record& operator[](RecordId id) const { return chunks_[(id / kChunk) & (chunks_.size() - 1)][id % kChunk]; }
     const Record& at(std::uint64_t sequence) const { return (*this)[static_cast<RecordId>(sequence)]; }
 
-    /// The contiguous records from `begin` on, at most up to `end`.
+    /// The contiguous records from `begin` on, and before `end`.
     std::span<const Record> run(std::uint64_t begin, std::uint64_t end) const {
         return {&at(begin), std::min(end, (begin / kChunk + 1) * kChunk) - begin};
     }

@@ -34,13 +34,14 @@ struct OpenBatch {
     std::vector<std::int64_t> ts;
     std::vector<TermId> s, o;
     std::vector<std::uint32_t> predicate;  // numbers of StreamPredicates
-    // Of removals: how many of the batch's assertions had arrived before each. Empty for assertions.
+    // For each removal, the number of the batch's assertions that had arrived before this removal. Empty for
+    // assertions.
     std::vector<std::uint32_t> earlier;
 
     std::size_t size() const { return ts.size(); }
 };
 
-/// Arrival numbers in the order (event time, arrival); empty if that equals the order of arrival.
+/// Arrival numbers in the order (event time, arrival). Empty if this order equals the order of arrival.
 std::vector<std::uint32_t> time_order(std::span<const std::int64_t> ts);
 
 /// Writes one slice. The size is known before writing, so that the caller can allocate the slice and write it once.

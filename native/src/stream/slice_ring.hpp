@@ -5,16 +5,16 @@
 //   unused
 //
 // Slices are written one after the other and freed in the same order, so a segment is recycled as a whole. Segments
-// have power-of-two sizes. A segment that is not needed again soon returns its pages to the system; its place in the
-// file is reused for a later segment of its size.
+// have power-of-two sizes. If a segment is not needed again soon, its pages return to the system. Its place in the file
+// is reused for a later segment of the same size.
 //
 // Protocol for readers in other processes: load `sequence` (acquire; 0 = recycled), copy, fence (acquire), load
-// `sequence` again. If both loads give the same number, the copy is whole. Argument: the writer that recycles a segment
-// stores 0 before a release fence, and new bytes after it. A reader whose copy contains a new byte synchronises with
-// that release fence through its acquire fence. Its second load therefore sees the 0 or a later number, never the old
-// one; numbers never recur in a region. `used` is stored with release after a slice's bytes, so a reader that loads it
-// with acquire sees whole slices below it. (The copy races with the recycling, as in every seqlock; the reader discards
-// its bytes in that case.)
+// `sequence` again. If both loads give the same number, the copy is consistent. Argument: the writer that recycles a
+// segment stores 0 before a release fence, and new bytes after it. A reader whose copy contains a new byte synchronises
+// with that release fence through its acquire fence. Its second load therefore sees the 0 or a later number, never the
+// old one; numbers never recur in a region. `used` is stored with release after a slice's bytes, so a reader that loads
+// it with acquire sees whole slices below it. (The copy races with the recycling, as in every seqlock; the reader
+// discards its bytes in that case.)
 #pragma once
 
 #include <atomic>
@@ -59,8 +59,8 @@ public:
     };
     /// Creates the file if it does not exist yet. StorageError.
     void open();
-    /// Allocates room for one slice (a multiple of 8 bytes), to be written and then published. A place that is not
-    /// published is allocated again. StorageError if the file cannot grow.
+    /// Allocates a place for one slice (a multiple of 8 bytes). The caller writes the slice, and then publishes it. If
+    /// the caller does not publish the place, the next call allocates it again. StorageError if the file cannot grow.
     Place place(std::size_t bytes);
     void publish(const Place& place);
     /// Frees slices of a segment, in any order. No reader in this process may use them.

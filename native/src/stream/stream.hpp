@@ -18,7 +18,7 @@ namespace penstock {
 
 enum class Outcome : std::uint8_t { Accepted = 0, Late = 1, TooFarAhead = 2 };
 
-/// The limits that times of arriving tuples are compared with (docs/semantics.md §2).
+/// The limits with which the times of arriving tuples are compared (docs/semantics.md §2).
 struct Arrival {
     std::int64_t watermark;  // before the first row
     std::int64_t lateness_ms;
@@ -73,8 +73,9 @@ public:
     static std::int64_t decide(std::span<const std::int64_t> ts, std::int64_t watermark, std::int64_t lateness_ms,
                                std::int64_t wall_ms, std::int64_t max_ahead_ms, std::span<Outcome> outcomes);
 
-    /// The same for rows from one of several source partitions. The stream's watermark is the minimum over partitions,
-    /// and never decreases. `own` is this partition's, `others` the minimum of the others. Returns the new `own`.
+    /// The same for rows from one of several source partitions. The stream's watermark is the minimum over the
+    /// partitions, and never decreases. `own`: the watermark of this partition. `others`: the minimum over the other
+    /// partitions. Returns the new `own`.
     static std::int64_t decide_partition(std::span<const std::int64_t> ts, std::int64_t watermark, std::int64_t own,
                                          std::int64_t others, std::int64_t lateness_ms, std::int64_t wall_ms,
                                          std::int64_t max_ahead_ms, std::span<Outcome> outcomes);
@@ -86,28 +87,29 @@ public:
                                      std::span<const TermId> p, std::span<const TermId> o, const Arrival& arrival,
                                      std::int64_t time_limit, std::int64_t until);
 
-    /// Adds rows to open batches (their batch must not be closed) and touches their terms. LimitError if the budget is
-    /// exceeded; nothing has changed then.
+    /// Adds rows to open batches, and marks the terms of the rows as used. The batch of a row must not be closed.
+    /// LimitError if the budget is exceeded. In this case, nothing has changed.
     void append(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> p,
                 std::span<const TermId> o);
 
-    /// As append(), for rows of which those with `removed[row] != 0` remove their triples from the stored graph, with
-    /// their batch. Removals are in no slice of this stream. Rows take effect in the order (event time, arrival).
-    /// Removals of timing predicates have no effect; the caller rejects them.
+    /// As append(), for rows that add or remove triples. A row with `removed[row] != 0` removes its triple from the
+    /// stored graph, when its batch closes. Removals are in no slice of this stream. Rows take effect in the order
+    /// (event time, arrival). Removals of timing predicates have no effect; the caller rejects them.
     void append_changes(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> p,
                         std::span<const TermId> o, std::span<const std::uint8_t> removed);
     /// The slices of the removals, for windows. Valid as long as this stream.
     const SliceSource& removals();
 
-    /// Closes every batch up to and including `batch`, oldest first: seals each non-empty one as a slice, absorbs its
-    /// timeless tuples and removals (one commit per batch; the dictionary retains the terms of what is added), and
-    /// records Local_VTS. Empty batches cost nothing. If evaluations lie between batches, the caller closes batch by
-    /// batch. Returns the number of batches that held tuples.
+    /// Closes every batch up to and including `batch`, oldest first. Seals each non-empty batch as a slice, absorbs its
+    /// timeless tuples and removals as one commit, and records Local_VTS. The dictionary retains the terms of the added
+    /// triples. Empty batches cost nothing. If there are evaluations between batches, the caller must close the batches
+    /// one by one. Returns the number of non-empty batches.
     std::size_t close(std::int64_t batch);
     std::int64_t closed() const override;
     std::optional<std::int64_t> first_open() const;  // the first open batch that holds tuples
 
-    /// No window needs slices of batches up to and including `batch` any longer; their memory is recycled.
+    /// States that no window needs the slices of batches up to and including `batch` any more. Recycles the memory of
+    /// these slices.
     void release(std::int64_t batch);
     Tick oldest_tick() const;             // of the oldest open or live tuple; UINT64_MAX if there is none
     std::size_t live_tuples() const;      // in open batches and live slices
@@ -124,7 +126,7 @@ public:
 private:
     static void check_columns(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> p,
                               std::span<const TermId> o, std::int64_t time_limit);
-    /// The watermark after the rows, if there are rows and all are accepted.
+    /// The watermark after the rows. Empty if there are no rows, or if a row is not accepted.
     static std::optional<std::int64_t> watermark_after(std::span<const std::int64_t> ts, const Arrival& arrival);
 
     struct Impl;

@@ -17,8 +17,8 @@
 namespace penstock {
 
 struct Stream::Impl {
-    /// An open batch counts this much besides its tuples: at least as much as its slice, so closing stays within
-    /// budget.
+    /// The bytes that an open batch counts in addition to its tuples. With these, it counts at least as much as its
+    /// slice, so that closing the batch does not exceed the budget.
     static constexpr std::size_t kOpenBatchBytes = 512;
     static constexpr std::size_t kOpenTupleBytes = 64;
 

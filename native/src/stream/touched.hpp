@@ -11,7 +11,7 @@ class Touched {
 public:
     explicit Touched(std::uint64_t version) : from_(version) {}
 
-    /// Whether the whole move was recorded: recording had started before the move.
+    /// Whether the whole move was recorded. This is the case if recording had started before the move.
     bool knows(std::uint64_t move) const { return from_ != move; }
     void add(std::uint32_t hash, std::uint64_t move) {
         if (move != move_) {

@@ -1,5 +1,6 @@
-// Windows as sources: one merged index over the tuples of a window. It moves forward incrementally, so a step costs
-// what arrived and expired, not the size of the window. Shared by all evaluations with the same window and trigger.
+// Windows as sources: one merged index over the tuples of a window. The index moves forward incrementally. The cost of
+// a step therefore depends on the tuples that arrive and expire, not on the size of the window. All evaluations with
+// the same window and trigger share a window.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +24,9 @@ class WindowIndex;
 /// The common part of windows. An index is built when a look-up first asks for its label and direction. Look-ups
 /// therefore modify the window: external synchronisation is required. The stream must outlive the window.
 ///
-/// stats(): counts of distinct vertices are exact for directions that look-ups have used. Otherwise they may be those
-/// of a moment when the label had up to an eighth more or fewer edges. latest() is the time of the latest occurrence.
+/// stats(): counts of distinct vertices are exact for directions that look-ups have used. For other directions, the
+/// counts are possibly from a moment when the label had more or fewer edges, by at most an eighth. latest() is the time
+/// of the latest occurrence.
 class Window : public ChangingSource {
 public:
     ~Window() override;
@@ -57,7 +59,7 @@ class TimeWindow final : public Window {
 public:
     explicit TimeWindow(const SliceSource& stream) : Window(stream) {}
     /// Moves to (start, end]; neither may decrease, and every batch up to the one that holds `end` must be closed. The
-    /// window copies what it needs, so slices of (start, end] may be released afterwards.
+    /// window copies the data that it needs. The slices of (start, end] can therefore be released afterwards.
     void advance(std::int64_t start, std::int64_t end);
 
 private:
@@ -76,18 +78,18 @@ public:
         std::uint64_t position;  // number of tuples since P, including that one
         bool operator==(const Report&) const = default;
     };
-    /// Ingests the closed batches up to `batch` and returns their reports in order; of several reports with the same
-    /// time only the last.
+    /// Ingests the closed batches up to and including `batch`, and returns their reports in order. Of several reports
+    /// with the same time, returns only the last report.
     std::vector<Report> take(std::int64_t batch);
-    /// Moves the content to the tuples with positions in (position - size, position]. Positions must not decrease nor
-    /// exceed what take() has counted.
+    /// Moves the content to the tuples with positions in (position - size, position]. Positions must not decrease, and
+    /// must not exceed the number of tuples that take() has counted.
     void advance(std::uint64_t position);
     /// (event time of the oldest tuple - 1, event time of the newest]; (0, 0) if the window is empty.
     std::pair<std::int64_t, std::int64_t> bounds() const;
-    /// First batch whose slices are still needed to continue, or for restore() after a restart.
+    /// The first batch whose slice is still needed, to continue or for restore() after a restart.
     std::int64_t oldest_batch() const;
 
-    /// The counters. They must be saved, because after a restart the stream no longer has the tuples since P.
+    /// Returns the counters. They must be saved, because after a restart, the stream no longer has all tuples since P.
     std::string save() const;
     /// Restores a new window with the same size, step and P, over the restored stream. StorageError if they do not
     /// match.

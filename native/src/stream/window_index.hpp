@@ -1,5 +1,6 @@
 // The merged index of a window: its tuples in order of time, its distinct edges, and per label and direction, on
-// demand, a map from vertices to neighbours. Time windows and count windows differ only in which record expires next.
+// demand, a map from vertices to neighbours. Time windows and count windows differ only in the rule that determines
+// which record expires next.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +18,11 @@
 
 namespace penstock {
 
-/// Every occurrence of a tuple is a record of the queue. The edge belongs to the youngest record, so expiry of an older
-/// one changes nothing (docs/semantics.md §7.11, 12). Expiry does not modify lists: they hold record ids, from which
-/// they recognise expired values. A direction of a label is indexed from its first look-up on; labels without look-ups
-/// cost only the queue and the set of edges. Look-ups therefore modify the index: external synchronisation is required.
+/// Every occurrence of a tuple is a record of the queue. The edge belongs to the youngest record, so that the expiry of
+/// an older record changes nothing (docs/semantics.md §7.11, 12). Expiry does not modify lists. The lists contain
+/// record ids, from which readers recognise expired values. A direction of a label is indexed from its first look-up
+/// on; labels without look-ups cost only the queue and the set of edges. Look-ups therefore modify the index: external
+/// synchronisation is required.
 class WindowIndex {
 public:
     const RecordQueue& records() const { return records_; }
@@ -70,7 +72,7 @@ private:
         std::uint32_t hash;  // of the vertex
         int dir;
     };
-    /// Tuples that are added together: each step is done for all of them before the next step.
+    /// Tuples that are added together. Each step is done for all these tuples before the next step begins.
     struct Arrivals {
         std::span<Record> records;
         RecordId first;
@@ -80,7 +82,8 @@ private:
         Link links[2 * kGroup];
         std::size_t link_count = 0;
     };
-    /// A list that contains a record: of its subject or object, in the index of its label or in that of all labels.
+    /// The kind of a list that contains a record. It is the list of the subject or of the object, in the index of the
+    /// record's label or in the index of all labels.
     enum List : unsigned { kOfVertex = 0, kOfLabels = 2 };
     static std::uint32_t later_in(unsigned list) { return 1u << list; }   // the record is not the list's youngest
     static std::uint32_t in_block(unsigned list) { return 16u << list; }  // the list has a block
