@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def check_publication(query: ContinuousQuery, streams: Streams, groups: Iterable[Group]) -> None:
     """Raise QueryError if a query cannot publish its stream. There are three possible reasons: the stream already has a
-    publisher, it contains pushed events, or it would depend on itself.
+    publisher, the stream contains pushed events, or the stream would depend on itself.
     """
     name = query.name
     assert name is not None
@@ -43,7 +43,9 @@ def check_publication(query: ContinuousQuery, streams: Streams, groups: Iterable
 
 
 def _depends_on(streams: set[str], target: str, groups: list[Group]) -> bool:
-    """Return whether one of the streams is `target`, or is derived from `target` by any number of queries."""
+    """Return whether one of the streams is the stream `target`, or is derived from `target`, directly or through other
+    streams.
+    """
     feeds = {group.publishes.iri: group for group in groups if group.publishes is not None}
     seen, queue = set(streams), list(streams)
     while queue:
@@ -116,10 +118,10 @@ def move_on(cohort: Cohort, begin: Callable[[LiveStream, int], None]) -> None:
 def following_of(cohort: Cohort) -> int:
     """Return a time in ms. The cohort will certainly report nothing more at or before this time.
 
-    With time windows, this is the time before the next instant. With count windows, each stream gives a bound: the end
-    of the stream's last closed batch, or the registration point P if no batch is closed. The result is the smallest
+    With time windows, the result is 1 ms before the next instant. With count windows, each stream gives a bound: the
+    end of the stream's last closed batch, or the registration point P if no batch is closed. The result is the smallest
     bound of the streams that have not ended. If all streams have ended, the result is the largest bound. If the next
-    report is known, the result is at most the time before this report.
+    report is known, the result is at most 1 ms before this report.
     """
     trigger = cohort.trigger
     if isinstance(trigger, GridTrigger):

@@ -41,9 +41,9 @@ class Evaluator:
     """Evaluates cohorts at their instants. An evaluation moves the cohort's windows and updates its `predecessor`,
     `last_run` and `executions`. It can also replace the plan of the group.
 
-    `as_of(group, instant)` returns additional bounds of the stored graph's view, as pairs (stream number, batch
+    `as_of(group, instant)` returns additional bounds for the view of the stored graph, as pairs (stream number, batch
     number). Because of these bounds, even a late evaluation reads the stored graph as it was when the instant became
-    due. `history` is the past of an embedded engine. Queries can begin in this past.
+    due. `history` is the past of an embedded engine, in which queries can begin.
     """
 
     def __init__(
@@ -112,9 +112,10 @@ class Evaluator:
         last: LastRun,
         failure: PenstockError | None,
     ) -> tuple[Rows | Changes | Product, dict[int, PenstockError], int]:
-        """Execute a plan. Returns the rows (or the `published` changes since the predecessor), the errors by member
-        number, and the id of the answer. If the changes contain ids that cannot be compared with the predecessor, the
-        plan is executed again for the complete answer.
+        """Execute a plan. Returns three values. The first value is the rows, or the changes since the predecessor (see
+        `Changes.published`). The second value contains the errors by member number. The third value is the id of the
+        answer. If the changes contain ids that cannot be compared with the predecessor, the plan is executed again for
+        the complete answer.
         """
         members, since = cohort.members, self._known_answer(cohort)
         while True:
@@ -130,8 +131,8 @@ class Evaluator:
             since = 0
 
     def _lasting(self, columns: Sequence[Ids]) -> bool:
-        """Return whether the ids in `columns` denote the same terms in all later evaluations. A private id of a partial
-        dictionary does not: the same term can have a global id later.
+        """Return whether the ids in `columns` denote the same terms in all later evaluations. The result is False if
+        `columns` contains a private id of a partial dictionary, because the same term can have a global id later.
         """
         return not (self._core.dictionary.partial and columns and len(private_ids(np.concatenate(columns))))
 
@@ -139,8 +140,9 @@ class Evaluator:
         """Return the sources and the plan of an execution. A plan with entailment depends on the schema in the first
         source. After the failure of a store, the call reads the schema in a new view.
 
-        If the schema cannot be read within the limits, or if the entailment of a changed schema exceeds a limit, the
-        result also has the error with which the execution fails. The plan in the result is then the earlier plan.
+        An error occurs if the schema cannot be read within the limits, or if the entailment of a changed schema exceeds
+        a limit. In this case, the third value is the error, with which the execution then fails. The plan in the result
+        is then the earlier plan.
         """
         retries = 0
         while True:
@@ -158,8 +160,8 @@ class Evaluator:
 
     def _known_answer(self, cohort: Cohort) -> int:
         """Return the `answer_id` of the cohort's predecessor. With this id, the execution can return only the changes
-        since that answer. The result is 0 if the stream operator needs complete rows: there is no predecessor, the
-        members have changed since the predecessor, or its rows contain private ids.
+        since that answer. The result is 0 in three cases, in which the execution must return complete rows. There is no
+        predecessor, the members have changed since the predecessor, or the rows of the predecessor contain private ids.
         """
         before = cohort.predecessor
         if before is None or before.members is not cohort.members:
@@ -167,8 +169,8 @@ class Evaluator:
         return before.answer_id
 
     def _sources(self, cohort: Cohort, time: int) -> list[native.Source]:
-        """Return the sources of the plan: the view of the stored graph, then the windows (semantics.md §3). For the
-        streams that the query names, the view excludes the batches after `time`.
+        """Return the sources of the plan: first the view of the stored graph, then the windows (semantics.md §3). The
+        view excludes the batches after `time` of the streams that the query names.
         """
         if (history := self._past(cohort, time)) is not None:
             return [history.view(cohort.group, time), *(window.source for window in cohort.windows)]
@@ -183,7 +185,7 @@ class Evaluator:
         return [stored, *(window.source for window in cohort.windows)]
 
     def _past(self, cohort: Cohort, time: int) -> History | None:
-        """Return the history if a cohort's evaluation at an instant reads the past. Otherwise, return None."""
+        """Return the history if a cohort's evaluation at instant `time` reads the past. Otherwise, return None."""
         history = self._history
         return history if history is not None and history.is_past(cohort.group, time) else None
 
@@ -200,8 +202,8 @@ class Evaluator:
         """Return the rows of this instant, the rows of the previous instant (None if there is none), and the version of
         the answer for the next instant.
 
-        The caller compares the first two results. A failed member has no rows in either of the two. The version
-        contains the rows that this member had at the previous instant.
+        The caller compares the rows of the two instants. A failed member has no rows in the first two results. The
+        version contains the rows that the failed member had at the previous instant.
         """
         now, members, previous = rows.published(), cohort.members, cohort.predecessor
         before = previous.renumbered(members) if previous is not None else None
@@ -220,7 +222,8 @@ class Evaluator:
 
     def _answer_changes(self, cohort: Cohort, now: AnswerVersion, changes: Changes) -> AnswerChanges:
         """Return the content of a block with `changes`: the version `now` of the answer, and the changes since the
-        previous version. The method also marks the terms of the version as used, and takes a lease that retains them.
+        previous version. The method also marks the terms of the version as used. If the version has no lease yet, the
+        method takes a lease that retains these terms.
         """
         dictionary, (rows, _) = self._core.dictionary, now.parts
         if not now.leases:

@@ -1,5 +1,5 @@
-"""The native execution of a plan for the members of a cohort. The execution executes each factor, enforces limits, and
-retries after the failure of a store.
+"""The native execution of a plan for the members of a cohort. This module executes each factor of the plan, enforces
+limits, and retries after the failure of a store.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _LEAST_S = 1e-9  # such a timeout expires at the first check of the clock; 0 wou
 
 
 class Execution:
-    """The native execution of a plan at one instant. If the execution exceeds a limit, parts of the members are
-    executed separately, to find the members that exceed the limit.
+    """The native execution of a plan at one instant. If the execution exceeds a limit, the plan is executed for smaller
+    and smaller parts of the members. This finds the members that exceed the limit.
 
     `reopen` returns new sources after the failure of a store. `bounds` contains the (start, end] of each window in ms.
-    `since` is the `answer_id` of an earlier execution for the same members, or 0. If `since` is not 0, `members` can
-    return the changes since that answer instead of rows.
+    `since` is the `answer_id` of an earlier execution for the same members, or 0. If `since` is not 0, the method
+    `members` can return the changes since that answer instead of rows.
     """
 
     def __init__(
@@ -71,8 +71,8 @@ class Execution:
         """Execute the plan for the members of a seed. Returns the rows of the members that succeed, and the errors of
         the other members by member number.
 
-        `parameters` is the seed in another form (see `Membership`), or None. `failure` is an error for the case that
-        there is no plan: all members then fail with this error.
+        `parameters` is the seed in another form (see `Membership`), or None. If `failure` is not None, the plan is not
+        executed, and all members fail with the error `failure`.
 
         UnavailableError if the dictionary or the stored graph cannot be read now: the caller must retry the evaluation.
         """
@@ -106,8 +106,9 @@ class Execution:
         return self._no_rows(), {int(member): error for member in seed[0]}
 
     def _split(self, seed: tuple[Ids, ...], error: PenstockError) -> tuple[Rows, dict[int, PenstockError]]:
-        """Bisect the members until only the members that exceed a limit fail (ADR 6). After _MAX_SPLITS additional
-        executions, the bisection ends: if a part exceeds the limit, all members of the part fail.
+        """Bisect the members until only the members that exceed a limit fail (ADR 6). The bisection ends after
+        _MAX_SPLITS additional executions. From then on, if a part of the members exceeds the limit, all members of this
+        part fail.
         """
         count = len(seed[0])
         if count == 1 or self._splits >= _MAX_SPLITS:

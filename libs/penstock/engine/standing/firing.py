@@ -37,8 +37,8 @@ class EvaluationSink(Protocol):
         """Handle the answers of a cohort of `group` at an instant."""
 
     def published(self, cohort: Cohort, block: Block | None, following: int) -> None:
-        """Handle the answer that a cohort publishes. If `block` is None, only the watermark advances. `following` is
-        the new watermark of the derived stream, in ms.
+        """Handle the answer that a cohort publishes. `following` is the new watermark of the derived stream, in ms. If
+        `block` is None, there is no answer, and only the watermark advances.
         """
 
 
@@ -134,8 +134,8 @@ class Firing:
             self.tidy()
 
     def tidy(self) -> None:
-        """Release unused slices of the streams that have advanced since the last call. Also releases unused terms if a
-        sweep of the dictionary is due.
+        """Release unused slices of the streams that have advanced since the last call. If a sweep of the dictionary is
+        due, the call also releases unused terms.
         """
         self._forgetting.tick(self._since_release)
         for stream in self._touched:

@@ -93,13 +93,13 @@ def hand_over(
     """Return the handover from one text to another. Times are in ms.
 
     `point` is the registration point P of the earlier text. The earlier text's instants at or before `until` are due.
-    `closed` contains, by stream, the end of the last closed batch, for streams with progress. `retained` contains, by
-    stream, the time after which the declared retention keeps tuples. The later text's registration point must not
+    `closed` maps each stream with progress to the end of the stream's last closed batch. `retained` maps a stream to a
+    time. The declared retention keeps the stream's tuples after this time. The later text's registration point must not
     precede `not_before`.
 
     The later text keeps P if all tuples that its windows need are still in the earlier text's windows or in the
     declared retention. Otherwise, the later text's registration point is the first time from which all needed tuples
-    are there. Count windows start to count at the handover.
+    are available. Count windows start to count at the handover.
     """
     # The stored graph is not readable as of an earlier instant of a stream that the earlier text does not name.
     fresh = [closed[stream] for stream in later.streams if stream not in earlier.streams and stream in closed]
@@ -144,8 +144,8 @@ def hand_over_member(earlier: Group, point: int, last: int, later: Group) -> Han
 
 
 def check_replacement(member: Member, later: ContinuousQuery) -> None:
-    """Raise QueryError if a resolved query cannot replace a query, because one of the two queries publishes a stream,
-    or because the later query asks for the past.
+    """Raise QueryError if a resolved query cannot replace the query of `member`. There are two possible reasons: one of
+    the two queries publishes a stream, or the later query asks for the past.
     """
     if later.from_beginning:
         message = "FROM BEGINNING is not available in a replacement: the earlier text has answered the past"
@@ -157,8 +157,7 @@ def check_replacement(member: Member, later: ContinuousQuery) -> None:
 
 def check_due(limits: Limits, member: Member, later: Group, handover: Handover, *, replaying: bool) -> None:
     """Raise LimitError if a handover makes more instants of a query due than `max_catch_up` or `max_unpolled` allow.
-    Instants become due if the earlier text of `member` has waited for a stream, and the later text does not wait for
-    this stream.
+    Instants become due if the earlier text of `member` has waited for a stream for which the later text does not wait.
 
     `replaying`: whether recovery replays the replacement. `max_unpolled` is then not checked, because recovery itself
     limits the pending evaluations.
@@ -184,11 +183,12 @@ def check_due(limits: Limits, member: Member, later: Group, handover: Handover, 
 
 
 def may_join(group: Group, handover: Handover) -> bool:
-    """Return whether a query can continue in a group after a handover. It can if the group has no cohort with the
-    query's registration point, or if that cohort has the same next instant.
+    """Return whether a query can continue in a group after a handover. The query can continue there in two cases: the
+    group has no cohort with the query's registration point, or this cohort has the same next instant as the query.
 
-    The streams of a group without progress can begin at the query's registration point. The query can therefore join
-    such a group only if it has the same next instant as the members that begin there.
+    The streams of a group without progress can begin at the query's registration point. Other members of the group can
+    then begin at the same point. The query can therefore join such a group only if the query has the same next instant
+    as these members.
     """
     grid, cohort = group.grid, group.apart.get(handover.point)
     if grid is not None and all(stream.closed_ms is None for stream in group.streams):

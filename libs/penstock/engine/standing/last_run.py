@@ -17,8 +17,8 @@ class LastRun:
     these members are not counted.
 
     The native core fills `profiles`: one profile for the plan, or one per factor (ADR 47). `product` is the number of
-    rows of the factors' cross product, or None. If the run was split to find the members that exceed a limit (ADR 6),
-    `parts` contains the profiles and products of its parts instead.
+    rows of the factors' cross product, or None. A run is split if members exceed a limit (ADR 6). In this case, `parts`
+    contains the profiles and products of the run's parts.
     """
 
     __slots__ = ("failed", "parts", "planned", "product", "profiles", "time", "timed")
@@ -99,5 +99,5 @@ def _streamed(reason: str | None, changed: int) -> str:
 
 
 def profiles_of(planned: Planned) -> list[native.Profile]:
-    """Return empty profiles for a compiled plan: one, or one per factor."""
+    """Return empty profiles for a compiled plan: one profile for the plan, or one per factor."""
     return [native.Profile() for _ in planned.factors or (planned.native,)]

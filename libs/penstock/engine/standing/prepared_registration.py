@@ -42,5 +42,7 @@ class PreparedRegistration:
         return member
 
     def registered(self, bound: BoundStanding, member: Member) -> None:
-        """Record that `member` is the query of a bound text that was parsed. Later texts share the member's group."""
+        """Record the group of `member`, whose text was parsed. Later texts that differ from `bound` only in constants
+        share it.
+        """
         self._groups[member.changes][bound.query.prepared] = member.group

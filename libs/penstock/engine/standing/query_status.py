@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StreamWait:
-    """A stream for which a query waits. `required` is the watermark (ms) that ends the wait. If `required` is None, any
-    progress of the stream ends the wait. `release` describes the input or report that would end the wait.
+    """A stream for which a query waits. `required` is the watermark in ms at which the wait ends. If `required` is
+    None, any progress of the stream ends the wait. `release` describes the input or report that would end the wait.
 
     `publisher` is the name of the query that publishes the stream, or None if the stream is not derived.
     """

@@ -31,8 +31,8 @@ class References:
                 version.renew(self._core.dictionary)
 
     def roots(self) -> Iterator[Ids]:
-        """Yield the ids of terms that plans, members and previous answers (`Cohort.predecessor`, `Cohort.saved`) refer
-        to.
+        """Yield ids of terms. Plans, members or previous answers (`Cohort.predecessor`, `Cohort.saved`) refer to these
+        terms.
         """
         for group in self._registry.groups:
             if group.plan is not None:

@@ -107,8 +107,8 @@ class Registry(SetRegistry):
         history.begin(group)
 
     def begin_after(self, member: Member, point: int, after: int) -> None:
-        """Let a member begin with the registration point `point`. The first instant of the member is the first instant
-        after `after`.
+        """Let a member begin with the registration point `point`. The member's first instant is the first instant of
+        the group that is later than `after`.
         """
         group, member.point = member.group, point
         cohort = group.apart.get(point)

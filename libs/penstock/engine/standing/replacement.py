@@ -1,4 +1,4 @@
-"""Replacement of a standing query's text. The new text answers, under the same name, from an instant on (ADR 95)."""
+"""Replacement of a standing query's text. From some instant on, the new text answers under the same name (ADR 95)."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Replacements:
         self._registry, self._history = registry, history
 
     def replaced(self, statement: Statement, name: str | None) -> Member | None:
-        """Return the query that a text would replace, or None if there is none. QueryError if this query is a query
-        set.
+        """Return the query that a text would replace. Return None if no query has the name. QueryError if a query set
+        has the name.
         """
         ir = as_query(statement)
         name = name or ir.name

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """What standing queries need of their engine. The references to the engine's methods are weak. They do not keep the
-    engine alive.
+    """The operations of an engine that standing queries call. The references to the engine's methods are weak, so they
+    do not keep the engine alive.
     """
 
     stop: WeakMethod[Callable[[Member], None]]

@@ -1,5 +1,5 @@
-"""The stream operators RSTREAM, ISTREAM and DSTREAM (CQL; docs/semantics.md §5), and the option `changes`. Both are
-applied to the rows of a whole cohort at once.
+"""The stream operators RSTREAM, ISTREAM and DSTREAM (CQL; docs/semantics.md §5), and the option `changes`. This module
+applies an operator or the option to the rows of a whole cohort at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def as_stream(operator: RelationToStream, now: Rows, before: Rows | None) -> Rows:
     """Return the rows that the operator reports. `now` and `before` are the rows of this instant and of the previous
-    instant. Both must be results of `Rows.published()`, because other ids of computed terms cannot be compared.
+    instant. Both must be results of `Rows.published()`, because only then can the ids of computed terms be compared.
 
     For each member, ISTREAM and DSTREAM report multiset differences. The triples of a CONSTRUCT are distinct, so their
     differences are set differences.

@@ -1,8 +1,9 @@
 """The backlog: the groups with more due instants than one pass evaluates. The groups in the backlog are evaluated in
 turns (docs/adr/0057).
 
-Groups over the same streams share windows. They therefore form a lane, and the groups of a lane advance together in
-order of time. Each turn evaluates instants of one lane. The next turn evaluates instants of the next lane.
+Groups over the same streams share windows. All groups over the same streams therefore form a lane. The groups of a lane
+advance together, in order of time. Each turn evaluates instants of one lane. The next turn evaluates instants of the
+next lane.
 
 A turn ends between two instants of its lane. At that point, all cohorts of a group have evaluated the same instants, so
 that the progress of the group can be committed.
@@ -24,9 +25,9 @@ _Entry: TypeAlias = tuple[int, int, int, "Cohort"]
 
 
 class Backlog:
-    """The groups in the backlog. `at_once` is the maximum number of due instants per cohort that a pass evaluates. A
-    group with more due instants goes into the backlog. If `at_once` is None, a pass evaluates all instants, and the
-    backlog stays empty.
+    """The groups in the backlog. `at_once` is the maximum number of due instants of a cohort that one pass evaluates.
+    If a cohort has more due instants, the cohort's group goes into the backlog. If `at_once` is None, a pass evaluates
+    all due instants, and the backlog stays empty.
 
     `reach` returns a time in ms, or None. The instants of a group at or before this time are due.
     """

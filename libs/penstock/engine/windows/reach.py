@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def reach(group: Group, targets: dict[LiveStream, int] | None = None) -> int | None:
     """Return a time in ms, or None if nothing is due. The group's instants at or before this time are due (Wukong+S:
-    Stable_VTS). The time is the smallest `target_ms` of the group's streams. For some streams, `targets` contains a
-    time that replaces `target_ms` if it is later.
+    Stable_VTS). The time is the smallest `target_ms` of the group's streams. `targets` contains times for some streams.
+    If the time of a stream in `targets` is later than `target_ms`, it replaces `target_ms`.
 
     Streams that have ended do not count. If all streams have ended, the result is the greatest `target_ms`.
     """
@@ -38,7 +38,8 @@ def reach(group: Group, targets: dict[LiveStream, int] | None = None) -> int | N
 
 def last_of(cohort: Cohort, points: dict[LiveStream, int]) -> int | None:
     """Return the last evaluated instant of a cohort. If the cohort has no registration point yet, return the
-    registration point that the change would set (from `points`), or None.
+    registration point that the cohort would get. `points` contains such points by advanced stream. Return None if no
+    stream of the cohort advances.
     """
     if isinstance(cohort.trigger, GridTrigger):
         return cohort.trigger.last
@@ -46,8 +47,8 @@ def last_of(cohort: Cohort, points: dict[LiveStream, int]) -> int | None:
 
 
 def first_closings(group: Group, targets: dict[LiveStream, int], points: dict[LiveStream, int]) -> Iterator[int]:
-    """Yield times for each advanced stream of a group. The stream will close its next batch at or after the earliest of
-    these times.
+    """Yield one or two times for each advanced stream of a group. The stream will close its next batch at or after the
+    earlier of the two.
     """
     for stream in group.streams:
         if stream in targets:

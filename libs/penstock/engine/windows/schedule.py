@@ -2,8 +2,8 @@
 
 A pass starts when watermarks advance. The pass closes the batches of all streams in order of time. Between two
 closings, the pass performs the due evaluations in order of their instants. An evaluation is due when all streams of its
-query have closed all batches to the instant. The tuples that a query publishes reach the readers of the derived stream
-in the same pass.
+query have closed all batches up to and including the instant. The tuples that a query publishes reach the readers of
+the derived stream in the same pass.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Work(Protocol):
         """Record that a stream has closed batches. `batches` is the number of closed batches with tuples."""
 
     def counted(self, cohort: Cohort) -> None:
-        """Advance the stream that a cohort publishes, after the cohort's count windows have received closed batches.
-        The cohort will report nothing more at or before the new watermark.
+        """Advance the stream that a cohort publishes. The cohort's count windows have just received closed batches. The
+        cohort will report nothing more at or before the new watermark.
         """
 
 
@@ -164,9 +164,8 @@ class Schedule:
             self._check_bytes(cohort)
 
     def _check_bytes(self, cohort: Cohort) -> None:
-        """Raise LimitError, because the stored answers together with the expected answers exceed `unpolled_mb`. The
-        call has no effect if all members of the cohort have subscribers, because answers for subscribers are not
-        stored.
+        """Raise LimitError: the stored answers together with the expected answers exceed `unpolled_mb`. If all members
+        of the cohort have subscribers, the call has no effect, because answers for subscribers are not stored.
         """
         if all(member.result_queue.subscribed for member in cohort):
             return
@@ -201,9 +200,9 @@ class Schedule:
 
     # ---- the pass
     def run(self, moved: Iterable[LiveStream], work: Work) -> None:
-        """Evaluate what becomes due after the streams `moved` have advanced. The call closes all batches that the
-        watermarks permit, and evaluates all instants that become due, except for groups in the backlog. It also
-        completes a pass that was interrupted, for example by Ctrl-C.
+        """Close batches and evaluate instants after the streams `moved` have advanced. The call closes all batches that
+        the watermarks permit. It evaluates all instants that become due, except the instants of groups in the backlog.
+        The call also completes a pass that was interrupted, for example by Ctrl-C.
         """
         interrupted = list(self.unfinished)
         for stream in moved:
@@ -242,8 +241,8 @@ class Schedule:
 
 @dataclass(slots=True, order=True)
 class _Due:
-    """A cohort in the queue of evaluations. The queue is sorted by instant, then by depth, then by the number of the
-    cohort (oldest first).
+    """A cohort in the queue of evaluations. The queue is sorted by instant, then by depth, then by the cohort's number
+    (the oldest cohort first).
     """
 
     time: int
@@ -308,8 +307,8 @@ class _Pass:
                 heappush(self._due, _Due(time, group.depth, cohort.number, cohort))
 
     def _first_due(self) -> _Due | None:
-        """Return the earliest valid entry of the queue, or None. The call removes outdated entries: cohorts can have
-        been merged, and count windows can have found an earlier report.
+        """Return the earliest valid entry of the queue, or None. The call removes outdated entries. An entry is
+        outdated if its cohort was merged, or if a count window has found an earlier report.
         """
         while self._due:
             first = self._due[0]
@@ -340,8 +339,8 @@ class _Pass:
             heappush(self._stops, (end, stream.number, stream))
 
     def _close_next(self) -> None:
-        """Take the earliest batch end from the queue. For every stream that is queued for this end, close the batches
-        to this end.
+        """Take the earliest batch end from the queue. For every stream that is queued for this end, close all batches
+        up to and including this end.
         """
         end = self._stops[0][0]
         streams: dict[LiveStream, None] = {}
@@ -357,8 +356,8 @@ class _Pass:
                 self._queue_stop(stream)
 
     def _close_for(self, due: _Due) -> bool:
-        """Close the batches that contain an instant. Returns False if a count window has then found a report, because
-        this report can be earlier than the instant.
+        """Close the batches that contain an instant. Returns False if a count window finds a report in these batches,
+        because this report can be earlier than the instant.
         """
         before = len(self._due)
         for stream in due.cohort.group.streams:

@@ -51,8 +51,8 @@ def _next_read(cohort: Cohort, reached: int | None) -> int:
     """Return a time in ms before which the cohort is not evaluated any more. `reached`: see `reach`.
 
     If a stream lags, another text can replace the cohort's queries. The later text can have instants before the
-    cohort's next instant, but none before `reached` (ADR 95). The count window of a lagging stream can also report
-    before `cohort.next`.
+    cohort's next instant, but no instants before `reached` (ADR 95). The count window of a lagging stream can also
+    report before `cohort.next`.
     """
     if isinstance(cohort.trigger, GridTrigger):
         last = cohort.trigger.last
@@ -63,7 +63,7 @@ def _next_read(cohort: Cohort, reached: int | None) -> int:
 
 
 def held_from(window: Window, cohort: Cohort, closed: int) -> int:
-    """Return a time in ms. The window needs no tuples at or before this time any more. `closed` is the end of the
+    """Return a time in ms. From now on, the window needs no tuples at or before this time. `closed` is the end of the
     stream's last closed batch.
     """
     assert cohort.point is not None

@@ -1,5 +1,5 @@
-"""Garbage collection of terms. The dictionary drops a term if only timing data has used the term, and nothing refers to
-the term any more (ADR 2).
+"""Garbage collection of terms. The dictionary drops a term under two conditions: only timing data has used the term,
+and nothing refers to the term any more (ADR 2).
 
 Terms of the stored graph are permanent. For any other term, the dictionary records the tick of its last use. A tick is
 a number of closed batches. A collection first marks some terms as used at the current tick: the terms of plans, of
@@ -25,11 +25,11 @@ _AGES = (1_024, 256, 64, 16, 4, 0)
 
 class Forgetting:
     """Advances the tick of a dictionary, and drops terms to which nothing refers. `roots` returns the ids of the terms
-    that each collection marks as used (see the module docstring). `renew` replaces leases that last longer than a
-    collection. It is called before the terms of `roots` are marked.
+    that each collection marks as used (see the module docstring). A collection first calls `renew`, which replaces the
+    leases of answers by new leases. It then marks the terms of `roots`.
 
-    A partial dictionary is a cache. It drops terms only if it is larger than `cached_bytes`, and drops the least
-    recently used terms first. `forgotten` is the number of dropped terms.
+    A partial dictionary is a cache. Such a dictionary drops terms only if it is larger than `cached_bytes`. The least
+    recently used terms are dropped first. `forgotten` is the number of dropped terms.
     """
 
     def __init__(
@@ -50,8 +50,8 @@ class Forgetting:
         self.forgotten = 0
 
     def tick(self, batches: int) -> None:
-        """Record that `batches` additional batches with tuples have closed. If the call is late, the only effect is
-        that terms are retained for longer.
+        """Record that `batches` additional batches with tuples have closed. A late call has only one effect: terms are
+        retained for longer.
         """
         if batches:
             self._dictionary.set_tick(self._dictionary.tick() + batches)

@@ -116,7 +116,7 @@ class CountTrigger:
 
     Each window has a queue of reports (time, position). The position is the number of tuples since the registration
     point. The next instant is the earliest time at the head of a queue. This instant can be evaluated only when every
-    stream has closed the batch that contains the instant. No earlier report can then follow.
+    stream has closed the batch that contains the instant. From then on, no earlier report can occur.
     """
 
     def __init__(self, sources: list[CountSource], last: int) -> None:
@@ -149,8 +149,8 @@ class CountTrigger:
         return self.last
 
     def reached(self, window: int, time: int) -> tuple[int, int] | None:
-        """Return the latest report of the window with the number `window` at or before `time`, as (time, position).
-        Return None if there is no report. `time` must be the next instant, or the instant that was taken last.
+        """Return the latest report of a window at or before `time`, as (time, position). `window` is the number of the
+        window. Return None if there is no report. `time` must be the next instant, or the instant that was taken last.
         """
         latest = self._reached[window]
         for report in self._reports[window]:

@@ -5,8 +5,8 @@ cohorts share windows with the same range, step, grid start and kind (added or r
 first cohort moves the shared window. If a window would begin before the registration point of a cohort, only cohorts
 with the same registration point share this window.
 
-Some windows differ only in the set of streams that their queries read. Such windows share a content until one of them
-falls behind.
+Some windows differ only in the set of streams that their queries read. Such windows share one content until one of the
+windows falls behind.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class SlidingWindow:
         return (None if self.key.range_ms is None else end - self.key.range_ms), end
 
     def held_from(self, time: int) -> int:
-        """Return the exclusive start of the content at instant `time`. This is the nominal start, or the registration
-        point P if P is later or there is no nominal start.
+        """Return the exclusive start of the content at instant `time`. The result is the registration point P if P is
+        later than the nominal start, or if there is no nominal start. Otherwise, the result is the nominal start.
         """
         return self._held_from(self.bounds(time)[0])
 
@@ -165,7 +165,7 @@ Window: TypeAlias = SlidingWindow | CountedWindow
 
 
 class WindowPool:
-    """The time windows in use, by key. Windows with keys that differ only in `trigger` share a content at first."""
+    """The time windows in use, by key. Windows with keys that differ only in `trigger` share one content at first."""
 
     def __init__(self) -> None:
         self._windows: dict[WindowKey, SlidingWindow] = {}
@@ -201,8 +201,9 @@ class WindowPool:
             del self._windows[window.key]
 
     def uncut(self, window: SlidingWindow) -> SlidingWindow:
-        """Return the window to use when the registration point no longer cuts `window`. This is an existing shared
-        window. If there is none, it is `window` itself, which can be shared from now on.
+        """Return the window to use when the registration point no longer cuts `window`. The result is a shared window
+        that differs only in `cut`. If there is none and `window` has only one use, the result is `window` itself, which
+        can be shared from now on.
         """
         if window.key.cut is None:
             return window
@@ -263,8 +264,8 @@ def counted_windows(
 
 
 def cuts(windows: Sequence[Window], time: int, point: int) -> bool:
-    """Return whether the registration point `point` lies inside one of the windows of instant `time`: the nominal start
-    of the window is before `point`. The result is always True for count windows.
+    """Return whether the registration point `point` lies inside one of the windows of instant `time`. This is the case
+    if the nominal start of the window is before `point`. The result is always True for count windows.
     """
     for window in windows:
         if isinstance(window, CountedWindow):
