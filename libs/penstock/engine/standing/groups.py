@@ -252,9 +252,8 @@ class Cohort:
 
 
 class Group:
-    """The queries with the same template and the same `max_catch_up` (None stands for the engine's limit). A group has
-    a main cohort (`main`) and separate cohorts (`apart`). There is a separate cohort for each registration point that
-    lies inside a window (see `Cohort.cut`).
+    """The queries with the same template and `max_catch_up` (None: the engine's limit). A group has a main cohort and
+    separate cohorts (`apart`), one for each registration point that lies inside a window (see `Cohort.cut`).
 
     `query` is the resolved query without its constants. `publishes` is the derived stream of the group's only member,
     or None. Groups of the same `incarnation` have reached the same instants and can therefore share windows.
@@ -313,10 +312,9 @@ class Group:
 
     def current_plan(self, cohort: Cohort, core: EngineCore, streams: Streams, stored: native.Source) -> Planned:
         """Return the group's plan for an execution of `cohort`. The call replaces a plan that was made without
-        statistics. In some executions, the call also checks the statistics. It replaces the plan if the statistics have
-        left the range for which the plan was made (ADR 6). It also replaces a plan with entailment if the schema has
-        changed (ADR 93). QueryError if there is no plan for the new schema. `stored` is the view that the execution
-        reads.
+        statistics. In some executions, the call also checks the statistics. It replaces the plan if the statistics are
+        outside the plan's range (ADR 6). It also replaces a plan with entailment if the schema has changed (ADR 93).
+        QueryError if there is no plan for the new schema. `stored` is the view that the execution reads.
         """
         assert self.plan is not None
         executions = cohort.executions
@@ -357,17 +355,14 @@ class Group:
         return cohort
 
     def begin(self, point: int, pool: WindowPool) -> None:
-        """Set the registration point of the waiting cohort. If another cohort has this point, it absorbs the waiting
-        cohort.
-        """
+        """Set the registration point of the waiting cohort. Another cohort with this point absorbs the waiting cohort."""
         (cohort := self.apart.pop(None)).start(point, pool)
         if (other := self.apart.setdefault(point, cohort)) is not cohort:
             other.absorb(cohort, pool)
 
     def settle(self, pool: WindowPool) -> None:
         """Merge each separate cohort whose registration point lies inside no window any more. The cohort joins the main
-        cohort once both have the same next instant. If there is no main cohort, the separate cohort becomes the main
-        cohort.
+        cohort once both have the same next instant. If there is no main cohort, this cohort becomes the main one.
         """
         for point, cohort in list(self.apart.items()):
             if point is None or cohort.next is None or cohort.still_cut():
