@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from penstock.rdf.terms import RdflibTerm
 
 _log = logging.getLogger("penstock.engine")
-_READ_ATTEMPTS = 5  # attempts of a read-only engine to read a checkpoint, which another engine may replace meanwhile
+_READ_ATTEMPTS = 5  # attempts of a read-only engine to read a checkpoint, which another engine can replace meanwhile
 _CATCH_UP_S = 0.1  # for how long a call continues to evaluate queries that began in the past
 _CHUNK = 8_192  # number of events that `push_events` processes together: a limit refuses either all or none of them
 
@@ -99,9 +99,9 @@ class Engine:
     """Continuous SPARQL over streams and a stored graph, in this process.
 
     `data_dir`: the directory for checkpoints. If it is None, all data are in memory only. `shards`: the number of
-    shards of a new stored graph. `read_only`: open `data_dir` without writing to it, even while another engine uses
-    this directory. `limits`: see `Limits`. `clock` returns the wall-clock time in ms. `seed`: the seed of RAND, UUID
-    and similar functions. If it is None, the seed is random.
+    shards of a new stored graph. `read_only`: whether the engine only reads `data_dir`. Such an engine can open
+    `data_dir` while another engine uses it. `limits`: see `Limits`. `clock` returns the wall-clock time in ms. `seed`:
+    the seed of RAND, UUID and similar functions. If it is None, the seed is random.
 
     `durability`: with "checkpoint", a crash loses the changes after the last checkpoint. With "commit", a write-ahead
     log makes each change durable before the call that makes the change returns. "none" has the same effect as
@@ -157,7 +157,7 @@ class Engine:
             pointer = b"" if self._directory is None else self._directory.pointer()
             try:
                 return self._restored(make)
-            except StorageError:  # another engine may have replaced the checkpoint meanwhile
+            except StorageError:  # another engine has possibly replaced the checkpoint meanwhile
                 replaced = self._read_only and self._directory is not None and self._directory.pointer() != pointer
                 if not replaced or attempt == _READ_ATTEMPTS - 1:
                     raise
@@ -189,13 +189,12 @@ class Engine:
         """Load an RDF file or bytes into the stored graph, as one snapshot.
 
         If `format` is not given, the name of the file determines the format. Bytes require `format`. Files named *.gz
-        are decompressed. `graph` is the IRI of the graph for statements that name no graph. The function `progress` is
-        called regularly. The arguments of `progress` are the number of bytes that were read so far, and the total
-        number of bytes.
+        are decompressed. `graph` is the IRI of the graph for statements that name no graph. The engine calls `progress`
+        regularly, with two arguments: the number of bytes that were read so far, and the total number of bytes.
 
         With `mapping`, the source is data in "json", "ndjson", "csv" or "parquet". `mapping` has the settings of a
-        stream's mapping (`declare_stream`); its `time` has no effect. Records without triples are skipped. The source
-        can be a folder with the files that an RML mapping names.
+        stream's mapping (`declare_stream`). The setting `time` has no effect. Records without triples are skipped. The
+        source can be a folder with the files that an RML mapping names.
 
         DataError, with the line if it is known, if the document is invalid. In this case, nothing is loaded. After a
         StorageError, the document can be visible without being durable. The engine then refuses changes until a
@@ -236,8 +235,8 @@ class Engine:
         """Execute a SPARQL Update as one snapshot. Each operation sees the changes of the earlier operations.
 
         `default_graphs`, `named_graphs`: IRIs of graphs, which the patterns read. The effect is the same as if every
-        operation had USING and USING NAMED for these graphs. If such graphs are given, an operation with a USING or
-        WITH of its own raises QueryError.
+        operation had USING and USING NAMED for these graphs. QueryError if such graphs are given and an operation has
+        its own USING or WITH.
 
         `LOAD` reads a file below `load_directory`. After a QueryError (the text is invalid, or an operation fails) or a
         LimitError (a pattern exceeds the engine's limits), nothing has changed. After a StorageError, the update can be
@@ -387,7 +386,7 @@ class Engine:
     def push_columns(
         self, iri: str, timestamps: ArrayLike, subjects: ArrayLike, predicates: ArrayLike, objects: ArrayLike
     ) -> None:
-        """Push tuples of term ids (from `encode`), each as its own event. The arguments are columns of equal length:
+        """Push tuples of term ids (from `encode`). Each tuple is an event. The arguments are columns of equal length:
         the timestamps in ms (int64), and the ids (uint64).
 
         DataError if a column is invalid. In this case, nothing is accepted. With durability="commit", ids of blank
@@ -426,9 +425,9 @@ class Engine:
 
         `penstock serve` calls this method several times a second. An idle stream advances to the highest watermark
         among its companions: the input streams that at least one query reads together with the idle stream. If the
-        event time of the idle stream follows the wall clock, the stream advances at least to the current time minus its
-        timeout. A query with more than `max_catch_up` due instants skips these instants, and records them in its
-        `gaps`.
+        event time of the idle stream follows the wall clock, the stream advances at least to the current time minus
+        `idle_timeout_ms`. A query with more than `max_catch_up` due instants skips these instants, and records them in
+        its `gaps`.
         """
         with self._lock:
             runtime = self._opened()
@@ -479,11 +478,11 @@ class Engine:
         answer. `changes` is not possible for a query that has ISTREAM, DSTREAM or REPORT NONEMPTY, or that publishes a
         stream. For such a query, it causes QueryError.
 
-        A query with FROM BEGINNING, or with STARTING AT in the past, begins at the first instant for which the
-        retention of its streams keeps everything (docs/semantics.md §3). Such a query catches up in steps. Each change
-        of the engine continues the catch-up for at most 0.1 s. `poll` and `subscribe` of the query continue the
-        catch-up until it is complete. A query with count windows needs all tuples since the first progress of its
-        streams. QueryError if some of these tuples are released.
+        A query with FROM BEGINNING, or with STARTING AT in the past, begins in the past. The query's first instant is
+        the first instant for which the retention of the query's streams keeps everything (docs/semantics.md §3). Such a
+        query catches up in steps. Each change of the engine continues the catch-up for at most 0.1 s. `poll` and
+        `subscribe` of the query continue the catch-up until it is complete. A query in the past with count windows
+        needs all tuples since the first progress of its streams. QueryError if some of these tuples are released.
 
         With `replace`, the new text replaces the text of an existing query with this name (docs/semantics.md §3). The
         earlier text answers all instants that are due. The new text answers the later instants. The `Query` object
@@ -538,8 +537,8 @@ class Engine:
         base: str | None = None,
     ) -> QuerySet:
         """Register a query set: a text with parameters, `REGISTER QUERY name (?parameter …) AS …`. The text is
-        evaluated for each row of a table. The answers are the same as with a separate query for each row, in which the
-        row's values replace the parameters.
+        evaluated for each row of a table. The answers are the same as the answers of one query per row, with the row's
+        values in place of the parameters.
 
         `parameters` contains the first members (see `QuerySet.add`). `report` says which members report at an instant.
         With "every", all members report. With "nonempty", the members with rows report. With "change", a member reports
@@ -621,10 +620,10 @@ class Engine:
         """Return the plan of a query as text: its operators, estimates from current counts, and measurements of earlier
         executions. The call neither registers nor executes the query.
 
-        The numbers of rows come from the last execution. The times come from the last execution that was timed. If this
-        was an earlier execution than the last one, the text contains its instant. The engine times the first execution
-        of a plan, every 64th execution, and the next execution after a call of this method. For a one-shot query, the
-        engine times every execution.
+        The numbers of rows come from the last execution. The times come from the last timed execution. If the last
+        execution was not timed, the text contains the instant of the last timed execution. The engine times the first
+        execution of a plan, every 64th execution, and the next execution after a call of this method. For a one-shot
+        query, the engine times every execution.
         """
         name, text = (None, query) if isinstance(query, str) else (query.name, query.text)
         base = base if isinstance(query, str) else query.base
@@ -669,9 +668,9 @@ class Engine:
         return self._runtime.core.limits
 
     def stats(self) -> dict[str, Any]:
-        """Return statistics of the streams, queries, stored graph, terms and write-ahead log. In the statistics of a
-        stream, `push_again` is a position: after a restart, a producer must push the events from this position on
-        again.
+        """Return statistics of the streams, queries, stored graph, terms and write-ahead log. The statistics of a
+        stream contain the position `push_again`. After a restart, a producer must push the stream's events from this
+        position on again.
         """
         with self._lock:
             return engine_stats(self._opened()) | {"log": self._changes.stats()}
@@ -729,7 +728,7 @@ class Engine:
             raise
 
     def _end(self, number: int | None, error: BaseException | None) -> None:
-        """Release the lock. If the change has succeeded, then wait until the change is durable, and deliver the new
+        """Release the lock. If the change has succeeded, also wait until the change is durable, and deliver the new
         evaluations.
         """
         changes = self._changes
@@ -759,9 +758,9 @@ class Engine:
         return LogEntry(verb, self._wall(), arguments, data)
 
     def _effect(self, run: UpdateRun) -> LogEntry | None:
-        """Evaluate an update, and return the log entry of its change. The entry contains the quads, because a second
-        evaluation of the text can give other quads. The result is None if the change cannot be logged. In this case,
-        only a checkpoint can make the change durable.
+        """Evaluate an update, and return the log entry of its change. The entry contains the quads and not the text,
+        because a second evaluation of the text can give other quads. The result is None if the change cannot be logged.
+        In this case, only a checkpoint can make the change durable.
         """
         if not run.evaluate():
             run.logged = True
@@ -909,8 +908,8 @@ def _core(
 class _Change:
     """A change of an engine, as a context manager. At the beginning, the context manager acquires the lock and logs the
     change. The body of the `with` statement applies the change. At the end, the context manager releases the lock,
-    waits until the change is durable, and delivers the new evaluations. If the body of a logged change raises
-    PenstockError, the body must not have changed anything before.
+    waits until the change is durable, and delivers the new evaluations. The body of a logged change is allowed to raise
+    PenstockError only if it has changed nothing.
     """
 
     __slots__ = ("_engine", "_entry", "_number")
@@ -929,8 +928,8 @@ class _Change:
 
 
 class _Tuples(Sequence[bytes]):
-    """The events of a push of columns as N-Triples, one tuple per event. These texts are for late events and dead
-    letters. A text is formatted when it is accessed.
+    """The events of a push of columns, as N-Triples texts. Each event has one tuple. The texts are for late events and
+    dead letters. A text is formatted only when it is accessed.
     """
 
     def __init__(self, engine: Engine, *columns: Ids) -> None:

@@ -44,8 +44,8 @@ class EngineCore:
 
     # ---- the stored graph
     def stored(self, bounds: Sequence[tuple[int, int]], *, read: bool) -> native.Source:
-        """Return a view of the stored graph. `bounds` contains pairs (stream number, batch number). The view excludes
-        the batches of the stream after this batch.
+        """Return a view of the stored graph. `bounds` contains pairs (stream number, batch number). For each pair, the
+        view excludes the later batches of the stream.
 
         `read`: whether the execution reads the stored graph. If `read` is False, the call returns a placeholder.
         """
@@ -82,17 +82,16 @@ class EngineCore:
         return number
 
     def require(self, columns: Sequence[Ids]) -> None:
-        """Fetch the terms of the ids in `columns`, as far as a partial dictionary does not contain the terms. The call
-        has no effect if the dictionary is complete. The caller must hold a lease, so that the dictionary retains the
-        fetched terms.
+        """Fetch the terms of the ids in `columns` that a partial dictionary does not contain. The call has no effect if
+        the dictionary is complete. The caller must hold a lease, so that the dictionary retains the fetched terms.
         """
         if self.dictionary.partial and columns:
             self.dictionary.require(np.concatenate(columns))
 
     def absent(self, columns: Sequence[Ids]) -> list[int]:
-        """Return the distinct private ids in columns of constants. With a partial dictionary, these are the ids of the
-        constants that the cluster's dictionary does not contain. An engine with its own dictionary has no private ids.
-        The result is then [].
+        """Return the distinct private ids in columns of constants. With a partial dictionary, a constant has a private
+        id if the cluster's dictionary does not contain the constant. An engine with its own dictionary has no private
+        ids. The result is then [].
         """
         if not self.dictionary.partial or not columns:
             return []

@@ -1,5 +1,5 @@
-"""The limits of an engine. They bound everything that grows with the input. Each limit has a name and a default. The
-error for an exceeded limit contains the limit's name.
+"""The limits of an engine. The limits bound everything that grows with the input. Each limit has a name and a default
+value. The error for an exceeded limit contains the limit's name.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ class Limits(PlanningLimits):
     of pending answers in MiB (0 = no limit), enforced in the same way. A query with a subscriber has no pending
     answers.
 
-    `max_refused`, `refused_bytes`: maximum number of entries in an output of refused events, and maximum number of
-    bytes of their original input. These outputs are the dead-letter output, and each stream's output of late events.
-    `max_event_bytes`: maximum size of the text of an event. `max_streams`, `max_queries`: maximum number of declared
-    streams, and of standing queries. A query set counts as one query. `max_members`: maximum number of members of all
-    query sets. `max_member_bytes`: maximum size of a value in the row of a member.
+    The outputs of refused events are the dead-letter output, and each stream's output of late events. `max_refused`:
+    maximum number of entries in such an output. `refused_bytes`: maximum total size in bytes of the original events in
+    such an output. `max_event_bytes`: maximum size of the text of an event. `max_streams`: maximum number of declared
+    streams. `max_queries`: maximum number of standing queries. A query set counts as one query. `max_members`: maximum
+    number of members of all query sets. `max_member_bytes`: maximum size of a value in the row of a member.
 
     `evaluation_timeout_s`: maximum duration in s of an evaluation of a standing query (0 = no limit).
     `query_timeout_s`: maximum duration in s of a one-shot query (0 = no limit). `evaluation_memory_mb`: maximum memory
     in MiB of an evaluation or one-shot query (0 = no limit). `max_shards`: maximum number of shards of a stored graph.
-    `text_cache`, `plan_cache`: maximum number of cached parsed texts, and of cached plans of one-shot queries.
+    `text_cache`: maximum number of cached parsed texts. `plan_cache`: maximum number of cached plans of one-shot
+    queries.
 
     `log_bytes`: if the write-ahead log becomes larger than this size, the engine writes a checkpoint, which replaces
     the log. `cached_terms_mb`: if the term cache of a query engine becomes larger than this size in MiB, the query

@@ -1,4 +1,4 @@
-"""Assembles the parts of an engine, and determines the order in which a change passes through them."""
+"""Assembles the parts of an engine, and determines the order in which the parts process a change."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ which more than `max_catch_up` instants are due.
 class Runtime:
     """The parts of an engine. Callers must hold the engine's lock.
 
-    Most keyword arguments are for query engines: `sink` (see `Firing`), `as_of` (see `Evaluator`), `at_once` (see
-    `Backlog`), and `releases`. `releases`: whether the append log of a stream is released when the stream is dropped.
-    `past` is the store of an embedded engine whose queries can begin in the past. If `past` is None, queries cannot
-    begin in the past.
+    Most keyword arguments are for the query engines of a cluster: `sink` (see `Firing`), `as_of` (see `Evaluator`),
+    `at_once` (see `Backlog`), and `releases`. `releases`: whether the append log of a stream is released when the
+    stream is dropped. `past` is the store of an embedded engine whose queries can begin in the past. If `past` is None,
+    queries cannot begin in the past.
     """
 
     def __init__(
@@ -100,8 +100,8 @@ class Runtime:
         return taken
 
     def take_columns(self, stream: LiveStream, times: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike) -> bool:
-        """Add events of one tuple each, as columns. In the common case, all events are accepted and no batch closes. In
-        any other case, the call returns False and has no effect. DataError for a derived stream.
+        """Add events of one tuple each, as columns. This call handles only the common case: all events are accepted and
+        no batch closes. In any other case, the call returns False and has no effect. DataError for a derived stream.
         """
         settled = not (self.schedule.unfinished or self.registry.waiting)
         if settled and stream.take(times, s, p, o):
@@ -196,8 +196,8 @@ class Runtime:
         self.core.store.change(removed, added, stream, number)
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Store sorted bins as one commit with this stream and batch number. The call yields None after each bin. If a
-        bin cannot be read now, the call yields the error, and the next iteration retries the bin.
+        """Store sorted bins as one commit with this stream and batch number. The generator yields None after each bin.
+        If a bin cannot be read now, the generator yields the error, and retries the bin in the next iteration.
         """
         return self.core.store.load(bins, stream, number)
 

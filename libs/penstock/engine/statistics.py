@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 def stream_stats(stream: LiveStream, bytes_per_triple: float = 0.0) -> dict[str, Any]:
     """Return the statistics of a stream. Times are in ms, sizes in bytes.
 
-    `push_again` is the position at which a producer must resume after a restart. The producer takes its events with
-    times τ ≥ `from`, in their original order and without events with an invalid time. The engine has already processed
-    the first `skip` events of this series, including refused events. The producer pushes the other events again.
+    `push_again` is the position at which a producer must resume after a restart. Take the producer's events with times
+    τ ≥ `from`, in their original order, and leave out events with an invalid time. The engine has already processed the
+    first `skip` events of this series, including refused events. The producer must push the other events of the series
+    again.
 
     `stored_tuples` is the number of tuples that were absorbed into the stored graph, including duplicates.
     `stored_bytes` is an estimate of the memory of these tuples. The estimate uses `bytes_per_triple`, the average of

@@ -66,8 +66,8 @@ class StoredGraph(Protocol):
         """
 
     def give_up(self, error: DataPlaneError) -> None:
-        """Handle an evaluation that was repeated too often because of `error`. The call raises UnavailableError if the
-        caller should retry the evaluation later. Otherwise, the call returns, and the evaluation has failed.
+        """Handle an evaluation that was repeated too often because of `error`. If the caller should retry the
+        evaluation later, the call raises UnavailableError. If the call returns, the evaluation has failed.
         """
 
     def latest(self) -> int:
@@ -88,8 +88,8 @@ class StoredGraph(Protocol):
         """
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Commit sorted bins as one snapshot. The call yields after each bin: None, or the error of a bin that must be
-        retried.
+        """Commit sorted bins as one snapshot. The generator yields None after each bin. If a bin must be retried, the
+        generator yields the error of the bin instead.
         """
 
     def stream(
@@ -140,7 +140,7 @@ class LocalGraph:
         del error
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Commit sorted bins. The call yields after each bin: None, or the error of a bin that must be retried."""
+        """Commit sorted bins as one snapshot (see `StoredGraph.load`)."""
         self.labels.number_labels(*bins.labels)
         load = native.BulkLoad(self.labels, bins.pieces, bins.shards, stream, number)
         yield from appended(load, bins.files())

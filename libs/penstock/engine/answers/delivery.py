@@ -139,7 +139,7 @@ class Delivery(ABC):
         for callback in self._subscribers:
             try:
                 callback(evaluation)
-            except Exception:  # noqa: BLE001 - a user's function may raise anything
+            except Exception:  # noqa: BLE001 - a user's function can raise anything
                 _log.exception("a subscriber of %s failed on its evaluation at %d", evaluation.query, evaluation.time)
 
 

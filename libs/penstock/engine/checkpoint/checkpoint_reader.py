@@ -62,7 +62,7 @@ class _Reader:
         self._decoder = native.LocalTerms(runtime.core.dictionary)
         self._lease = runtime.core.dictionary.lease()
         self._memberships: list[Membership] = []
-        self._read: dict[tuple[int, int], Ids] = {}  # by address: a column may be used in several places
+        self._read: dict[tuple[int, int], Ids] = {}  # by address: a column can be used in several places
 
     def restore(self) -> None:
         runtime, state = self._runtime, self._state

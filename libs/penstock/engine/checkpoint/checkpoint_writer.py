@@ -43,9 +43,9 @@ STORE = "store"  # name of the folder with the regions, in a checkpoint's folder
 
 
 def write(runtime: Runtime, folder: Path, previous: Path | None) -> None:
-    """Write the complete state of an engine into `folder`. `previous` is the folder of the previous checkpoint. The
-    call writes only those parts of the stored graph's regions that have changed since the previous checkpoint. For the
-    unchanged parts, the call makes links to the files of the previous checkpoint.
+    """Write the complete state of an engine into `folder`. `previous` is the folder of the previous checkpoint. A
+    region of the stored graph has several parts. The call writes only the parts that have changed since the previous
+    checkpoint. For the unchanged parts, the call makes links to the files of the previous checkpoint.
 
     The caller must hold the engine's lock. After the call, the caller must make the folder durable.
     """
@@ -54,12 +54,12 @@ def write(runtime: Runtime, folder: Path, previous: Path | None) -> None:
     writer.arrays.close()
     (folder / "engine.json").write_text(json.dumps(state), encoding="utf-8")
     capture_store(runtime.core.store, folder, previous).write()
-    runtime.core.dictionary.save(str(folder / "dictionary.bin"))  # last, because saving answers may intern terms
+    runtime.core.dictionary.save(str(folder / "dictionary.bin"))  # last, because saving answers can intern terms
 
 
 def capture_store(store: Capturing, folder: Path, previous: Path | None) -> native.StoreCapture:
-    """Capture the changes of the regions since the checkpoint in `previous`, for a checkpoint in `folder`. The result
-    has a method `write`, which writes the changes.
+    """Capture the regions' changes for a checkpoint in `folder`. These are the changes since the checkpoint in
+    `previous`. The result has a method `write`, which writes the changes.
     """
     return store.capture(str(folder / STORE), "" if previous is None else str(previous / STORE))
 
@@ -112,7 +112,7 @@ class _Writer:
         }
 
     def _names(self, members: Membership) -> list[str | None] | dict[str, Any]:
-        """Return the names of the members. A removed member has None in place of its name, because another query can
+        """Return the names of the members. A removed member has None in place of the name, because another query can
         have this name now. For a query set, return the columns of the set's members.
         """
         if isinstance(members, SetMembership):
@@ -167,8 +167,8 @@ class _Writer:
         }
 
     def _version(self, version: AnswerVersion) -> dict[str, Any]:
-        """Write a version of an answer, and return its description. Rows that several versions share are written
-        once.
+        """Write a version of an answer, and return the description of the version. Rows that several versions share are
+        written only once.
         """
         rows, changes = version.parts
         return {

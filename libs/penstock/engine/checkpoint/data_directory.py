@@ -5,8 +5,8 @@ folder `checkpoint-<n>` per checkpoint. While a process uses the directory, and 
 directory also contains `RUNNING`. If the process has a write-ahead log, the directory contains the files `log-<n>` of
 this log.
 
-A new checkpoint is written next to the old one, made durable, and activated by one rename. Only then is the old
-checkpoint deleted.
+The process writes a new checkpoint next to the old checkpoint, makes the new checkpoint durable, and activates the new
+checkpoint by one rename. Only then does the process delete the old checkpoint.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ class DataDirectory:
             raise StorageError(f"{self.path}: cannot be used as a data directory: {error}") from error
 
     def running(self, attempt: int) -> None:
-        """Write the number of the current attempt to the directory. Because of this file, the next attempt after a
+        """Write the number of the current attempt to the file `RUNNING`. Because of this file, the next attempt after a
         crash has a higher number, even if there is no checkpoint.
         """
-        with suppress(OSError):  # if the disk is full, the next attempt may get the same number
+        with suppress(OSError):  # if the disk is full, the next attempt can get the same number
             write_durably(self.path / "RUNNING", str(attempt).encode())
 
     def close(self, *, clean: bool) -> None:
@@ -128,8 +128,8 @@ class DataDirectory:
     def publish(self, folder: Path) -> None:
         """Make the checkpoint in `folder` durable and activate it. The call removes the other checkpoints.
 
-        Some files are links to files of the previous checkpoint. These files are already durable, and their checksums
-        are known.
+        Some files are links to files of the previous checkpoint. Such files are already durable, and the previous
+        checkpoint contains their checksums.
         """
         known = self._known()
         files = [file for file in sorted(folder.rglob("*")) if file.is_file()]

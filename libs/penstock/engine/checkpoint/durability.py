@@ -1,5 +1,5 @@
-"""The durability of an engine. This module contains the engine's write-ahead log, if there is one, and the order in
-which the engine writes a checkpoint and the next log file.
+"""The durability of an engine. This module has the engine's write-ahead log, if there is one. It also determines the
+order in which the engine writes a checkpoint and the next log file.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class ChangeLog:
         self._limit = self._due = 0
 
     def open(self, directory: DataDirectory, recovered: Recovered, limit: int) -> None:
-        """Begin to log to a new file. `recovered` is the position that recovery has reached. `limit` is the size of the
-        log in bytes above which a checkpoint is due. StorageError if the file cannot be created.
+        """Begin to log to a new file. `recovered` is the position that recovery has reached. `limit` is a size in
+        bytes. A checkpoint is due when the log is larger than `limit`. StorageError if the file cannot be created.
         """
         number = max([recovered.file, *log_numbers(directory.path)]) + 1
         try:
@@ -132,7 +132,7 @@ class ChangeLog:
         self._due = self._limit
 
     def unlogged(self) -> None:
-        """Refuse further changes until the next checkpoint. The caller has made a change that is not logged."""
+        """Refuse further changes until the next checkpoint, because the caller has made a change that is not logged."""
         if self._wal is not None:
             self._wal.break_off("no checkpoint contains the last load or update yet")
 

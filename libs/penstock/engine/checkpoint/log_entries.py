@@ -2,9 +2,9 @@
 which the operation was applied.
 
 An entry is a line of JSON (operation, wall-clock time, arguments), followed by the operation's data, if there are any.
-The data depend on the operation: the bytes of events, the bytes of a document, the N-Quads of a change, or a table. The
-table contains rows for members of a query set, or keys of members. To recover the state, an engine applies the entries
-in order to the checkpoint that precedes them.
+Depending on the operation, the data are the bytes of events, the bytes of a document, the N-Quads of a change, or a
+table. The table contains rows for members of a query set, or keys of members. To recover the state, an engine applies
+the entries in order to the checkpoint that precedes them.
 """
 
 from __future__ import annotations

@@ -83,7 +83,9 @@ def frames(path: Path, after: int) -> Iterator[Frame]:
 
 
 def _frame_at(data: bytes, at: int) -> Frame | None:
-    """Return the entry at offset `at`, or None if there is no complete entry with a correct checksum."""
+    """Return the entry at offset `at`. Return None if there is no complete entry with a correct checksum at this
+    offset.
+    """
     if at + _HEADER.size > len(data):
         return None
     length, checksum, number, durable = _HEADER.unpack_from(data, at)
@@ -96,8 +98,8 @@ def _frame_at(data: bytes, at: int) -> Frame | None:
 
 def _check_tail(path: Path, data: bytes, at: int, last: int) -> None:
     """Check the rest of a file from offset `at` on, where there is no valid entry. `last` is the number of the last
-    valid entry before this offset. StorageError if the rest contains a valid entry that says that an entry after `last`
-    was durable. In this case, the file has lost this durable entry.
+    valid entry before this offset. StorageError if the rest contains a valid entry whose field `durable` is greater
+    than `last`. In this case, the file has lost a durable entry.
     """
     for number in range(last + 1, last + 1 + _AHEAD):
         word, place = struct.pack("<Q", number), at

@@ -1,8 +1,9 @@
 """Recovery: replays the entries of the write-ahead log after the last checkpoint.
 
 The replay repeats the evaluations after the checkpoint, with the next attempt number. The log does not record which
-evaluations were polled. The replay therefore retains only the latest evaluations of each query, within `max_unpolled`
-and `unpolled_mb`. The same limits held before the crash, so all older evaluations were polled before the crash.
+evaluations were polled. The replay therefore retains only the latest evaluations of each query, as many as
+`max_unpolled` and `unpolled_mb` allow. The engine enforced the same limits before the crash. All older evaluations were
+therefore polled before the crash.
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ def replay(engine: Operations, runtime: Runtime, folder: Path, position: Positio
 
 
 def _apply(engine: Operations, core: EngineCore, entry: LogEntry, number: int) -> None:
-    """Apply an entry. After a crash, the log can have the entry of a refused change. This change is refused again."""
+    """Apply an entry. After a crash, the log can contain the entry of a change that was refused. The engine then
+    refuses this change again.
+    """
     try:
         if entry.verb == CHANGE:
             split = entry.arguments["removed"]

@@ -3,7 +3,8 @@ groups.
 
 A thread appends an entry and applies the change under the engine's lock. The thread then waits, without the lock, until
 the entry is durable. One of the waiting threads flushes the entries of all waiting threads (group commit). A checkpoint
-contains the number of the log file that follows the checkpoint. The earlier log files are removed.
+contains the number of the log file that follows the checkpoint. After the checkpoint, the earlier log files are
+removed.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class WriteAheadLog:
         return number
 
     def take_back(self) -> None:
-        """Remove the last entry, because the change of this entry was not applied."""
+        """Remove the last entry, because the entry's change was not applied."""
         self.bytes, self._retained = self._before, self._retained_before
         self._cut()
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Seed: TypeAlias = tuple[int, ...]
 """The input row of a plan: the number of the member, and the ids of the parameters."""
 
-_FACTOR = 4  # degrees that differ by a larger factor may favour another plan
+_FACTOR = 4  # degrees that differ by a larger factor can favour another plan
 _FLOOR = 64  # below this degree, the plan does not matter
 
 

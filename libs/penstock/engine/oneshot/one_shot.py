@@ -125,7 +125,7 @@ class OneShot:
                 asked, seed = ask(view, number if unchanged else None)
                 return asked, self._execute(asked, seed, view, timeout_s, memory_mb)
             except BaseException as error:
-                del view  # an error may live long, and must not retain the view
+                del view  # an error can live long, and must not retain the view
                 clear_locals(error)
                 retries += 1
                 if not isinstance(error, DataPlaneError):
@@ -151,7 +151,7 @@ class OneShot:
         self, asked: AskedQuery, seed: Seed, view: native.Source, timeout_s: float | None, memory_mb: int | None
     ) -> native.Result:
         limits, core = self._core.limits, self._core
-        profile = native.Profile()  # one per execution, because several threads may execute the same text at once
+        profile = native.Profile()  # one per execution, because several threads can execute the same text at once
         timed = asked.timed if asked.uses % _TIME_EVERY else None
         if timed is None:  # reading clocks would take a third of a small query's time
             profile.timed = True

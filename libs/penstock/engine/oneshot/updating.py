@@ -77,7 +77,7 @@ class UpdateRun:
         try:
             self.change = GraphChange.joined(self._changes())
         except BaseException as error:
-            self._view = self._lease = None  # an error may live long, and must retain neither
+            self._view = self._lease = None  # an error can live long, and must retain neither
             clear_locals(error)
             raise
         return self.change

@@ -1,5 +1,5 @@
 """Conversion of columns of Arrow values to terms, and of the values of keys back to Arrow. A cell that is neither an
-IRI nor a literal has a fault. The row of such a cell is rejected.
+IRI nor a literal has a fault. A row with such a cell is rejected.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _CODES = np.array([_UNUSABLE, IRI, BLANK, LITERAL, LITERAL], np.uint8)  # of no 
 @dataclass(slots=True)
 class Cells:
     """A column of cells. `texts` contains lexical forms, datatypes and languages. `type` is the type of a key column
-    with such values: "string", "int64", "double", "bool" or "term". `plain` is a mask of the cells that are text
-    without a type. `faults` contains, by row, the reason why a cell cannot be used. The kind of such a cell has no
-    meaning.
+    with these cells: "string", "int64", "double", "bool" or "term". `plain` is a mask of the cells that are text
+    without a type. `faults` maps the number of a row to the reason why the row's cell cannot be used. For such a cell,
+    the kind in `texts` has no meaning.
     """
 
     kinds: NDArray[np.uint8]
@@ -177,9 +177,9 @@ def key_column(ids: Ids, terms: TermTexts, kind: str) -> pa.ChunkedArray:
 def key_ids(
     dictionary: Dictionary, types: Sequence[str], text_kinds: Sequence[int], key: object
 ) -> tuple[int, ...] | None:
-    """Return the ids of a key's values. `key` is the value, or a tuple of several values. The result is None if `key`
-    does not have the types of the key columns, or if the dictionary does not contain one of the values. In both cases,
-    no member has this key.
+    """Return the ids of a key's values. `key` is the value, or a tuple of several values. The result is None in two
+    cases: `key` does not have the types of the key columns, or the dictionary does not contain one of the values. In
+    both cases, no member has this key.
     """
     names = [str(i) for i in range(len(types))]
     try:

@@ -30,9 +30,9 @@ _INT64_DIGITS = 19
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A request for members of a query set. `limit`: maximum number of members. `after`: `MemberPage.next` of the
-    previous page; None for the first page. `key`: the key of the only member to return (see `QuerySet.__contains__`);
-    None stands for all members. DataError if `limit` is negative or exceeds MAX_LISTED.
+    """A request for members of a query set. `limit`: maximum number of members. `after`: the value of `MemberPage.next`
+    in the previous page; None for the first page. `key`: the key of the only member to return (see
+    `QuerySet.__contains__`); None stands for all members. DataError if `limit` is negative or exceeds MAX_LISTED.
     """
 
     limit: int = LISTED
@@ -69,7 +69,8 @@ class MemberExcerpt:
     """The columns of some members. Create the object under the engine's lock, or in the engine's thread. Any thread can
     then call `page`, because the columns do not change, and a lease retains their terms.
 
-    ConflictError if `asked.after` belongs to another incarnation of the set. The engine or the set was restarted since.
+    ConflictError if `asked.after` belongs to another incarnation of the set. In this case, the engine or the set was
+    restarted after the previous page.
     """
 
     def __init__(self, member: SetMember, asked: PageRequest) -> None:
@@ -105,8 +106,8 @@ class MemberExcerpt:
 
 
 def key_text(key: tuple[Any, ...]) -> str:
-    """Return the key of a member as text: the text itself if the key is one text, otherwise JSON. If the key has
-    several columns, the JSON is an array.
+    """Return the key of a member as text. If the key is one text, the result is this text. Otherwise, the result is
+    JSON. If the key has several columns, the JSON is an array.
     """
     if len(key) == 1 and isinstance(key[0], str):
         return key[0]
@@ -161,8 +162,9 @@ def _values(ids: Ids, member: SetMember, name: str) -> list[Any]:
 
 
 def _value(term: dict[str, Any], text_kind: int) -> Any:
-    """Return a term as plain text, number or boolean if such a value of a row denotes this term, otherwise in the form
-    of SPARQL Results JSON. `text_kind`: the kind of term that plain text denotes.
+    """Return a term as a value of JSON. If plain text, a number or a boolean in a row denotes this term, the result is
+    that value. Otherwise, the result is an object of SPARQL Results JSON. `text_kind`: the kind of term that plain text
+    denotes.
     """
     found, value = term_json(term), term["value"]
     if found.keys() == {"type", "value"} and text_kind == (IRI if found["type"] == "uri" else LITERAL):

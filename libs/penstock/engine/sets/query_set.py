@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SetOperations:
-    """What a query set needs of its engine. The references to the engine's methods are weak, so that they do not keep
-    the engine alive. `lock` is the engine's lock.
+    """The operations of an engine that query sets call. The references to the engine's methods are weak, so they do not
+    keep the engine alive. `lock` is the engine's lock.
     """
 
     add: WeakMethod[Callable[[SetMember, pa.Table], MembersReport]]
@@ -75,15 +75,15 @@ class QuerySet:
 
     def add(self, rows: Any) -> MembersReport:
         """Add members. `rows` is an Arrow table or record batch, a pandas or polars frame, or an iterable of rows. Each
-        row is a dict, or a tuple in the order of `columns`. Other columns are ignored.
+        row is a dict, or a tuple in the order of `columns`. Columns that are not in `columns` are ignored.
 
         If a row has the key of a member, there are two cases. If the parameters differ, the row replaces the member.
         Otherwise, the row has no effect.
 
         Text is a `str`, or a value of an Arrow column of strings. If the query uses the parameter as a vertex, text
         denotes an IRI. Otherwise, text denotes a string literal. Other terms are given as rdflib terms, or as an Arrow
-        column of terms (see `Solutions.to_arrow`). A row that cannot be a member becomes a dead letter and affects no
-        other row.
+        column of terms (see `Solutions.to_arrow`). A row that cannot be a member becomes a dead letter. The other rows
+        are added.
 
         The table is added in chunks of several thousand rows. After a LimitError (`max_members`), the rows of the
         earlier chunks remain members. DataError if a column is missing or has an unsupported type.
@@ -106,8 +106,8 @@ class QuerySet:
         """Return members with their keys and rows, at most `limit` of them, in the order in which they were added.
         `after`: the field `next` of the previous page. `key`: return only the member with this key (see `in`).
 
-        A member that is added or replaced meanwhile can be in a later page. DataError if `limit` exceeds MAX_LISTED.
-        ConflictError if the engine was restarted since the previous page.
+        A member that is added or replaced between two calls can be in a later page. DataError if `limit` exceeds
+        MAX_LISTED. ConflictError if the engine was restarted since the previous page.
         """
         asked = PageRequest(limit, after, key)
         with self._operations.lock:

@@ -36,9 +36,9 @@ row can be larger.
 @dataclass(frozen=True, slots=True)
 class MembersReport:
     """The outcome of an addition of a table's rows. `added`: the number of rows with a new key. `replaced`: the number
-    of rows with a known key and other parameters. `unchanged`: the number of rows that were members already, and of
-    rows that a later row of the same chunk replaces (see `QuerySet.add`). `rejected`: the number of rows that cannot be
-    members. The rejected rows are in the dead-letter output.
+    of rows with a known key and other parameters. `unchanged`: the number of rows without an effect. Such a row was a
+    member already, or a later row of the same chunk has the same key (see `QuerySet.add`). `rejected`: the number of
+    rows that cannot be members. The rejected rows are in the dead-letter output.
     """
 
     added: int = 0
@@ -68,8 +68,8 @@ def chunks(table: pa.Table) -> Iterator[pa.Table]:
 
 
 def add(runtime: Runtime, member: SetMember, table: pa.Table) -> MembersReport:
-    """Add the rows of a table with the columns `member.columns` to a query set. LimitError if there would be more
-    members than `max_members`. In this case, no row is added.
+    """Add rows to the query set `member`. The rows are in a table with the columns `member.columns`. LimitError if
+    there would be more members than `max_members`. In this case, no row is added.
     """
     rows = MemberRows.read(member, table, runtime.core.limits.max_member_bytes)
     rows.find(member, runtime.core.dictionary)
@@ -86,8 +86,8 @@ class MemberRows:
     mask of the rows without a fault.
 
     The other attributes have an element for each good row. `find` sets them. `keys` and `parameters` are columns of
-    ids. `known` is the number of the member with the row's key, or 0. `fresh` says whether the row changes the set. A
-    row changes the set if it is the last row with its key, and if no member has this key and these parameters.
+    ids. `known` contains the number of the member with the row's key, or 0. `fresh` says whether the row changes the
+    set. A row changes the set if it is the last row with its key, and if no member has this key and these parameters.
     """
 
     cells: dict[str, Cells]
@@ -140,8 +140,8 @@ def put(runtime: Runtime, member: SetMember, rows: MemberRows, not_before: int |
 
 
 def remove(runtime: Runtime, member: SetMember, table: pa.Table) -> int:
-    """Remove the members whose keys are the rows of a table with the columns `member.key`. A key without a member has
-    no effect. Returns the number of removed members.
+    """Remove members by their keys. The keys are the rows of a table with the columns `member.key`. A key without a
+    member has no effect. Returns the number of removed members.
     """
     cells = {name: read_cells(table.column(name), member.text_kind(name), 1 << 30) for name in member.key}
     usable = np.ones(table.num_rows, np.bool_)
@@ -171,7 +171,7 @@ def _faults(member: SetMember, cells: dict[str, Cells]) -> dict[int, str]:
 
 
 def _last_of_each_key(keys: tuple[Ids, ...]) -> NDArray[np.bool_]:
-    """Return a mask of the rows after which no row has the same key."""
+    """Return a mask of the last row of each key."""
     last = np.ones(len(keys[0]), np.bool_)
     earlier = native.KeyIndex(len(keys)).put(keys, np.arange(1, len(last) + 1, dtype=np.uint64))
     last[earlier[earlier != 0].astype(np.intp) - 1] = False

@@ -25,8 +25,8 @@ _MAX_PARTS = 64  # of added members, before they are joined
 
 
 class SetCohort(Cohort):
-    """The members of a query set with the same windows. Additions and removals are collected. They are applied to the
-    columns when the members are next read.
+    """The members of a query set with the same windows. The cohort collects additions and removals of members. It
+    applies them to the columns when the members are next read.
     """
 
     def __init__(self, group: SetGroup, number: int) -> None:
@@ -82,8 +82,8 @@ class SetCohort(Cohort):
             self._members = None
 
     def have(self, numbers: Ids) -> NDArray[np.bool_]:
-        """Return a mask of the numbers that belong to members. These are the current members, and the members that were
-        removed since `columns` was last read.
+        """Return a mask of the numbers that belong to members. The members are the current members, and the members
+        that were removed after `columns` was last read.
         """
         found = self._columns.have(numbers)
         for part in self._added:
@@ -112,7 +112,7 @@ class SetCohort(Cohort):
 
 
 class SetOwner(Member):
-    """What the group of a query set needs of the set."""
+    """The part of a query set that the set's group uses."""
 
     key: tuple[str, ...]
     result_queue: StepQueue

@@ -1,5 +1,5 @@
-"""A query set as the schedule and the checkpoints see the set: as one member. Each result of this member is a step. A
-step contains the answers of all members of the set at one instant.
+"""A query set, which is one member for the schedule and for checkpoints. Each result of this member is a step. A step
+contains the answers of all members of the set at one instant.
 """
 
 from __future__ import annotations
@@ -119,8 +119,9 @@ class SetMember(SetOwner):
         return np.arange(first, self.next_number, dtype=np.uint64)
 
     def unchanged(self, numbers: Ids, parameters: tuple[Ids, ...]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Return a mask of the unchanged rows. A row is unchanged if the member with the row's number in `numbers` has
-        the parameters of the row. The number 0 stands for no member. The mask is False where the number is 0.
+        """Return a mask of the unchanged rows. `numbers` contains a member number for each row. A row is unchanged if
+        this member has the parameters of the row. The number 0 stands for no member. The mask is False where the number
+        is 0.
         """
         same = np.zeros(len(numbers), np.bool_)
         if not numbers.any():
@@ -173,7 +174,7 @@ def with_report(query: ContinuousQuery, report: str) -> ContinuousQuery:
 
 def checked_key(template: SetTemplate, key: Sequence[str] | str | None) -> tuple[str, ...]:
     """Return the names of the key columns. If `key` is None, these are the names of the parameters. DataError if the
-    key is empty, if it contains a name twice, or if a column of the answer has one of the names.
+    key is empty, if the key contains a name twice, or if a column of the answer has a name of the key.
     """
     names = template.names if key is None else (key,) if isinstance(key, str) else tuple(key)
     if not names or len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):

@@ -126,8 +126,8 @@ class SetMembership(Membership):
         return len(self.columns)
 
     def renumbered(self, earlier: Membership, numbers: Ids) -> Ids:  # noqa: ARG002 - numbers do not change
-        """Return `numbers`, with 0 in place of members that this list does not contain. A member has the same number in
-        both lists.
+        """Return the member numbers `numbers` of another list as numbers of this list. A member has the same number in
+        both lists. The result is 0 for a member that this list does not contain.
         """
         return np.where(self.columns.have(numbers), numbers, np.uint64(0))
 

@@ -69,7 +69,7 @@ class StepQueue(ResultQueue):
             return sum(block.bytes for blocks in self._pending().values() for _, _, block in blocks)
 
     def follow(self, log: BlockLog) -> None:
-        """Also consume the log of another cohort. The first block is the next one that is appended to this log."""
+        """Also consume the log of another cohort, from the next block on that is appended to this log."""
         with self._taking:
             self._append(Segment(log, log.next))
 

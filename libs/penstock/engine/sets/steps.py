@@ -32,8 +32,8 @@ TRIPLE = ("subject", "predicate", "object")
 
 
 class KeyedSet(Recipient, Protocol):
-    """What a step needs of its query set. `key` and `key_types` are the names of the key columns and the types of their
-    values.
+    """The part of a query set that the set's steps use. `key` and `key_types` are the names of the key columns and the
+    types of their values.
     """
 
     key: tuple[str, ...]
@@ -49,8 +49,8 @@ class Step:
     """The results of the members of a query set at one instant.
 
     The set's `report` determines which members report: all members, the members with rows, or the members with a
-    changed answer. Members with an error always report. `len()` is the number of members that report. A member whose
-    evaluation has failed is in `errors` and has no rows; the other members are not affected.
+    changed answer. Members with an error always report. `len()` is the number of members that report. If the evaluation
+    of a member has failed, the member is in `errors` and has no rows. The other members are not affected.
     """
 
     def __init__(self, owner: KeyedSet, blocks: list[Block]) -> None:
@@ -114,14 +114,15 @@ class Step:
 
     @property
     def added(self) -> pa.Table:
-        """The rows of each answer that the member's previously reported answer did not contain. The difference is a
-        multiset difference. The table has the form of `to_arrow`. PenstockError if the set does not report changes.
+        """The added rows, by member: the new answer of the member without the rows of the member's previously reported
+        answer, as a multiset difference. The table has the form of `to_arrow`. PenstockError if the set does not report
+        changes.
         """
         return self._table([self._rows(block, self._changes(block).changes.added) for block in self._blocks])
 
     @property
     def removed(self) -> pa.Table:
-        """The rows of each member's previously reported answer that the member's new answer does not contain (see
+        """The removed rows, by member: the member's previously reported answer without the rows of the new answer (see
         `added`).
         """
         return self._table([self._rows(block, self._changes(block).changes.removed) for block in self._blocks])
@@ -199,8 +200,8 @@ class Step:
         return block.changes
 
     def _rows(self, block: Block, changed: Rows | None = None) -> list[pa.ChunkedArray]:
-        """Return the answers of the members that report, with the keys of the members. If `changed` is given, return
-        these rows instead of the answers.
+        """Return the answers of the members that report, with the keys of the members. If `changed` is not None, return
+        the rows in `changed` in place of the answers.
         """
         if block.changes is not None:
             rows = changed if changed is not None else block.changes.now.rows_of(block.present)

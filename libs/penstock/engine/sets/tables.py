@@ -31,7 +31,7 @@ def as_table(rows: Any, names: Sequence[str]) -> pa.Table:
 
     If all values of a column have the same simple type, the column becomes an Arrow column of this type. Otherwise, the
     column contains terms. DataError if a column is missing or occurs twice, if a row has the wrong length, or if `rows`
-    is something else.
+    has another type.
     """
     table = _arrow(rows)
     if table is None:

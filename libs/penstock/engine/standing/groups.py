@@ -355,7 +355,7 @@ class Group:
         return cohort
 
     def begin(self, point: int, pool: WindowPool) -> None:
-        """Set the registration point of the waiting cohort. Another cohort with this point absorbs the waiting cohort."""
+        """Set the registration point of the waiting cohort. A cohort with this point absorbs the waiting cohort."""
         (cohort := self.apart.pop(None)).start(point, pool)
         if (other := self.apart.setdefault(point, cohort)) is not cohort:
             other.absorb(cohort, pool)

@@ -269,7 +269,7 @@ class _Pass:
     def run(self, interrupted: Iterable[LiveStream]) -> None:
         for stream in interrupted:
             if stream.closed_ms is not None:
-                self._closed(stream, 0)  # the interrupted pass may have closed batches of it
+                self._closed(stream, 0)  # the interrupted pass has possibly closed some of its batches
         for stream in list(self._unfinished):
             self._moved(stream)
         while True:
