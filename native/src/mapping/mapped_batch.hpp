@@ -24,7 +24,7 @@ struct MappedColumns {
     std::vector<TermId> subjects, predicates, objects;
 };
 
-/// Shares ownership of the program, because the triples contain constants of the program.
+/// The events of a batch. Shares ownership of the program, because the triples contain constants of the program.
 class MappedBatch {
 public:
     using TermIndex = std::uint32_t;
