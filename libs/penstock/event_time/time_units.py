@@ -14,9 +14,8 @@ EARLIEST_MS = 978_307_200_000
 
 
 def unit_hint(before: int, time: int) -> str:
-    """Return a hint if one of two times of a stream seems to be in the wrong unit. Both times must be in ms. `before`,
-    which was received first, can seem to be in seconds. `time` can seem to be in microseconds. Return "" if there is no
-    such problem.
+    """Return a hint if `before` seems to be in seconds, or if `time` seems to be in microseconds. Otherwise return "".
+    Both are times of one stream and must be in ms. `before` was received first.
     """
     if _FIRST_S <= before < _LAST_S <= time:
         return f"; {before} looks like seconds: times are milliseconds"

@@ -34,7 +34,7 @@ class TermEncoder(Protocol):
 
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
         """Return durable ids of terms. A blank node label denotes one new node per call. The same label in another call
-        denotes another node. TransientError if the service is unavailable; retry.
+        denotes another node. TransientError if the service is unavailable. The caller can then retry.
         """
         ...
 

@@ -243,7 +243,9 @@ def _checked_url(text: str) -> httpx.URL:
 
 
 def _authorisation(access: RegistryAccess) -> tuple[dict[str, str], tuple[str, str] | None]:
-    """Return the HTTP headers for the credentials, and the pair USER:PASSWORD in the credentials."""
+    """Return the HTTP headers and the pair (user, password) for the credentials. The pair is None for a bearer
+    token.
+    """
     if access.credentials is None:
         return {}, None
     try:
