@@ -1,6 +1,6 @@
 """The answers of evaluations: `Solutions`, a boolean, or `Triples`. Users get `Triples` as an rdflib graph.
 
-An answer contains columns of term ids. The answer decodes the ids when its terms are first accessed.
+An answer contains columns of term ids. The first access to the terms decodes the ids.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ valid in the whole engine, not only in the evaluation. Each computed blank node 
 class Answer:
     """Columns of ids, the decoder of these ids, and a lease that retains the terms of the ids.
 
-    `columns` can be `Pairs`, the cross product of several parts. In that case, whole columns are created only when they
-    are accessed.
+    `columns` can also be `Pairs`, the cross product of several parts. In that case, the first access to whole columns
+    creates these columns.
     """
 
     def __init__(self, columns: Sequence[Ids] | Pairs, rows: int, decoder: Decoder, lease: object = None) -> None:
@@ -68,8 +68,8 @@ class Answer:
         return publish(self.columns, self._decoder)
 
     def _whole(self, held: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
-        """Return columns with one value per row. The argument `held` has the same shape as `_held`, with a value in
-        place of each id.
+        """Return columns with one value per row. The argument `held` has the same shape as `_held`, but has values in
+        place of ids.
         """
         return tuple(held) if self._pairs is None else self._pairs.expand(held)
 
@@ -117,7 +117,7 @@ class Answer:
         return [None if term is None else from_tuple(term) for term in self._decoded[0]]
 
     def rdf_rows(self) -> Iterator[tuple[RdflibTerm | None, ...]]:
-        """Yield each row as a tuple of rdflib terms. An unbound variable has None."""
+        """Yield each row as a tuple of rdflib terms. The tuple has None for an unbound variable."""
         return self._by_row(self._terms)
 
 
@@ -170,7 +170,7 @@ class Solutions(Answer):
         return native.answer_text("xml", *self.written())
 
     def to_csv(self) -> str:
-        """Return the answer as SPARQL Results CSV, which contains no types."""
+        """Return the answer as SPARQL Results CSV. This format contains no types."""
         return native.answer_text("csv", *self.written())
 
     def to_tsv(self) -> str:
@@ -191,8 +191,8 @@ class Solutions(Answer):
             yield part
 
     def written(self) -> tuple[Sequence[str], Sequence[Ids], Sequence[int], int, native.TermTexts]:
-        """Return what the native module needs in order to write the answer: variables, columns, repeats, terms, and the
-        number of rows.
+        """Return the arguments with which the native module writes the answer: variables, columns, repeats, terms, and
+        the number of rows.
         """
         return (self.variables, *self._columns_to_write(), self._rows, self._decoder)
 
@@ -222,7 +222,7 @@ class Triples(Answer):
         return native.answer_text("ntriples", *self.written())
 
     def written(self) -> tuple[Sequence[str], Sequence[Ids], Sequence[int], int, native.TermTexts]:
-        """Return what the native module needs in order to write the triples (see `Solutions.written`)."""
+        """Return the arguments with which the native module writes the triples (see `Solutions.written`)."""
         return (_TRIPLE, *self._columns_to_write(), self._rows, self._decoder)
 
 
@@ -232,7 +232,7 @@ _TRIPLE = ("s", "p", "o")
 def publish(columns: Sequence[Ids], decoder: Decoder) -> tuple[Ids, ...]:
     """Return the columns, with dictionary ids in place of the ids of computed terms.
 
-    Pass all columns of an answer in one call. A computed blank node then becomes the same new node in all columns.
+    One call must get all columns of an answer. Each computed blank node then becomes the same new node in all columns.
     """
     if not any((column >> TAG_SHIFT == TAG_LOCAL).any() for column in columns):
         return tuple(columns)

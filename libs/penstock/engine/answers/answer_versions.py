@@ -30,11 +30,12 @@ class AnswerVersion:
     version.
 
     `answer_id` identifies the execution that has returned this answer (`Execution.answer_id`). It is 0 if no later
-    execution can refer to this answer. The parameter `rows` contains earlier rows. The changes in `changes` lead from
-    these earlier rows to the rows of this version, and are applied when the rows of this version are read. The leases
-    in `leases` retain the terms of the rows. If `leases` is (), the caller retains the terms (`ids`).
+    execution can refer to this answer. The parameter `rows` contains earlier rows. The parameter `changes` contains the
+    changes from these earlier rows to the rows of this version. These changes are applied when the rows of this version
+    are read. The leases in `leases` retain the terms of the rows. If `leases` is (), the caller must retain the terms
+    of `ids`.
 
-    `tracked`: whether later versions retain the changes since this version (`track`).
+    `tracked`: whether later versions retain the changes since this version (see `track`).
     """
 
     __slots__ = ("_parts", "_since", "answer_id", "leases", "members", "tracked")
@@ -103,8 +104,8 @@ class AnswerVersion:
         return version
 
     def changes_since(self, earlier: AnswerVersion) -> Changes:
-        """Return the changes from an earlier version with the same members to this version. The cost depends only on
-        the changes if the earlier version is `tracked` and all later evaluations have returned changes.
+        """Return the changes from an earlier version with the same members to this version. If the earlier version is
+        `tracked` and all later evaluations have returned changes, the cost depends only on the number of changes.
         """
         if earlier is self:
             nothing = self._parts[0].take(np.empty(0, np.int64))
@@ -126,8 +127,8 @@ class AnswerVersion:
         """Replace the leases by a new lease. Call this method before a sweep of the dictionary. After the call, the
         caller must mark the terms of `ids` as used.
 
-        If many rows have changed, the call applies the changes. Then `ids` no longer contains the terms of removed
-        rows.
+        If many rows have changed, the call also applies the changes. In this case, `ids` no longer contains the terms
+        of removed rows.
         """
         rows, changes = self._parts
         if sum(map(len, changes)) > len(rows) // 4:
@@ -148,8 +149,8 @@ class AnswerVersion:
         return Rows(numbers[retained], rows.columns, rows.decoder)
 
     def merged(self, other: AnswerVersion, members: Membership) -> AnswerVersion:
-        """Return the version of the cohort that replaces two cohorts. `other` is the version of the second cohort.
-        `members` contains the members of both cohorts.
+        """Return a version for a cohort that replaces two cohorts. This version belongs to the first of the two
+        cohorts, and `other` to the second. `members` contains the members of both cohorts.
         """
         mine, theirs = self.renumbered(members), other.renumbered(members)
         columns = tuple(np.concatenate(pair) for pair in zip(mine.columns, theirs.columns, strict=True))
@@ -160,9 +161,9 @@ class AnswerVersion:
 
 @dataclass(frozen=True, slots=True)
 class AnswerChanges:
-    """The answers of an execution for a query with `changes`: the version `now`, and its differences from the previous
-    version, by member. `bytes` is the size in bytes of the rows that are new in this block: no earlier block contains
-    them. `before` contains the members of the previous version, or is None if there is no previous version.
+    """The answers of an execution for a query with `changes`. `now` is the version of the answer. `changes` contains
+    the differences from the previous version, by member. `bytes` is the size in bytes of the rows that no earlier block
+    contains. `before` contains the members of the previous version, or is None if there is no previous version.
     """
 
     now: AnswerVersion
@@ -173,7 +174,7 @@ class AnswerChanges:
 
 def difference(larger: Rows, smaller: Rows | None) -> Rows:
     """Return the rows of `larger` without the rows of `smaller`, as a multiset difference. The order of `larger`
-    remains. The rows must be `published`, because other ids of computed terms cannot be compared.
+    remains. The rows must be `published`, because only then can the ids of computed terms be compared.
     """
     if smaller is None or not len(smaller) or not len(larger):
         return larger
@@ -182,8 +183,8 @@ def difference(larger: Rows, smaller: Rows | None) -> Rows:
 
 
 def _compacted(earlier: Sequence[Changes], latest: Changes) -> tuple[Changes, ...]:
-    """Return all changes, merged into a few parts. Each part is at least twice as large as the next part. Each row is
-    therefore copied only a logarithmic number of times.
+    """Return all changes, merged into a few parts. Each part is at least twice as large as the next part. The number of
+    copies of a row is therefore at most logarithmic in the number of changes.
     """
     if not len(latest):
         return tuple(earlier)

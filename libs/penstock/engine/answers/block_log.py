@@ -19,7 +19,7 @@ _HOLES = 4
 
 
 class Unpolled:
-    """The total size in bytes of all blocks in an engine's block logs, and the list of the logs that contain blocks of
+    """The total size in bytes of all blocks in an engine's block logs. Also the list of the logs that contain blocks of
     single queries.
 
     `lock` also protects the logs, because threads that poll can remove blocks while evaluations append blocks.
@@ -58,8 +58,8 @@ class Unpolled:
 
 
 class BlockLog:
-    """The blocks of a cohort. A block stays in the log until every member has consumed its evaluation in the block.
-    Other threads can read and consume blocks while the engine appends blocks.
+    """The blocks of a cohort. A block stays in the log until every member has consumed the member's evaluation in the
+    block. Other threads can read and consume blocks while the engine appends blocks.
 
     An evaluation is consumed either by the result queue of its query (`take_one`) or by the engine queue (`take`).
     `order` is the position of this log among the logs of the engine. `claimed` is true while the engine queue reads
@@ -125,8 +125,8 @@ class BlockLog:
 
     def take(self, number: int, most: int, excluded: Collection[Recipient]) -> tuple[Block | None, Sequence[int]]:
         """Consume at most `most` evaluations of a block. The evaluations of the queries in `excluded` are left out.
-        Returns the block and the numbers of the members whose evaluations were consumed, ascending. Returns None if the
-        block does not exist.
+        Returns the block, or None if the block does not exist. Also returns the numbers of the members whose
+        evaluations were consumed, ascending.
         """
         with self._lock:
             block = self._blocks.get(number)
@@ -174,8 +174,8 @@ class BlockLog:
     # ---- checkpoints
     def restore(self, following: int, blocks: dict[int, Block]) -> None:
         """Restore the blocks of a checkpoint, as if all members had consumed their evaluations. `following` is the
-        number of the next new block. After this call, `reopen` and `StepQueue.restore` make the evaluations pending
-        again that were not consumed.
+        number of the next new block. Some evaluations were in fact not consumed. After this call, `reopen` and
+        `StepQueue.restore` make these evaluations pending again.
         """
         self.next = following
         self._blocks = blocks
@@ -209,7 +209,7 @@ class BlockLog:
 
 
 def _first_pending(block: Block, taken: bytearray, most: int, passed: Collection[int]) -> list[int]:
-    """Return the first members with a pending evaluation, at most `most` of them, and mark the evaluations as consumed.
+    """Return the first members with a pending evaluation, at most `most` members. Mark these evaluations as consumed.
     Members in `passed` are left out.
     """
     found: list[int] = []

@@ -1,4 +1,4 @@
-"""Delivery of new results to subscribers, and to iterations that wait for results."""
+"""Delivery of new results to subscribers and to waiting iterations."""
 
 from __future__ import annotations
 
@@ -118,9 +118,9 @@ class Delivery(ABC):
         """Call the wakers, then deliver pending evaluations to subscribers. The engine calls this method after each
         change.
 
-        A delivery can already be in progress, in another thread or further up the call stack. In that case, the earlier
-        delivery includes the new evaluations. This method does not wait for the earlier delivery, so that a subscriber
-        can call the engine.
+        An earlier delivery can still be in progress, in another thread or further up the call stack. In that case, the
+        earlier delivery also delivers the new evaluations. This method does not wait for the earlier delivery, so that
+        a subscriber can call the engine.
         """
         for waker in self._wakers:
             waker()
@@ -163,11 +163,12 @@ TakenT = TypeVar("TakenT", bound=Taken)
 
 
 def poll(take: Callable[[int | None], TakenT], limit: int | None, catch_up: Callable[[], bool]) -> TakenT:
-    """Return pending evaluations, at most `limit` of them (None: all). `take` removes them from a queue.
+    """Return pending evaluations, at most `limit` of them (None: all). The function `take` removes evaluations from a
+    queue.
 
-    `catch_up` evaluates some instants of queries that began in the past. Its result is False if there was nothing to
-    evaluate. This function calls `catch_up` until the result is False, or until `limit` evaluations (None: AT_ONCE) are
-    collected.
+    The function `catch_up` evaluates some instants of queries that began in the past. `catch_up` returns False if there
+    was nothing to evaluate. `poll` calls `catch_up` until `catch_up` returns False, or until `limit` evaluations (None:
+    AT_ONCE) are collected.
     """
     taken, most = take(limit), AT_ONCE if limit is None else limit
     while len(taken) < most and catch_up():
@@ -177,8 +178,8 @@ def poll(take: Callable[[int | None], TakenT], limit: int | None, catch_up: Call
 
 async def as_they_occur(queue: Delivery, take: Callable[[int], Sequence[ItemT]]) -> AsyncIterator[ItemT]:
     """Yield each item of a queue when it occurs. The items are evaluations of queries, or steps of a query set. The
-    iteration ends when the queue has ended and all items are consumed. `take` removes and returns pending items. Its
-    argument is the maximum number of items.
+    iteration ends when the queue has ended and all items are consumed. The function `take` removes and returns pending
+    items. The argument of `take` is the maximum number of items.
     """
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
 

@@ -23,8 +23,9 @@ class EngineQueue(Delivery):
     """The pending evaluations of all single queries of an engine. (A single query is a query that is not a query set.)
     Queries with a subscriber of their own are excluded.
 
-    The block logs own the evaluations. An evaluation is returned only once, either by this queue or by the result queue
-    of its query. This queue reads only logs that have blocks. Queries without results therefore cost nothing.
+    The block logs own the evaluations. Either this queue or the result queue of a query returns an evaluation. Each
+    evaluation is returned only once. This queue reads only logs that have blocks. Queries without results therefore
+    cost nothing.
     """
 
     __slots__ = ("_heads", "_stopped", "_unpolled")
@@ -46,8 +47,8 @@ class EngineQueue(Delivery):
         self._listeners.all_heard = self.subscribed
 
     def take(self, limit: int | None = None) -> Evaluations:
-        """Remove and return pending evaluations, at most `limit` of them (None: all). They are ordered by instant, then
-        by log, then by the registration of their queries.
+        """Remove and return pending evaluations, at most `limit` of them (None: all). The evaluations are ordered by
+        instant, then by log, then by the registration of their queries.
         """
         taken = Evaluations()
         most = _ALL if limit is None else limit

@@ -1,6 +1,6 @@
-"""The records of evaluations in a results topic (docs/kafka.md, ADR 96). A record in the format `json` has one
-evaluation. A record in the formats `json-batch` and `arrow` has the evaluations of many members at an instant. A record
-in the format `avro` has one row of an answer (`avro.row_records`).
+"""The records of evaluations in a results topic (docs/kafka.md, ADR 96). In the format `json`, a record has one
+evaluation. In the formats `json-batch` and `arrow`, a record has the evaluations of many members at one instant. In the
+format `avro`, a record has one row of an answer (`avro.row_records`).
 
 The native module writes the evaluations from the columns of a block. `record_lines` reads the records.
 """
@@ -54,9 +54,9 @@ def record_format(text: str | None) -> RecordFormat:
 
 
 class Encoded(NamedTuple):
-    """Records of evaluations. Each of the three fields is a list with one element per record: the key, the value, and
-    the number of evaluations in the record. The evaluations are in the order of their members. The key of a record is
-    the text `QUERY@TIME` for the record's first evaluation.
+    """Records of evaluations. The three fields are lists with one element per record: the keys, the values, and the
+    numbers of evaluations in the records. The evaluations are in the order of their members. The key of a record is the
+    text `QUERY@TIME` for the record's first evaluation.
     """
 
     keys: Sequence[bytes]
@@ -88,9 +88,9 @@ def encode(
     """Return the records with the evaluations of the members `numbers`. The numbers must be ascending, and the members
     must have an answer.
 
-    `most` is the maximum size in bytes of a record with several evaluations. `complete` is for queries with `changes`.
-    It contains the members whose records have the complete answer in place of `added` and `removed`. LimitError if an
-    answer is too large for Arrow.
+    `most` is the maximum size in bytes of a record with several evaluations. `complete` has an effect only for queries
+    with `changes`. The records of the members in `complete` have the complete answer in place of `added` and `removed`.
+    LimitError if an answer is too large for Arrow.
     """
     if record_format == "arrow":
         return _arrow(block, names, numbers, most, complete)
@@ -112,7 +112,7 @@ _TRIPLE = ("s", "p", "o")
 
 # ---- JSON of products and of queries with `changes`
 def _entries(block: Block, names: RecordNames, numbers: Ids, most: int, complete: Collection[int]) -> Encoded:
-    """Return records in JSON, with evaluations that are written one by one."""
+    """Return records in JSON. The evaluations are written one by one."""
     shared = shared_members(block.reading).encode()
     keys: list[bytes] = []
     values: list[bytes] = []
@@ -187,7 +187,7 @@ def stream_of(batch: pa.RecordBatch) -> bytes:
 
 
 class _TooMuchTextError(LimitError):
-    """Raised if the texts of a column exceed the capacity of one array."""
+    """Raised if the texts of a column exceed the capacity of one Arrow array."""
 
 
 def _batch(block: Block, names: RecordNames, numbers: Ids, complete: Collection[int]) -> pa.RecordBatch:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Product:
-    """The factors of a cohort's result. Each factor is sorted by member. A member's rows are the cross product of its
-    rows in each factor. All ids are dictionary ids (`Rows.published`).
+    """The factors of a cohort's result. Each factor is sorted by member. A member's rows are the cross product of the
+    member's rows in all factors. All ids are dictionary ids (`Rows.published`).
     """
 
     parts: tuple[Rows, ...]
@@ -31,8 +31,8 @@ class Product:
 
     @property
     def decoder(self) -> Decoder | None:
-        """A decoder for the ids of all factors. It is the decoder of the first factor, because any decoder accepts
-        dictionary ids.
+        """A decoder for the ids of all factors. Any decoder accepts dictionary ids, so the first factor's decoder is
+        used.
         """
         return self.parts[0].decoder
 
@@ -60,7 +60,7 @@ class Product:
         return self.present, self.starts
 
     def bytes(self) -> float:
-        """Return the size in bytes that all rows would have as whole columns, including the member column."""
+        """Return the size in bytes of all rows if they were expanded to whole columns, including the member column."""
         return float(np.prod(self._counts, axis=0, dtype=np.float64).sum()) * 8 * (1 + len(self.places))
 
     @cached_property

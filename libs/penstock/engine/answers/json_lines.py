@@ -26,8 +26,8 @@ def json_line(
     member: Any = None,
 ) -> bytes:
     """Return an evaluation as one line of JSON in UTF-8, without a line end. `query` replaces the query name of the
-    evaluation. If `error` is given, this error is written in place of the answer. Otherwise, the evaluation's own error
-    is written, if there is one.
+    evaluation. If `error` is given, the line has this error in place of the answer. If `error` is not given and the
+    evaluation has an error, the line has the error of the evaluation.
 
     If the query was registered with `changes`, the line has `added` and `removed` in place of the answer. With `whole`,
     the line also has the answer. With `complete`, the line has only the answer. `member` is the key of a query set's

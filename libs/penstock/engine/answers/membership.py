@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Recipient(Protocol):
-    """The properties of a registered query that an execution needs."""
+    """A registered query, with only the properties that an execution needs."""
 
     @property
     def name(self) -> str:
@@ -29,11 +29,11 @@ class Recipient(Protocol):
 
 
 class Membership:
-    """An immutable list of members. The numbers of members start at 1, because a 0 in the hidden member column would be
-    an unbound cell.
+    """An immutable list of members. The numbers of members start at 1, because 0 stands for an unbound cell in the
+    hidden member column.
 
     `all` contains the members in the order of their numbers. After a restart, `all` has None in place of a removed
-    member. `one_reader`: whether the evaluations of all members have the same reader.
+    member. `one_reader`: whether one reader consumes the evaluations of all members.
     """
 
     one_reader: ClassVar[bool] = False

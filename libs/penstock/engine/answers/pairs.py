@@ -33,7 +33,7 @@ class Pairs:
     """The rows of an answer, as the cross product of the parts' rows. The rows of the last part vary fastest.
 
     `counts` is the number of rows of each part. A part without columns still multiplies the number of rows. `places`
-    contains, for each variable, the number of the variable's part and the number of the variable's column.
+    has a pair for each variable: the number of the variable's part, and the number of the variable's column.
     """
 
     parts: tuple[tuple[Ids, ...], ...]
@@ -55,7 +55,7 @@ class Pairs:
 
     @property
     def repeats(self) -> tuple[int, ...]:
-        """A number for each variable. This number of successive rows repeat the same row of the variable's part."""
+        """A number n for each variable: n successive rows have the same row of the variable's part."""
         return tuple(prod(self.counts[part + 1 :]) for part, _ in self.places)
 
     def expand(self, held: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:

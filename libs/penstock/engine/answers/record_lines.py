@@ -1,6 +1,4 @@
-"""Reads the records of a results topic (docs/kafka.md). The evaluations become JSON objects. This holds for every
-format of the records.
-"""
+"""Reads the records of a results topic in any format (docs/kafka.md). The evaluations become JSON objects."""
 
 from __future__ import annotations
 
@@ -32,9 +30,9 @@ def format_of(headers: Sequence[tuple[str, bytes]]) -> RecordFormat:
 def lines_of(
     value: bytes, headers: Sequence[tuple[str, bytes]], chosen: Callable[[str], bool] = lambda _: True
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the evaluations in a results record, in the form that the format `json` has. The evaluations of a query are
-    yielded only if `chosen` returns True for the name of the query. For a record in Avro, nothing is yielded, because
-    such a record has no RDF terms.
+    """Yield the evaluations in a results record. Each evaluation has the form of the format `json`. The evaluations of
+    a query are yielded only if `chosen` returns True for the name of the query. The call yields nothing for a record in
+    Avro, because such a record has no RDF terms.
     """
     record_format = format_of(headers)
     if record_format == "avro":
@@ -113,8 +111,8 @@ class Half(NamedTuple):
 
 
 def halves(value: bytes, headers: Sequence[tuple[str, bytes]]) -> list[Half]:
-    """Divide a results record into two records. Each has half of the evaluations. Returns [] if the record has only one
-    evaluation.
+    """Divide a results record into two records, each with half of the evaluations. Returns [] if the record has only
+    one evaluation.
     """
     record_format = format_of(headers)
     if record_format in ("json", "avro"):

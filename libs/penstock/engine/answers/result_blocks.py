@@ -60,11 +60,11 @@ class Reading:
 class Block:
     """The rows of an execution, sorted by member. `present` contains the numbers of the members with rows, ascending.
     The rows of the member `present[i]` are at the positions from `starts[i]` (inclusive) to `starts[i + 1]`
-    (exclusive). `errors` contains the members without an answer: their numbers, each with the reason.
+    (exclusive). `errors` maps the number of each member without an answer to the reason.
 
-    `product` contains the rows as factors, or is None. If it contains factors, `columns` is empty. For a query with
-    `changes`, the attribute `changes` contains the version of the answer and the differences from the previous version.
-    In this case, the block itself has no rows, and `present` contains the numbers of the members with changes.
+    `product` contains the rows as factors, or is None. If `product` contains factors, `columns` is empty. For a query
+    with `changes`, the attribute `changes` contains the version of the answer and the differences from the previous
+    version. In this case, the block itself has no rows, and `present` contains the numbers of the members with changes.
     `waiting` is the number of members that have not consumed their evaluation.
     """
 
@@ -122,7 +122,7 @@ class Block:
         return range(1, len(self.members) + 1)
 
     def none_taken(self) -> bytearray:
-        """Return the initial value of `taken`, for which no member has consumed its evaluation."""
+        """Return the initial value of `taken`. With this value, all evaluations of the block are pending."""
         taken = bytearray(len(self.members) + 1)
         if self.sparse:
             taken = bytearray(b"\1") * len(taken)
@@ -211,8 +211,8 @@ class Evaluation:
 
     @property
     def attempt(self) -> int:
-        """In an embedded engine: 1 plus the number of restarts after a crash. In a cluster: the highest epoch of the
-        buckets that the query engine has opened.
+        """The attempt of the engine. In an embedded engine, this is 1 plus the number of restarts after a crash. In a
+        cluster, this is the highest epoch of the buckets that the query engine has opened.
         """
         return self._block.reading.attempt
 
@@ -256,9 +256,9 @@ class Evaluation:
 
     @property
     def complete(self) -> bool:
-        """Whether the evaluation does not depend on an earlier evaluation. This is the case in three situations: the
-        evaluation has an `error`, the query was registered without `changes`, or the evaluation is the first evaluation
-        of the query's text. For a query set, only the first evaluations are complete.
+        """Whether the evaluation does not depend on an earlier evaluation. An evaluation is complete in three cases:
+        the evaluation has an `error`, the query was registered without `changes`, or the evaluation is the first one of
+        the query's text. For a query set, the third case is the first evaluation of a cohort of members.
         """
         changes = self._block.changes
         if changes is None or self.error is not None or changes.before is None:
@@ -270,20 +270,20 @@ class Evaluation:
 
     @property
     def added(self) -> Decoded:
-        """The part of this answer that the previous answer did not have. For SELECT: Solutions with the multiset
-        difference of the rows. For CONSTRUCT and DESCRIBE: an rdflib graph of triples. For ASK: whether the answer
-        became true.
+        """The part of this answer that the previous answer did not have. For SELECT, this is the multiset difference of
+        the rows, as Solutions. For CONSTRUCT and DESCRIBE, this is an rdflib graph of triples. For ASK, this is True if
+        the answer became true, and False otherwise.
 
         The previous answer is the answer of the query's last evaluation without an error. The first evaluation of a
-        text is compared with an empty answer, or with False for ASK (`complete`). If `error` is not None, access raises
-        `error`. PenstockError if the query was registered without `changes`.
+        text is compared with an empty answer, or with False for ASK (see `complete`). If `error` is not None, access
+        raises `error`. PenstockError if the query was registered without `changes`.
         """
         return _decoded(self._of(self._changes().added))
 
     @property
     def removed(self) -> Decoded:
-        """The part of the previous answer that this answer does not have, in the form of `added`. For ASK: whether the
-        answer became false.
+        """The part of the previous answer that this answer does not have, in the form of `added`. For ASK, this is True
+        if the answer became false, and False otherwise.
         """
         return _decoded(self._of(self._changes().removed))
 
@@ -295,8 +295,8 @@ class Evaluation:
 
     @property
     def has_changes(self) -> bool:
-        """Whether `added` and `removed` exist. They exist if the query was registered with `changes`, or if the query's
-        set reports changes.
+        """Whether the evaluation has `added` and `removed`. This is the case if the query was registered with
+        `changes`, or if the query set reports changes.
         """
         return self._block.changes is not None
 
@@ -325,7 +325,7 @@ def _decoded(raw: Raw) -> Decoded:
 
 
 class Evaluations(Sequence[Evaluation]):
-    """Evaluations that one call has removed from their queues. Each access creates a new `Evaluation`. A loop that
+    """Evaluations that one call has removed from result queues. Each access creates a new `Evaluation`. A loop that
     retains no evaluation therefore needs the memory of only one evaluation.
     """
 

@@ -22,7 +22,7 @@ def boolean_xml(answer: bool) -> str:
 def in_order(ntriples: str) -> str:
     """Sort the lines of an N-Triples document. Equal graphs then give equal texts, except for labels of blank nodes.
 
-    Lines end at line feeds only: literals can contain other characters, such as U+2028, that `str.splitlines` treats as
-    line ends.
+    Only a line feed ends a line. Literals can contain other characters that `str.splitlines` treats as line ends, such
+    as U+2028.
     """
     return "".join(f"{line}\n" for line in sorted(ntriples.split("\n")) if line)

@@ -1,5 +1,5 @@
-"""The result queue of a query. The queue holds the evaluations of the query, in order. Each evaluation stays until it
-is polled or delivered to subscribers.
+"""The result queue of a query. The queue holds the evaluations of the query, in order. An evaluation stays in the queue
+until the evaluation is polled, or is delivered to subscribers.
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ class ResultQueue(Delivery):
     # ---- subscribers
     @property
     def subscribed(self) -> bool:
-        """Whether this queue has a subscriber, or there is a subscriber of all single queries."""
+        """Whether this queue has a subscriber. For the queue of a single query, a subscriber of all single queries also
+        counts.
+        """
         return bool(self._subscribers) or (self.single and self._listeners.all_heard)
 
     def _subscribers_changed(self) -> None:
@@ -118,8 +120,8 @@ class ResultQueue(Delivery):
 
     # ---- engine side
     def follow(self, log: BlockLog) -> None:
-        """Consume the blocks that are appended to `log` from now on. Of the previous log, the queue consumes only the
-        blocks that the log has now.
+        """Consume the blocks that are appended to `log` from now on. The queue consumes only those blocks of the
+        previous log that the previous log contains now.
         """
         with self._taking:
             self._close_last()

@@ -69,18 +69,18 @@ class Rows:
         return self.member.nbytes * (1 + len(self.columns))
 
     def published(self) -> Rows:
-        """Return the rows, with dictionary ids in place of the ids of computed terms. The ids of computed terms have a
-        meaning only for this execution's decoder.
+        """Return the rows, with dictionary ids in place of the ids of computed terms. Only the decoder of this
+        execution can decode the ids of computed terms.
         """
         if self.decoder is None or not self.columns:
             return self
         return Rows(self.member, publish(self.columns, self.decoder), self.decoder)
 
     def settled(self, dictionary: native.Dictionary) -> Rows:
-        """Return the rows, with global ids in place of private ids. This concerns the terms that `dictionary` has
-        fetched from the cluster. The rows must be `published`.
+        """Return the rows with global ids in place of private ids, for the terms that `dictionary` has fetched from the
+        cluster. The rows must be `published`.
 
-        A computed term has a private id. If later data contains the term, the cluster has given the term a global id.
+        A computed term has a private id. When data contain the term later, the cluster gives the term a global id.
         """
         return Rows(self.member, tuple(dictionary.settle(column) for column in self.columns), self.decoder)
 

@@ -3,8 +3,8 @@ earlier instant (ADR 87).
 
 The retention of a stream keeps the tuples after a certain time. A query begins at the first instant for which two
 conditions hold: every window is complete, and the stored graph is readable as of this instant. If the retention keeps
-everything since the first progress of the query's streams, the query gets an early registration point. It is the point
-of a query that was registered before this progress.
+everything since the first progress of the query's streams, the query gets an early registration point: the point of a
+query that was registered before this progress.
 
 The point is a function of the query's windows and of the progress of its streams. The embedded engine and the replicas
 of a cluster (ADR 107) call this function.
@@ -87,8 +87,8 @@ def asks_for_past(start: int | None, pasts: Collection[StreamPast]) -> bool:
 
 
 def beginning_of(reads: Reads, pasts: Mapping[str, StreamPast], text: str) -> Beginning:
-    """Return the point at which a query begins. `asks_for_past` must be true for the query. `pasts` contains the past
-    of each of the query's streams, by IRI. `text`: the text of the query, for errors.
+    """Return the point at which a query begins. `asks_for_past` must return True for the query. `pasts` contains the
+    past of each stream of the query, by IRI. `text`: the text of the query, for errors.
 
     Count windows, and `[ALL]` without a retention, need all tuples since the first progress. QueryError if some of
     these tuples are released.

@@ -2,8 +2,9 @@
 
 In a cluster, the stored graph is readable as of an earlier instant only if the declaration of the query's streams asks
 for this (`graph_history`). The coordinator does not know which tuples are released when the registration takes effect.
-A query of a cluster therefore begins in the past only if all of its streams have a retention, all of its windows have a
-range, and it does not read the stored graph or all of its streams have `graph_history`.
+A query of a cluster therefore begins in the past only under three conditions. All streams of the query have a
+retention. All windows of the query have a range. If the query reads the stored graph, all streams of the query have
+`graph_history`.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ def begins_in_past(query: ContinuousQuery, catalogue: Catalogue, reached: Reache
     """Return whether a query can begin in the past of a cluster. If the result is True and the query has STARTING AT,
     the step of the registration decides whether the instant is in the past.
 
-    QueryError if the text asks for the past, but the query cannot begin there. The instant of STARTING AT is then in
-    the past according to `reached`. If this instant is not in the past, or if no stream has a retention, STARTING AT
-    only sets the grid.
+    QueryError if the text asks for the past, but the query cannot begin there. A text with STARTING AT asks for the
+    past only if the instant is in the past according to `reached`, and if a stream has a retention. Otherwise, STARTING
+    AT only sets the grid.
     """
     start = query.starting_at_ms
     if query.parameters or (not query.from_beginning and start is None):
@@ -75,8 +76,8 @@ def _obstacle(query: ContinuousQuery, catalogue: Catalogue) -> Fault | None:
 
 
 def stored_read(query: ContinuousQuery, catalogue: Catalogue) -> int | None:
-    """Return the offset of the first pattern of a resolved query that reads the stored graph, or None if no pattern
-    reads it.
+    """Return an offset in the text of a resolved query: the position of the first pattern that reads the stored graph.
+    Return None if no pattern reads the stored graph.
     """
     dataset = query_dataset(query, catalogue)
     scope = Scope(dataset.default)

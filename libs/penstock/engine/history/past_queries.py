@@ -64,7 +64,9 @@ class History:
         return self.new_incarnation() if asks_for_past(query.starting_at_ms, pasts) else None
 
     def new_incarnation(self) -> int:
-        """Return a new incarnation, for a group with other instants than the existing groups."""
+        """Return a new incarnation. A group needs a new incarnation if it has not reached the same instants as existing
+        groups.
+        """
         self._incarnations += 1
         return self._incarnations
 
@@ -94,7 +96,7 @@ class History:
             self._backlog.add(group)
 
     def remove(self, group: Group) -> None:
-        """Handle that a group was removed."""
+        """Handle the removal of a group."""
         self._untils.pop(group, None)
 
     # ---- evaluation
@@ -119,8 +121,8 @@ class History:
 
     def catch_up(self, fire: Callable[[Cohort], None], budget_s: float, only: Group | None = None) -> list[LiveStream]:
         """Evaluate due instants of queries that are behind, for about `budget_s` seconds. `fire` evaluates a cohort. If
-        `only` is given, the call evaluates only instants of this group. The call stops for a query when the pending
-        evaluations take half of the engine's limits. Returns the derived streams that have advanced.
+        `only` is given, the call evaluates only instants of this group. The catch-up of a query pauses when the pending
+        evaluations reach half of `max_unpolled` or of `unpolled_mb`. Returns the derived streams that have advanced.
         """
         groups = [only] if only is not None else self._backlog.groups()
         advanced = []
@@ -147,8 +149,8 @@ class History:
         return len(cohort.log) < limits.max_unpolled // 2 and not 0 < most // 2 < self._schedule.unpolled.bytes
 
     def _next_read(self, stream: LiveStream) -> int | None:
-        """Return the next instant that queries in the past will evaluate over a stream, or None if there is no such
-        instant.
+        """Return the earliest instant that queries in the past have yet to evaluate over a stream. Return None if there
+        is no such instant.
         """
         for group, until in list(self._untils.items()):
             if group not in self._backlog and all((cohort.next or until) > until for cohort in group.cohorts):
@@ -180,6 +182,6 @@ class History:
 
 
 def _always(stream: LiveStream) -> int:
-    """Return the earliest time at which a query can begin that does not read the stored graph."""
+    """Return the earliest possible beginning of a query that does not read the stored graph."""
     del stream
     return NEVER

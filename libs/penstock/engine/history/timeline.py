@@ -40,8 +40,8 @@ class _Course:
     afters: list[int] = field(default_factory=list)
 
     def add(self, end: int, before: int, after: int) -> None:
-        """Add a pass. Successive passes without commits are recorded as one pass if there is no commit between these
-        passes.
+        """Add a pass. If neither this pass nor the previous pass has commits, and there is no commit between the two
+        passes, the call merges this pass into the previous pass.
         """
         if self.afters and self.befores[-1] == self.afters[-1] == before == after:
             self.ends[-1] = end
@@ -51,7 +51,7 @@ class _Course:
             self.afters.append(after)
 
     def drop(self, time: int) -> None:
-        """Drop the passes that no instant after `time` needs."""
+        """Drop the passes that are needed only by instants at or before `time`."""
         count = bisect_right(self.ends, time)
         if count:
             self.unknown = self.ends[count - 1]
@@ -92,7 +92,7 @@ class Timeline:
             self._closed[stream] = None
 
     def end(self, next_read: Callable[[LiveStream], int | None]) -> None:
-        """Handle the end of a pass. `next_read` returns the earliest instant that queries in the past will still
+        """Handle the end of a pass. `next_read` returns the earliest instant that queries in the past have yet to
         evaluate over a stream, or None.
         """
         if self._before is None:
@@ -126,17 +126,17 @@ class Timeline:
             self.active = False
 
     def _retained_overall(self) -> int:
-        """Return a time in ms. No stream needs the passes for instants at or before this time. This also holds for idle
-        streams, so that an idle stream does not retain commits for ever.
+        """Return a time in ms. No stream retains the passes for instants at or before this time. Idle streams are
+        included, because otherwise an idle stream would retain commits for ever.
         """
         closed = [stream.closed_ms for stream in self._streams if stream.closed_ms is not None]
         return max(closed, default=NEVER) - max((s.declaration.retention_ms for s in self._streams), default=0)
 
     # ---- reading
     def known_from(self, stream: LiveStream) -> int:
-        """Return the event time in ms after which the stored graph is readable for queries over a stream. At each
-        instant after this time, such a query can read the state of the stored graph as of the instant. At earlier
-        instants, the timeline does not know this state any more.
+        """Return an event time in ms, for queries over a stream. The timeline knows the state of the stored graph as of
+        each instant after this time, so the queries can read this state. For earlier instants, the timeline does not
+        know the state any more.
         """
         course = self._courses.get(stream)
         if course is None:
@@ -144,8 +144,8 @@ class Timeline:
         return max(course.unknown, retained_from(stream), self._retained_overall())
 
     def period(self, streams: Iterable[LiveStream], time: int) -> tuple[int, int]:
-        """Return the numbers of two snapshots: before and after the pass in which the instant `time` of a query over
-        `streams` became due. StorageError if the pass is not retained.
+        """Return two snapshot numbers. An instant `time` of a query over `streams` became due in some pass. The two
+        snapshots are the latest snapshots before and after this pass. StorageError if the pass is not retained.
         """
         before, after = -1, -1
         for stream in streams:
@@ -163,8 +163,8 @@ class Timeline:
         return before, after
 
     def view(self, streams: Sequence[LiveStream], time: int) -> native.Source:
-        """Return the stored graph as of the instant `time` of a query over `streams`. StorageError if this state is not
-        retained.
+        """Return a view of the stored graph as of the instant `time`, for a query over `streams`. StorageError if this
+        state is not retained.
         """
         before, after = self.period(streams, time)
         included = [(stream.number, (time - 1) // stream.batch_ms) for stream in streams]

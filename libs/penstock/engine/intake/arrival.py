@@ -91,7 +91,9 @@ class Intake:
         return Taken(PushReport(taken + len(bad) - late - rejected, late, rejected), letters)
 
     def _accept(self, stream: LiveStream, events: Events, accepted: NDArray[np.bool_] | None, watermark: int) -> None:
-        """Add the events that the mask `accepted` selects (None: all), and advance the stream to `watermark`."""
+        """Add the events that the mask `accepted` selects. None selects all events. Also advance the stream to
+        `watermark`.
+        """
         times = events.times if accepted is None else events.times[accepted]
         point = batch_start(int(times[0]), stream.batch_ms)
         if stream.target_ms is None or closed_until(watermark, stream.batch_ms) > stream.target_ms:
@@ -128,8 +130,8 @@ class Intake:
 
 
 def as_column(values: ArrayLike, dtype: type[np.int64 | np.uint64]) -> NDArray[Any]:
-    """Return the values as a contiguous column of `dtype`. DataError if the values are not a one-dimensional array of
-    integers, or if a value does not fit into `dtype`.
+    """Return the values as a contiguous column of the type `dtype`. DataError if the values are not a one-dimensional
+    array of integers, or if a value does not fit into this type.
     """
     if type(values) is np.ndarray and values.dtype == dtype and values.ndim == 1 and values.flags.c_contiguous:
         return values  # the common case

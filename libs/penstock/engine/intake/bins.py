@@ -25,7 +25,9 @@ class BinFile(Protocol):
 
     @property
     def direction(self) -> int:
-        """0 if the vertices of the bin are the subjects of the edges, 1 if these vertices are the objects."""
+        """The direction of the edges. 0 means that the vertices of the bin are subjects. 1 means that the vertices are
+        objects.
+        """
 
     @property
     def bin(self) -> int:
@@ -74,7 +76,7 @@ def appended(load: native.BulkLoad, files: Iterable[BinFile]) -> Iterator[Unavai
 
 
 def bin_columns(source: Any) -> BinColumns:
-    """Return the columns graph, predicate, vertex and value of the Parquet file of a bin. `source` is a path, or
+    """Read the Parquet file of a bin. Returns the columns graph, predicate, vertex and value. `source` is a path, or
     another input that Arrow accepts.
     """
     with pq.ParquetFile(source) as parquet:

@@ -117,8 +117,8 @@ class _PreparedBins:
 
 
 class BulkIntake:
-    """The engine's interface for bulk loads. While a BulkIntake exists, the dictionary retains all terms that it
-    contained at the creation of the BulkIntake.
+    """The engine's interface for bulk loads. While a BulkIntake exists, the dictionary retains all terms that the
+    dictionary contained when the BulkIntake was created.
     """
 
     def __init__(self, core: EngineCore, writing: AbstractContextManager[object]) -> None:
@@ -155,8 +155,8 @@ class BulkIntake:
     def take(self, known: KnownTerms, prepared: Prepared) -> LoadReport:
         """Store a prepared load as one snapshot. `known` describes the dictionary for which the load was prepared.
 
-        DataError if the dictionary has changed since `known_terms` described it, or if the files do not belong to a
-        load. In both cases, no triple is stored. LimitError if the store is full.
+        DataError if the dictionary has changed after `known_terms` has described the dictionary, or if the files do not
+        belong to a load. LimitError if the store is full. After a DataError, no triple is stored.
         """
         began, core = time.perf_counter(), self._core
         with self._writing:

@@ -18,14 +18,16 @@ Timing: TypeAlias = tuple[str, ...] | Literal["all"]
 class Declaration:
     """A stream's declaration. Times are in milliseconds.
 
-    `batch_ms`: the batch interval. `lateness_ms`: the allowed delay. An event is not late if its time is at most this
-    much before the latest event's time. `timing`: the predicates whose tuples are not stored, or "all". `absorb_into`:
-    the graph to which the other tuples are added. None stands for the default graph.
+    `batch_ms`: the batch interval. `lateness_ms`: the allowed delay. An event is not late if the event's time is at
+    most `lateness_ms` before the time of the latest event. `timing`: the predicates whose tuples are not stored. "all"
+    stands for all predicates. `absorb_into`: the graph in which all other tuples are stored. None stands for the
+    default graph.
 
     `retention_ms`: how long slices are retained even if no window needs them. If there are timing predicates, the
     retention is also the range of `[ALL]`. `idle_timeout_ms`: if the stream is idle for longer than this time, queries
-    no longer wait for the stream. The next event of an idle stream can therefore be late. `max_ahead_ms`: an event is
-    refused if its time is more than this after both the watermark and the wall-clock time.
+    no longer wait for the stream. The next event of the stream can therefore be late. `max_ahead_ms`: an event is
+    refused if the event's time is more than `max_ahead_ms` after the watermark and also more than `max_ahead_ms` after
+    the wall-clock time.
 
     `graph_history`: whether queries that begin in the past of a cluster can read the stored graph as of each instant of
     the retention period (ADR 107). The embedded engine always permits this.

@@ -73,8 +73,8 @@ class BadEvent:
 
 @dataclass(slots=True)
 class _Parts:
-    """Intermediate results of a push. Each event has one of three results, stored under the position of the event: the
-    columns of the event, the reason why the event is invalid, or the converted event.
+    """Intermediate results of a push, by the position of the event. Each event has one of three results: the columns of
+    the event, the reason why the event is invalid, or the converted event.
     """
 
     rows: dict[int, tuple[Ids, Ids, Ids]] = field(default_factory=dict)
@@ -103,7 +103,7 @@ def original_bytes(data: EventData) -> bytes:
 class EventParser:
     """Parses events. `dictionary` assigns ids to the terms. `max_bytes` is the maximum size of the text of one event.
 
-    The method `convert` does the slow part of the work. It needs neither the dictionary nor the engine's lock.
+    The method `convert` does the slow part of the work. This method needs neither the dictionary nor the engine's lock.
     """
 
     def __init__(self, dictionary: native.Dictionary, max_bytes: int) -> None:
@@ -233,12 +233,12 @@ class EventParser:
         self, data: Sequence[EventData], chosen: Sequence[int], parts: _Parts
     ) -> tuple[NDArray[np.int64], native.ParsedQuads] | None:
         """Parse events without blank nodes in one call of the native parser. In the parser's input, each line begins
-        with the position of its event, in place of a time.
+        with the position of the line's event, in place of a time.
 
         If all events of the push are parsed, the call returns the number of triples of each event, and all columns.
-        Otherwise, the call returns None, and `parts` contains the columns of the parsed events. This method does not
-        parse an event with a line that is not a plain triple. The caller parses such events separately to get their
-        errors.
+        Otherwise, the call returns None, and `parts` contains the columns of the parsed events. If an event has a line
+        that is not a plain triple, this method does not parse the event. The caller then parses the event separately,
+        to get the error of the event.
         """
         lines, first_line = [], []
         count = 0

@@ -137,8 +137,8 @@ def quads_of(dictionary: native.Dictionary, quads: Sequence[DataQuad]) -> tuple[
 
 
 def _flat(quads: Sequence[DataQuad]) -> list[TermTuple]:
-    """Return the terms of all triples, followed by the graphs, in one list. A single list ensures that each blank node
-    is interned only once.
+    """Return the terms of all triples, followed by the graphs, in one list. The caller interns this list in one call,
+    so that each blank node gets only one id.
     """
     triples = [_tuple(term) for _, t in quads for term in (t.subject, t.predicate, t.object)]
     return [*triples, *(_tuple(graph) for graph, _ in quads if graph is not None)]

@@ -1,4 +1,5 @@
-"""Idle-source detection. If an input stream is idle for longer than its `idle_timeout_ms`, queries do not wait for it.
+"""Idle-source detection. If an input stream is idle for longer than its `idle_timeout_ms`, queries do not wait for this
+stream.
 
 The *companions* of a stream are all other input streams that at least one query reads together with this stream. An
 idle stream advances to the highest watermark of its companions. If the event time of the idle stream follows the wall
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Heard:
-    """The state of a stream after the stream's last change, and the wall-clock time in ms at which a check noticed this
-    change.
+    """The state of a stream after the stream's last change. Also the wall-clock time in ms of the check that noticed
+    this change.
     """
 
     watermark: int | None
@@ -30,8 +31,8 @@ class _Heard:
 
 
 class IdleSources:
-    """Detects idle streams by a comparison of the streams' states at successive checks. Pushes therefore have no
-    additional cost.
+    """Detects idle streams. Each check compares the state of a stream with the state at the previous check. Pushes
+    therefore have no additional cost.
     """
 
     def __init__(self) -> None:

@@ -1,5 +1,5 @@
-"""Prepares the events of one push before the engine takes its lock. It converts documents, and maps the messages of a
-stream that has a mapping (ADR 83, ADR 84).
+"""Prepares the events of one push before the engine acquires the engine's lock. The preparation converts documents. It
+also maps the messages of a stream that has a mapping (ADR 83, ADR 84).
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 class PushedEvents:
     """The events of a push to a stream. `mapping` is the stream's mapping, or None if the stream has no mapping.
-    `format` is the format that the caller names. If `format` is None, the events are messages for the mapping, or
-    N-Triples if there is no mapping. `registry` contains the schemas of messages in a binary format.
+    `format` is the format that the caller has given. If `format` is None, the events are messages for the mapping. If
+    `format` is None and there is no mapping, the events are N-Triples. `registry` contains the schemas of messages in a
+    binary format.
 
     `syntax` is the format of the events that are text. UnavailableError if the registry is unavailable.
     """
@@ -146,7 +147,7 @@ class PushedEvents:
 
 
 def _merged(first: Events, places: np.ndarray, second: Events, second_places: np.ndarray) -> Events:
-    """Return the events of `first` and `second`, in the order of their places in the push."""
+    """Return the events of `first` and of `second`, in the order of the events' positions in the push."""
     assert first.counts is not None, "events of a mapping have counts"
     assert second.counts is not None, "parsed events have counts"
     order = np.argsort(np.concatenate([places, second_places]), kind="stable")

@@ -9,8 +9,8 @@ from typing import Generic, Protocol, TypeVar
 
 @dataclass(frozen=True, slots=True)
 class LateEvent:
-    """A late event: at its arrival, the event's time τ was at or before the stream's watermark (both in ms). The event
-    had no effect (semantics.md §2).
+    """A late event. When the event arrived, the event's time τ was at or before the stream's watermark (both in ms).
+    The event had no effect (semantics.md §2).
     """
 
     stream: str
@@ -26,9 +26,9 @@ class LateEvent:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A rejected event. Such an event is invalid, is too far ahead, exceeds a limit, or is for an unknown stream.
-    `timestamp` is the time of the event in ms, or None if the event has no time. `data` contains the original bytes of
-    the event.
+    """A rejected event. An event is rejected if it is invalid, is too far ahead, exceeds a limit, or is for an unknown
+    stream. `timestamp` is the time of the event in ms, or None if the event has no time. `data` contains the original
+    bytes of the event.
     """
 
     stream: str

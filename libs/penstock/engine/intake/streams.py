@@ -79,8 +79,8 @@ class LiveStream:
 
     # ---- progress
     def move(self, watermark: int) -> None:
-        """Advance the watermark to the time `watermark`. The call has no effect if this time is before the current
-        watermark.
+        """Advance the stream's watermark to the time `watermark`. The call has no effect if this time is before the
+        current watermark.
         """
         if self.watermark is None or watermark > self.watermark:
             self.watermark = watermark
@@ -99,7 +99,7 @@ class LiveStream:
 
     def next_stop(self) -> int | None:
         """Return the end in ms of the next batch to close, or None if no batch can close yet. The next batch is the
-        first open batch with tuples. If the batch that ends at `target_ms` is earlier, it is that batch.
+        first open batch with tuples, or the batch that ends at `target_ms`, whichever is earlier.
         """
         target, closed = self.target_ms, self.closed_ms
         if target is None:
@@ -147,8 +147,8 @@ class LiveStream:
         """Append events of one tuple each, in one call of the native module. If an event is not accepted, or if a batch
         closes, the call returns False and has no effect. The caller then uses the slower `append`.
 
-        This method accepts an event only if it is at most `max_ahead_ms` ahead of the watermark. The slower method also
-        accepts an event that is at most `max_ahead_ms` ahead of the wall clock.
+        This method accepts an event only if the event is at most `max_ahead_ms` ahead of the watermark. The slower
+        method also accepts an event that is at most `max_ahead_ms` ahead of the wall clock.
         """
         core, before, closed = self.core, self.watermark, self.closed_ms
         if before is None or closed is None or self.publisher is not None:
@@ -171,7 +171,7 @@ class LiveStream:
 
     def append(self, times: np.ndarray, s: Ids, p: Ids, o: Ids, removed: NDArray[np.uint8] | None = None) -> None:
         """Append tuples to the open batches that contain the tuples' times. `removed` contains 1 for each triple that
-        its event removes. LimitError if the stream's memory limit would be exceeded.
+        an event removes, and 0 for each other triple. LimitError if the stream's memory limit would be exceeded.
         """
         try:
             if removed is None or not removed.any():
@@ -303,8 +303,9 @@ class Streams:
         return stream
 
     def publish(self, declaration: Declaration, publisher: str, batch_ms: int) -> LiveStream:
-        """Return the stream that the query `publisher` publishes. If the stream does not exist, the call adds it. If
-        the stream exists already, only the batch interval and the lateness in its declaration change.
+        """Return the stream that the query `publisher` publishes. If the stream does not exist, the call adds the
+        stream. If the stream exists already, the call changes only the batch interval and the lateness in the stream's
+        declaration.
         """
         known = self._by_iri.get(declaration.iri)
         required = replace(known.declaration if known else declaration, batch_ms=batch_ms, lateness_ms=0)

@@ -20,7 +20,7 @@ _REPLAN_EVERY = 64  # number of uses of a plan between two checks of the statist
 class AskedQuery:
     """A one-shot query, its plan, and the number of its uses. `last_run` contains the plan and the figures of the last
     execution. Only some executions of `planned` measure times. `timed` is the profile of the last execution that has
-    measured times. `permanent`: whether the ids of all constants are permanent. Permanent ids need no further check.
+    measured times. `permanent`: whether the ids of all constants are permanent. Permanent ids are not checked again.
     `entails_at` is the number of a snapshot whose schema fits the plan. `variables` and `slots` are the names and slots
     of the answer's columns.
     """
@@ -42,12 +42,12 @@ class AskedQuery:
         return cls(query, names, planned, tuple(slot for _, slot in planned.physical.outputs))
 
     def holds(self, core: EngineCore, streams: Streams, view: native.Source, number: int | None = None) -> bool:
-        """Return whether the plan is still right for an execution on `view`. The call counts the execution.
+        """Return whether the plan is still valid for an execution on `view`. The call counts the execution.
 
-        The plan is wrong if a constant has another id now. The dictionary can drop a constant that no stored data
-        contains, and assign the constant's id to another term. A plan with entailment is also wrong if the schema has
-        changed. Some calls also check the statistics. `number` is the number of the view's snapshot, or None if this
-        number is unknown.
+        The plan is invalid if a constant has another id now. (The dictionary can drop a constant that no stored data
+        contain, and assign the constant's id to another term.) A plan with entailment is also invalid if the schema has
+        changed. In some calls, the plan is also invalid if the statistics have changed too much. `number` is the number
+        of the view's snapshot, or None if this number is unknown.
         """
         if self.planned.blind:
             return False

@@ -20,8 +20,9 @@ def drawn(
     """Return `fresh`, the plan for the current statistics, as text. `rows`, `nanos` and `outcomes` are the figures of
     the last execution by node id: the number of rows, the time in ns, and the way in which the operator was evaluated.
 
-    `ran` is the plan of the last execution. If `ran` differs from `fresh`, the text contains both plans. First comes
-    `ran`, with the figures, and with the estimates for which the planner chose this plan. Then comes `fresh`.
+    `ran` is the plan of the last execution. If the plan `ran` differs from `fresh`, the text contains both plans. The
+    plan `ran` comes first, with the figures, and with the estimates for which the planner chose this plan. The plan
+    `fresh` follows.
     """
     if (ran.spec, ran.factors) == (fresh.spec, fresh.factors):
         return fresh.render(rows, nanos, outcomes)

@@ -42,7 +42,7 @@ class EngineCatalogue:
     there is no view yet.
 
     `constants` contains every constant whose id can occur in the plan. `blind`: whether statistics of the stored graph
-    were unavailable. The planner does not wait for unavailable statistics. It uses zeros instead.
+    were unavailable. The planner does not wait for unavailable statistics, but uses zeros instead.
     """
 
     def __init__(
@@ -93,7 +93,9 @@ class EngineCatalogue:
         return self._streams.get(stream).declaration.graph_history
 
     def has_graph(self, iri: str) -> bool:
-        """Return whether the stored graph contains the named graph `iri`, or a stream adds its tuples to this graph."""
+        """Return whether the named graph `iri` exists. The graph exists if the stored graph contains the graph, or if a
+        stream adds tuples to the graph.
+        """
         if any(stream.declaration.absorb_into == iri for stream in self._streams):
             return True
         graph = self._core.graph_id(iri)
@@ -150,9 +152,9 @@ class EngineCatalogue:
         return self._schema
 
     def _count(self, source: int, count: Callable[[native.Source], T], absent: T) -> T:
-        """Return the result of `count` for the source with the number `source` (0: the stored graph). Return `absent`
-        if the source does not exist or is unavailable. After the failure of a store, the call retries once with a new
-        view.
+        """Call the function `count` for the source with the number `source`, and return the result. The number 0 stands
+        for the stored graph. Return `absent` if the source does not exist or is unavailable. After the failure of a
+        store, the call retries once with a new view.
         """
         if source:
             found = self._windows[source - 1] if source <= len(self._windows) else None

@@ -30,7 +30,7 @@ def explain(
 ) -> str:
     """Return the plan of a query with estimates from current statistics. If the query was executed before, the text
     also has the figures of the last execution. The figures of a continuous query come from the standing query with the
-    name `name`. If no name is given, the figures come from the query in the same group that was executed last.
+    name `name`. If no name is given, the figures come from the last execution of the query's group.
 
     The next execution of a standing query will be timed. QueryError for an update.
     """
@@ -81,8 +81,8 @@ def explain(
 
 
 def _cohort(group: Group, member: Member | None) -> Cohort:
-    """Return the cohort of `member`. If `member` is not in the group, return the cohort of the group that was executed
-    last.
+    """Return the cohort of `member`. If `member` is not in the group, return the most recently executed cohort of the
+    group.
     """
     if member is not None and member.group is group and member.cohort is not None:
         return member.cohort

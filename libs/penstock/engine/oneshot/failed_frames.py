@@ -1,4 +1,4 @@
-"""Release of local variables. An error refers to these variables through its tracebacks."""
+"""Release of the local variables to which an error refers through tracebacks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def clear_locals(error: BaseException) -> None:
     The future of a thread pool and the frame that awaits this future refer to each other through an error. These
     references form a cycle, and the garbage collector can take hours to find the cycle. Until then, the local variables
     of the failed call are not freed. If one of these variables is a view, the engine continues to lease the view's
-    snapshot. The stores must then retain the snapshot, and a restarted store cannot grant the lease again.
+    snapshot. The stores must then retain this snapshot. A store that restarts cannot grant this lease again.
     """
     pending, seen = [error], set()
     while pending:

@@ -32,9 +32,7 @@ _FLOOR = 64  # below this degree, the plan does not matter
 
 @dataclass(frozen=True, slots=True)
 class _Generic:
-    """A generic plan. The planner has chosen this plan for certain degrees of the parameters. These degrees are in
-    `degrees`.
-    """
+    """A generic plan. `degrees` contains the degrees of the parameters for which the planner has chosen the plan."""
 
     asked: AskedQuery
     degrees: tuple[_Degree, ...]
@@ -54,11 +52,12 @@ class _RecordingCatalogue(EngineCatalogue):
 
 
 class GenericPlans:
-    """A cache of generic plans. Any thread can use it.
+    """A cache of generic plans. Any thread can use the cache.
 
-    The planner chooses a generic plan for the constants of the first text. The cache also returns this plan for a later
-    text if each constant of the later text has about as many neighbours as the corresponding constant of the first
-    text. Other texts get plans of their own. PostgreSQL chooses between generic and custom plans in a similar way.
+    The planner chooses a generic plan for the constants of the first text. A constant's degree is the number of the
+    constant's edges with a label. The cache also returns the plan for a later text if each constant has about the same
+    degree as the corresponding constant of the first text. Other texts get plans of their own. PostgreSQL chooses
+    between generic and custom plans in a similar way.
     """
 
     def __init__(self, streams: Streams, plans: int) -> None:
@@ -68,7 +67,8 @@ class GenericPlans:
         self._caching = Lock()
 
     def find(self, core: EngineCore, bound: BoundQuery, view: native.Source) -> tuple[AskedQuery, Seed]:
-        """Return a query with a plan for its execution on a view, and the plan's input. QueryError if there is no plan.
+        """Return a query with a plan for an execution on a view, and the input of the plan. QueryError if there is no
+        plan.
 
         The caller must acquire a lease of the dictionary before the call, and hold the lease while it uses the result.
         The cores of all calls must have the same dictionary.
@@ -93,7 +93,9 @@ class GenericPlans:
 
 
 def _serves(core: EngineCore, generic: _Generic, ids: list[int], view: native.Source) -> bool:
-    """Return whether the constants have about as many neighbours in the view as the constants of the first text."""
+    """Return whether a generic plan is good for other constants (`ids`). This is the case if each constant has about
+    the same degree in the view as the corresponding constant of the first text.
+    """
     labels = core.store.labels
     for parameter, graph, predicate, direction, degree in generic.degrees:
         label = labels.label(graph, predicate)

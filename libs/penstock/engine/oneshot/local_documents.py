@@ -1,5 +1,5 @@
-"""Reads the files of LOAD. All files must be below one directory. The caller that creates the engine names this
-directory. An IRI with a scheme other than `file` is an error.
+"""Reads the files of LOAD. All files must be below one directory (`load_directory` of the engine). An IRI with a scheme
+other than `file` is an error.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def checked_directory(directory: str | PathLike[str] | None) -> Path | None:
 
 
 def document_change(core: EngineCore, operation: LoadDocument, directory: Path, most: int | None = None) -> GraphChange:
-    """Return the change that a LOAD makes. DataError if the document is invalid or cannot be read, or if it is not a
-    file below `directory`. LimitError if the document has more than `most` statements. The caller must hold a lease on
-    the dictionary.
+    """Return the change that a LOAD makes. DataError if the document is invalid, cannot be read, or is not a file below
+    `directory`. LimitError if the document has more than `most` statements. The caller must hold a lease on the
+    dictionary.
     """
     graph = None if operation.graph is None else operation.graph.value
     path = _path_of(operation.source.value, directory)
@@ -43,8 +43,9 @@ def document_change(core: EngineCore, operation: LoadDocument, directory: Path, 
 
 
 def _path_of(iri: str, directory: Path) -> Path:
-    """Return the path of the file that an IRI names. The IRI is `file:NAME`, relative to `directory`, or
-    `file:///PATH`, below `directory`. DataError for any other file. The error does not reveal whether the file exists.
+    """Return the path of the file that an IRI names. The IRI is `file:NAME`, with a name relative to `directory`, or
+    `file:///PATH`, with a path below `directory`. DataError for any other file. The error does not reveal whether the
+    file exists.
     """
     parts = urlsplit(iri)
     if parts.scheme != "file" or parts.netloc not in ("", "localhost") or parts.query or parts.fragment:

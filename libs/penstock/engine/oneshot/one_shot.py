@@ -113,8 +113,8 @@ class OneShot:
         second argument is the number of the view's snapshot, or None if the number is unknown. After the failure of a
         store, the call retries on a new view.
 
-        The call creates the view first, and looks up the ids of constants afterwards. A constant without an id
-        therefore does not occur in the view.
+        The call first creates the view, and then looks up the ids of constants. If a constant has no id at the look-up,
+        the constant does not occur in the view.
         """
         retries = 0
         while True:
@@ -188,7 +188,7 @@ class OneShot:
         """Return the plan of a query. The call replans if the statistics have changed too much, or if a constant has
         another id now.
 
-        The dictionary can drop a constant that no stored data contains, and assign the constant's id to another term.
+        The dictionary can drop a constant that no stored data contain, and assign the constant's id to another term.
         """
         if asked is not None and asked.holds(self._core, self._streams, view, number):
             return asked

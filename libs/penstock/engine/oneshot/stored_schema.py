@@ -22,8 +22,8 @@ _ABOUT_PROPERTIES = (SUBPROPERTY, DOMAIN, RANGE, INVERSE)
 
 @cache
 def _plan() -> native.Plan:
-    """Return a plan with one scan. The input table of the plan has one column of predicates. The scan reads the triples
-    of the default graph with these predicates.
+    """Return a plan with one scan. The plan's input is a table with one column of predicates. The scan reads the
+    default graph's triples with these predicates.
     """
     scan = {
         "op": "scan",
@@ -60,7 +60,7 @@ def read_schema(core: EngineCore, view: native.Source) -> Schema:
 
 class _Names:
     """Returns the IRIs of the terms of a schema. At the first call, a partial dictionary fetches the terms of all
-    triples about properties, because a plan can name many of these properties.
+    schema triples about properties, because a plan can contain many of these properties.
     """
 
     def __init__(

@@ -69,8 +69,8 @@ class Texts:
         return bound
 
     def bound_update(self, text: str, base: str | None) -> BoundUpdate | None:
-        """Return the update of a text. The patterns of the update are bound queries. The result is None if the text is
-        not prepared.
+        """Return the prepared update of a text. The patterns of this update are bound queries. The result is None if
+        the text is not prepared.
         """
         bound = self._bind(text, base)
         return bound if isinstance(bound, BoundUpdate) else None

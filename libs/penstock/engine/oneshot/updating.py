@@ -83,7 +83,7 @@ class UpdateRun:
         return self.change
 
     def _changes(self) -> list[GraphChange]:
-        """Evaluate the operations one after another. Returns the change of each operation."""
+        """Evaluate the operations one after another. Returns a list with the change of each operation."""
         changes = []
         for operation in self.update.operations:
             change = self._operation(operation)
@@ -93,9 +93,9 @@ class UpdateRun:
         return changes
 
     def as_nquads(self, most: int) -> tuple[bytes, bytes] | None:
-        """Return the removed and the added quads as N-Quads. The result is None in three cases. A quad contains a blank
-        node, which has no name outside of this process. A quad contains an IRI that N-Quads do not allow. The two texts
-        together have more than `most` bytes.
+        """Return the removed and the added quads as N-Quads. The result is None in three cases: a quad contains a blank
+        node (blank nodes have no names outside of this process), a quad contains an IRI that N-Quads do not allow, or
+        the two texts together have more than `most` bytes.
         """
         assert self.change is not None
         removed, added = (self._nquads(quads) for quads in (self.change.removed, self.change.added))
@@ -164,8 +164,8 @@ class UpdateRun:
         return tuple(np.split(self.core.dictionary.intern_many(names), labels))
 
     def _transfer(self, operation: TransferGraph) -> GraphChange:
-        """Add the triples of a graph to another graph. COPY and MOVE first remove all triples from the target. MOVE
-        also removes the source.
+        """Execute ADD, COPY or MOVE: add the triples of a source graph to a target graph. COPY and MOVE first remove
+        all triples from the target graph. MOVE also removes the source graph at the end.
         """
         source, target = operation.source, operation.target
         if source == target:
@@ -199,7 +199,7 @@ class UpdateRun:
 
     # ---- reading
     def _source(self) -> native.Source:
-        """Return the stored graph with the changes of the operations so far."""
+        """Return a view of the stored graph that includes the changes of all operations so far."""
         assert self._view is not None
         if self._pending:
             if not isinstance(self._view, native.Overlay):

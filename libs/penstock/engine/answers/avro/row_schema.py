@@ -71,8 +71,8 @@ size gives a string.
 
 @dataclass(frozen=True, slots=True)
 class RowSchema:
-    """The schema of a query's records. `fields`: the variables of a SELECT with their types, or the field that has the
-    answer of another form. `of_set`: whether the records have the key of a member.
+    """The schema of a query's records. `fields`: the variables of a SELECT with their types. For another form of query,
+    one field that has the answer. `of_set`: whether the records have the key of a member.
     """
 
     form: Form
@@ -81,7 +81,9 @@ class RowSchema:
 
     @property
     def row_types(self) -> str | None:
-        """The types of the variables, one character each: the first one of the type's name. None for other forms."""
+        """The types of a SELECT's variables as a text. Each type is the first character of the type's name. None for
+        other forms.
+        """
         return "".join(kind[0] for _, kind in self.fields) if self.form is Form.SELECT else None
 
     def text(self, name: str = RECORD) -> str:
@@ -121,7 +123,7 @@ def record_name(query: str) -> str:
 
 
 def _type_of(node: Node, variable: str) -> str:
-    """Return the type of a variable's field. If an expression outside of all patterns binds the variable, the type is
+    """Return the type of a variable's field. If an expression outside of all patterns binds the variable, the field has
     the type of the expression. Otherwise, the type is string.
     """
     while True:
