@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "exec/table.hpp"
+#include "large_pages.hpp"
+#include "source.hpp"
 
 namespace penstock::exec {
 
@@ -22,6 +24,8 @@ public:
     explicit IndexedSeed(Table table);
 
     const Table& table() const { return table_; }
+    /// Differs from the number of every other seed. Not 0.
+    std::uint64_t number() const { return number_; }
     std::size_t bytes() const;
     /// Starts a run of a plan with these slots for the columns. Throws Error if their number is wrong.
     void begin_run(const std::vector<Slot>& slots);
@@ -31,17 +35,41 @@ public:
     /// Sets `rows` to the rows whose value in a column is one of `values`, each once, ascending.
     void rows_with(std::size_t column, std::span<const TermId> values, std::vector<std::uint32_t>& rows);
 
+    /// Joins a column with the keys of pairs (key, value). Sets `rows` to the rows whose value is one of `keys`, each
+    /// once, ascending. Sets `found` to the pairs (index in `rows`, value) of all matches, ascending by index, and
+    /// those of a row in the order of `keys`. Returns false, without a result, if there are more matches than both rows
+    /// and keys.
+    bool join(std::size_t column, std::span<const TermId> keys, std::span<const TermId> values,
+              std::vector<std::uint32_t>& rows, Matches& found);
+    /// The size of the scratch memory of join().
+    std::size_t join_bytes() const;
+
 private:
-    /// Chains of rows by the hash of their value.
+    template <class T>
+    using LargeVector = std::vector<T, LargePages<T>>;
+    /// Rows in the order of the hash of their value. `starts[h]` is the position of the first row whose hash is `h`.
     struct Index {
-        std::vector<std::uint32_t> heads, next;
+        LargeVector<std::uint32_t> starts, rows;
+    };
+    /// A match of join(): the number of the key, and the row.
+    struct Match {
+        std::uint32_t key, row;
     };
     const Index& index(std::size_t column);
+    template <class Visit>
+    bool look_up(std::size_t column, std::span<const TermId> values, Visit visit);
+    void mark(std::uint32_t row);
+    void take_marked(std::vector<std::uint32_t>& rows);
 
     Table table_;
     std::vector<Index> indexes_;         // by column; empty: not built
     std::vector<std::uint64_t> marked_;  // a bit for each row; all 0 between calls
     std::uint64_t runs_ = 0;
+    const std::uint64_t number_;
+    // Scratch of join().
+    std::vector<Match> matches_;
+    std::vector<std::uint32_t> before_;  // by word of marked_: the number of marked rows in earlier words
+    std::vector<std::uint32_t> ends_;    // by index in the result's `rows`: the end of its matches so far
 };
 
 }  // namespace penstock::exec

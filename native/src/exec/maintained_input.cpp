@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "exec/compiler.hpp"
+#include "exec/indexed_seed.hpp"
 #include "exec/maintenance.hpp"
 #include "rdf/sweeps.hpp"
 
@@ -93,7 +94,7 @@ bool MaintainedInput::can_update(Run& run) {
     begin();
     if (!std::exchange(retained_, false)) return false;
     outcome_ = Outcome::OtherMembers;
-    if (run.forker == nullptr && seed_ == run.seed.columns && find_changes(run)) {
+    if (run.forker == nullptr && same_seed(run) && find_changes(run)) {
         Maintenance::updates.fetch_add(1, std::memory_order_relaxed);
         outcome_ = Outcome::Updated;
         updates_ = true;
@@ -103,6 +104,19 @@ bool MaintainedInput::can_update(Run& run) {
     stored_before_ = nullptr;
     lose();
     return false;
+}
+
+/// An indexed seed never changes, so its number identifies it.
+bool MaintainedInput::same_seed(const Run& run) const {
+    if (run.indexed_seed != nullptr) return seed_number_ == run.indexed_seed->number();
+    return seed_number_ == 0 && seed_ == run.seed.columns;
+}
+
+void MaintainedInput::keep_seed(const Run& run) {
+    if (same_seed(run)) return;
+    seed_number_ = run.indexed_seed != nullptr ? run.indexed_seed->number() : 0;
+    seed_.clear();
+    if (seed_number_ == 0) seed_ = run.seed.columns;
 }
 
 bool MaintainedInput::find_changes(const Run& run) {
@@ -160,6 +174,7 @@ void MaintainedInput::pass(Run& run, Operator& node, Sink& out, EdgeList Union::
     for (std::size_t i = 0; i < unions_.size(); ++i) sources_[plan_.sources.changed(i)] = &(unions_[i].*changed);
     Run inner(run.seed, sources_, run.labels, run.expressions, run.profiler, nullptr, kFirstNumber + ++runs_,
               run.produced);
+    inner.indexed_seed = run.indexed_seed;
     node.run(inner, out);
 }
 
@@ -281,7 +296,7 @@ void MaintainedInput::keep(const Run& run) {
         part.seen = source->version();
         source->changes();  // requests that the next change is recorded
     }
-    if (seed_ != run.seed.columns) seed_ = run.seed.columns;
+    keep_seed(run);
     retained_ = true;
 }
 

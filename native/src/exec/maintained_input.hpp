@@ -85,6 +85,8 @@ private:
     };
     static std::uint64_t rows_of(const Run& run, std::size_t first, std::size_t end);
     bool reads_stored() const { return !parts_.empty() && parts_.front().source == 0; }
+    bool same_seed(const Run& run) const;
+    void keep_seed(const Run& run);
     bool find_changes(const Run& run);
     bool find_window_changes(const Run& run, Part& window);
     bool find_stored_changes(const Run& run, Part& stored, std::size_t limit);
@@ -105,6 +107,7 @@ private:
     std::vector<Union> unions_;
     // Of the retained state.
     bool retained_ = false;
+    std::uint64_t seed_number_ = 0;  // of the indexed seed; 0: `seed_` has the columns of the seed
     std::vector<Column> seed_;
     std::shared_ptr<SnapshotSource::Retained> stored_;  // the stored graph that it corresponds to
     std::shared_ptr<const Source> stored_before_;       // the same, during an update

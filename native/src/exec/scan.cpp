@@ -25,6 +25,7 @@ private:
     static constexpr std::size_t kManyLabels = 16;
 
     void begin() override {
+        joined_ = false;
         if (p_.constant == 0 || g_.column >= 0) return;
         if (alternatives_.empty())
             fixed_.resolve(*run_, dataset_, p_.constant);
@@ -46,6 +47,32 @@ private:
         std::uint64_t edges = 0;
         for (const EdgeSet& set : fixed_.sets()) edges += set.source->edge_count(set.label);
         if (!run_->indexed_seed->pays(edges)) return;
+        joined_ = fixed_.sets().size() == 1 && (s_.free() || o_.free()) && join_seed(end, fixed_.sets()[0]);
+        if (!joined_) find_seed_rows(end);
+        seed_->restrict_to(seed_rows_);
+    }
+
+    /// If the edges of one set alone determine the matches: the seed's rows and their matches follow from one pass over
+    /// the edges, without look-ups in the source. Returns false if there are too many matches to hold.
+    bool join_seed(const End& end, const EdgeSet& set) {
+        subjects_.clear();
+        objects_.clear();
+        set.source->edges(set.label, subjects_, objects_);
+        run_->work(subjects_.size());
+        const bool out = &end == &s_;
+        if (!run_->indexed_seed->join(static_cast<std::size_t>(end.column), out ? subjects_ : objects_,
+                                      out ? objects_ : subjects_, seed_rows_, matches_))
+            return false;
+        if (run_->lookup_memo != nullptr) run_->lookup_memo->abandon();
+        charge_.set(run_->budget(), (subjects_.capacity() + objects_.capacity()) * sizeof(TermId) +
+                                        seed_rows_.capacity() * sizeof(std::uint32_t) +
+                                        matches_.rows.capacity() * (sizeof(std::uint32_t) + sizeof(TermId)) +
+                                        run_->indexed_seed->join_bytes());
+        first_row_ = next_match_ = 0;
+        return true;
+    }
+
+    void find_seed_rows(const End& end) {
         vertices_.clear();
         for (const EdgeSet& set : fixed_.sets())
             set.source->vertices(set.label, (&end == &s_) != set.inverse ? Dir::Out : Dir::In, vertices_);
@@ -53,12 +80,28 @@ private:
         run_->indexed_seed->rows_with(static_cast<std::size_t>(end.column), vertices_, seed_rows_);
         charge_.set(run_->budget(),
                     vertices_.capacity() * sizeof(TermId) + seed_rows_.capacity() * sizeof(std::uint32_t));
-        seed_->restrict_to(seed_rows_);
+    }
+
+    /// For rows of a seed that was joined: their matches are the next ones.
+    bool match_joined(const Table& rows) {
+        const EdgeSet& set = fixed_.sets()[0];
+        MatchBatch batch;
+        batch.p = set.predicate;
+        batch.g = set.graph;
+        const std::size_t from = next_match_;
+        found_rows_.clear();
+        for (; next_match_ < matches_.rows.size() && matches_.rows[next_match_] < first_row_ + rows.rows; ++next_match_)
+            found_rows_.push_back(static_cast<std::uint32_t>(matches_.rows[next_match_] - first_row_));
+        first_row_ += rows.rows;
+        batch.rows = found_rows_;
+        (s_.free() ? batch.s : batch.o) = matches_.values.data() + from;
+        return emit(batch);
     }
 
     bool consume(Table& rows) override {
         run_->work(rows.rows);
         start_input(rows);
+        if (joined_) return match_joined(rows) && finish_input();
         bool more =
             partition([this](Rows part, TermId predicate, TermId graph) { return match(part, predicate, graph); });
         return more && finish_input();
@@ -186,7 +229,9 @@ private:
     std::vector<std::uint8_t> found_;
     Column keys_, subjects_, objects_, vertices_;
     std::vector<std::uint32_t> seed_rows_;
-    Charge charge_;  // of the last two
+    bool joined_ = false;                         // the seed, by its index: matches_ has the matches of all its rows
+    std::size_t first_row_ = 0, next_match_ = 0;  // of the next morsel of the joined seed
+    Charge charge_;                               // of what the restriction of the seed holds
 };
 
 std::vector<Alternative> alternatives_of(const Spec& any, const Compiler& compiler) {
