@@ -261,6 +261,12 @@ std::pair<IdsOut, ColumnOut<std::int64_t>> runs(const IdsIn& column) {
     std::vector<TermId> values;
     std::vector<std::int64_t> starts;
     const auto rows = view(column);
+    if (!rows.empty() && rows.front() != rows.back()) {
+        std::size_t count = 1;
+        for (std::size_t row = 1; row < rows.size(); ++row) count += rows[row] != rows[row - 1] ? 1 : 0;
+        values.reserve(count);
+        starts.reserve(count + 1);
+    }
     for (std::size_t row = 0; row < rows.size();) {
         const TermId value = rows[row];
         values.push_back(value);

@@ -52,6 +52,23 @@ TEST_F(Scan, binds_a_free_predicate) {
     EXPECT_EQ(run(n.plan(3, n.scan(n.seed(), var(0), var(1), var(2)))).size(), 6u);
 }
 
+TEST_F(Scan, joins_the_edges_with_an_indexed_seed) {
+    const std::uint64_t usual = exec::IndexedSeed::from.exchange(0);
+    const Plan outward(n.plan(3, n.scan(n.seed(), var(1), id(10), var(2)), ids({0, 1})));
+    const Plan inward(n.plan(3, n.scan(n.seed(), var(2), id(10), var(1)), ids({0, 1})));
+    const auto found = [this](const Plan& plan, Rows members) {
+        exec::IndexedSeed seed(seed_table({0, 1}, std::move(members)));
+        seed.begin_run(plan.seed());
+        return rows_of(run_table(plan, seed.table(), nullptr, &seed));
+    };
+    const Rows members{{11, 2}, {12, 1}, {13, 99}, {14, 3}, {15, 1}};
+    EXPECT_EQ(found(outward, members), (Rows{{11, 2, 3}, {12, 1, 2}, {12, 1, 3}, {15, 1, 2}, {15, 1, 3}}));
+    EXPECT_EQ(found(inward, members), (Rows{{11, 2, 1}, {14, 3, 1}, {14, 3, 2}}));
+    // More matches than rows and edges: look-ups of the seed's rows, in parts.
+    EXPECT_EQ(found(outward, {{11, 1}, {12, 1}, {13, 9}}), (Rows{{11, 1, 2}, {11, 1, 3}, {12, 1, 2}, {12, 1, 3}}));
+    exec::IndexedSeed::from = usual;
+}
+
 TEST_F(Scan, follows_a_bound_predicate) {
     Table seed = seed_table({0, 1}, {{1, 10}, {1, 11}, {3, 11}, {3, 99}});
     EXPECT_EQ(run(n.plan(3, n.scan(n.seed(), var(0), var(1), var(2)), ids({0, 1})), seed),

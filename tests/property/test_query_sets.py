@@ -220,10 +220,11 @@ class System:
 
 @pytest.fixture(params=[0, 1 << 62], ids=["indexed", "plain"], autouse=True)
 def indexes(request):
-    """Runs tests with and without indexes of the members' parameters."""
-    usual = native.index_seeds_from(request.param)
+    """Runs tests with indexes of the members' parameters and with updates of all answers, and without both."""
+    usual = native.index_seeds_from(request.param), native.maintain_from(request.param)
     yield
-    native.index_seeds_from(usual)
+    native.index_seeds_from(usual[0])
+    native.maintain_from(usual[1])
 
 
 @pytest.mark.parametrize(("body", "operator"), CASES)

@@ -78,10 +78,11 @@ def answer_text(
     format: str, variables: Sequence[str], columns: Sequence[Ids], repeats: Sequence[int], rows: int, terms: TermTexts
 ) -> str: ...
 
-def term_arrays(
-    terms: TermTexts, ids: Ids  # LimitError if the texts exceed 2 GiB
-) -> tuple[Kinds, Texts, NDArray[np.int32], NDArray[np.int32], list[str]]: ...
-# kinds (0: unbound), lexical forms, and the places of datatypes and languages in the list of names (-1: none)
+# kinds (0: unbound), lexical forms, and the places of datatypes and languages in the list of names (-1: none; empty
+# arrays: no term has one)
+TermArrays = tuple[Kinds, Texts, NDArray[np.int32], NDArray[np.int32], list[str]]
+
+def term_arrays(terms: TermTexts, ids: Ids) -> TermArrays: ...  # LimitError if the texts exceed 2 GiB
 
 class AnswerText:
     """An answer as text, in parts. The arguments are the same as for `answer_text`."""

@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "rdf/term_columns.hpp"
@@ -14,7 +12,7 @@
 namespace penstock {
 
 /// A column of terms. `kinds`: 0 for an unbound cell. `datatypes`, `langs`: an index of `names`, or -1 if the term has
-/// none.
+/// none; empty if no term has one.
 struct TermArrays {
     std::vector<std::uint8_t> kinds;
     TextColumn lexicals;

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kSweepSegment = 4096;  // entries examined per acquisition of the lock
 constexpr std::size_t kBatch = 32;           // terms whose cache misses overlap
+constexpr std::size_t kCacheLine = 64;
 
 std::uint64_t random_seed() {
     std::random_device device;
@@ -166,15 +167,15 @@ TermView Dictionary::view(TermId id, std::string& scratch) const {
     return record->view();
 }
 
-void Dictionary::prefetch_entry(TermId id) const {
-    if (is_entry(id)) impl_->entries.prefetch(payload_of(id));
-}
-
-void Dictionary::prefetch_text(TermId id) const {
-    const TermRecord* const record = is_entry(id) ? impl_->record_at(payload_of(id)) : nullptr;
-    if (record == nullptr) return;
-    __builtin_prefetch(record);
-    __builtin_prefetch(reinterpret_cast<const char*>(record) + 64);
+void Dictionary::records(std::span<const TermId> ids, const TermRecord** out) const {
+    for (const TermId id : ids)
+        if (is_entry(id)) impl_->entries.prefetch(payload_of(id));
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        const Entry* const entry = is_entry(ids[i]) ? impl_->entries.find(payload_of(ids[i])) : nullptr;
+        out[i] = entry == nullptr ? nullptr : entry->record.load(std::memory_order_acquire);
+        __builtin_prefetch(out[i]);
+        __builtin_prefetch(reinterpret_cast<const char*>(out[i]) + kCacheLine);
+    }
 }
 
 bool Dictionary::Impl::names_something(TermId id) const {

@@ -67,8 +67,8 @@ public:
     /// The text of any id except Tag::Local. The text points into `scratch` or into the dictionary. A text in the
     /// dictionary is valid while a lease is held. Throws DataError for an id that does not exist.
     TermView view(TermId id, std::string& scratch) const;
-    void prefetch_entry(TermId id) const;
-    void prefetch_text(TermId id) const;
+    /// As in TermTexts.
+    void records(std::span<const TermId> ids, const TermRecord** out) const;
 
     /// Throws DataError unless each id is 0 or exists. For ids from outside, for example from users.
     void check(const TermId* ids, std::size_t n) const;
@@ -165,8 +165,7 @@ public:
     TermId fresh_blank();  // a blank node of this evaluation only (kind Blank, Tag::Local)
     /// The text of any id, local or not.
     TermView view(TermId id, std::string& scratch) const override;
-    void prefetch_entry(TermId id) const override { dictionary().prefetch_entry(id); }
-    void prefetch_text(TermId id) const override { dictionary().prefetch_text(id); }
+    void records(std::span<const TermId> ids, const TermRecord** out) const override;
     void require(std::span<const TermId> ids) const override;
 
     // With a partial dictionary, a computed term can have an id that only the source knows. settle() replaces local ids

@@ -42,6 +42,13 @@ TermView LocalTerms::view(TermId id, std::string& scratch) const {
     return {Kind::Blank, scratch, {}, {}};
 }
 
+void LocalTerms::records(std::span<const TermId> ids, const TermRecord** out) const {
+    impl_->dictionary.records(ids, out);
+    if (impl_->records.empty()) return;
+    for (std::size_t i = 0; i < ids.size(); ++i)
+        if (tag_of(ids[i]) == Tag::Local) out[i] = impl_->record(ids[i]);
+}
+
 void LocalTerms::require(std::span<const TermId> ids) const {
     if (partial()) impl_->dictionary.require(ids.data(), ids.size());
 }

@@ -14,7 +14,7 @@ from penstock.errors import LimitError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from penstock.core._native import Ids, TermTexts
+    from penstock.core._native import Ids, TermArrays, TermTexts, Texts
 
 ARROW_TERM = pa.struct(
     [("type", pa.string()), ("value", pa.string()), ("datatype", pa.string()), ("lang", pa.string())]
@@ -25,39 +25,44 @@ KINDS = ("uri", "bnode", "literal")
 
 def term_column(ids: Ids, terms: TermTexts) -> pa.ChunkedArray:
     """Return a column of terms as struct(type, value, datatype, lang). The id 0 (unbound) becomes null."""
-    return pa.chunked_array(_chunks(ids, terms), ARROW_TERM)
-
-
-def _chunks(ids: Ids, terms: TermTexts) -> list[pa.Array]:
-    try:
-        kinds, lexicals, datatypes, langs, names = native.term_arrays(terms, ids)
-    except LimitError:  # more text than an array can have
-        if len(ids) <= 1:
-            raise
-        half = len(ids) // 2
-        return [*_chunks(ids[:half], terms), *_chunks(ids[half:], terms)]
-    unbound = kinds == 0
-    columns = [
-        _named(np.where(unbound, -1, kinds.astype(np.int32) - 1), list(KINDS)),
-        strings(lexicals),
-        _named(datatypes, names),
-        _named(langs, names),
-    ]
-    if not unbound.any():
-        return [pa.StructArray.from_arrays(columns, fields=list(ARROW_TERM))]
-    return [pa.StructArray.from_arrays(columns, fields=list(ARROW_TERM), mask=pa.array(unbound))]
+    return pa.chunked_array([_terms(*arrays) for arrays in _arrays(ids, terms)], ARROW_TERM)
 
 
 def lexical_column(ids: Ids, terms: TermTexts) -> pa.ChunkedArray:
-    """Return the lexical forms of a column of terms."""
-    column = term_column(ids, terms)
-    return pa.chunked_array([chunk.field("value") for chunk in column.chunks], pa.string())
+    """Return the lexical forms of a column of terms, none of which is unbound."""
+    return pa.chunked_array([strings(lexicals) for _, lexicals, _, _, _ in _arrays(ids, terms)], pa.string())
 
 
-def _named(places: NDArray[np.int32], names: list[str]) -> pa.Array:
-    """Return `names[place]` for each position in `places`, and null for the position -1."""
-    if not names or (len(places) and places.max() < 0):
-        return pa.nulls(len(places), pa.string())
+def _arrays(ids: Ids, terms: TermTexts) -> list[TermArrays]:
+    """Return the arrays of a column of terms: of all terms, or of successive parts if an array cannot have all text."""
+    try:
+        return [native.term_arrays(terms, ids)]
+    except LimitError:
+        if len(ids) <= 1:
+            raise
+        half = len(ids) // 2
+        return [*_arrays(ids[:half], terms), *_arrays(ids[half:], terms)]
+
+
+def _terms(
+    kinds: NDArray[np.uint8], lexicals: Texts, datatypes: NDArray[np.int32], langs: NDArray[np.int32], names: list[str]
+) -> pa.Array:
+    count, unbound = len(kinds), kinds == 0
+    if count and kinds[0] and (kinds == kinds[0]).all():
+        types = pa.repeat(KINDS[kinds[0] - 1], count)
+    else:
+        types = _named(np.where(unbound, -1, kinds.astype(np.int32) - 1), list(KINDS), count)
+    columns = [types, strings(lexicals), _named(datatypes, names, count), _named(langs, names, count)]
+    mask = pa.array(unbound) if unbound.any() else None
+    return pa.StructArray.from_arrays(columns, fields=list(ARROW_TERM), mask=mask)
+
+
+def _named(places: NDArray[np.int32], names: list[str], count: int) -> pa.Array:
+    """Return `names[place]` for each position in `places`, and null for the position -1. If `places` is empty, return
+    `count` nulls.
+    """
+    if not len(places) or places.max() < 0:
+        return pa.nulls(count, pa.string())
     absent = places < 0
     indices = pa.array(places, mask=absent) if absent.any() else pa.array(places)
     return pa.array(names, pa.string()).take(indices)
