@@ -196,9 +196,9 @@ class Engine:
         stream's mapping (`declare_stream`). The setting `time` has no effect. Records without triples are skipped. The
         source can be a folder with the files that an RML mapping names.
 
-        DataError, with the line if it is known, if the document is invalid. In this case, nothing is loaded. After a
-        StorageError, the document can be visible without being durable. The engine then refuses changes until a
-        checkpoint succeeds.
+        DataError if the document is invalid. The error contains the line, if the line is known. After a DataError,
+        nothing is loaded. After a StorageError, the document can be visible without being durable. The engine then
+        refuses changes until a checkpoint succeeds.
         """
         with self._lock:
             core = self._opened().core
@@ -238,16 +238,17 @@ class Engine:
         operation had USING and USING NAMED for these graphs. QueryError if such graphs are given and an operation has
         its own USING or WITH.
 
-        `LOAD` reads a file below `load_directory`. After a QueryError (the text is invalid, or an operation fails) or a
-        LimitError (a pattern exceeds the engine's limits), nothing has changed. After a StorageError, the update can be
-        visible without being durable. The engine then refuses changes until a checkpoint succeeds.
+        `LOAD` reads a file below `load_directory`. QueryError if the text is invalid, or if an operation fails.
+        LimitError if a pattern exceeds the engine's limits. After these two errors, nothing has changed. After a
+        StorageError, the update can be visible without being durable. The engine then refuses changes until a
+        checkpoint succeeds.
         """
         dataset = dataset_of(default_graphs, named_graphs)
         bound = self._texts.bound_update(text, base) if dataset is None else None
         if bound is not None:
             try:
                 return self._update(bound, base)
-            except QueryError:  # before any change; its position is one of another text
+            except QueryError:  # nothing has changed; the error has a position in another text
                 pass
         return self._update(update_with(as_update(self._texts.parse(text, base)), dataset), base)
 
@@ -475,8 +476,8 @@ class Engine:
 
         `name` overrides the name in the text. `base` is the IRI against which relative IRIs and bare names are
         resolved. With `changes`, each evaluation also has `added` and `removed`: the differences from the previous
-        answer. `changes` is not possible for a query that has ISTREAM, DSTREAM or REPORT NONEMPTY, or that publishes a
-        stream. For such a query, it causes QueryError.
+        answer. `changes` causes QueryError for a query that has ISTREAM, DSTREAM or REPORT NONEMPTY, or that publishes
+        a stream.
 
         A query with FROM BEGINNING, or with STARTING AT in the past, begins in the past. The query's first instant is
         the first instant for which the retention of the query's streams keeps everything (docs/semantics.md §3). Such a
@@ -585,9 +586,9 @@ class Engine:
         are not returned here.
 
         If a query stops after the first call of this method, the query's pending evaluations remain pending here until
-        the engine is closed. If a query stops before the first call, its evaluations are returned only if the program
-        still refers to the `Query` object. Queries that began in the past catch up, as in `Query.poll`. After `close`,
-        the call returns the evaluations that were pending.
+        the engine is closed. If a query stops before the first call, the query's evaluations are returned only if the
+        program still refers to the `Query` object. Queries that began in the past catch up, as in `Query.poll`. After
+        `close`, the call returns the evaluations that were pending.
         """
         return poll(self._results.take, limit, self._catch_up)
 
@@ -689,7 +690,7 @@ class Engine:
                 retained = True
             finally:
                 self._closed = True
-                unlocked.callback(self._results.end)  # the callbacks run user code, the last one first
+                unlocked.callback(self._results.end)  # the last callback runs first; callbacks run user code
                 for member in reversed(self._runtime.end()):
                     unlocked.callback(member.result_queue.end)
                 self._release(clean=retained)

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 
 Skip: TypeAlias = Literal["leaps"] | bool
-"""Which due instants `advance` skips. False: no instants. True: all instants. "leaps": the instants of queries for
-which more than `max_catch_up` instants are due.
+"""Which due instants `advance` skips. False: no instants. True: all instants. "leaps": only the instants of queries
+for which more than `max_catch_up` instants are due.
 """
 
 

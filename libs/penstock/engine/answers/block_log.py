@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.engine.answers.membership import Recipient
     from penstock.engine.answers.result_blocks import Block
 
-# maximum ratio of numbers in a range to existing blocks at which `blocks` looks up each number
+# `blocks` looks up each number of a range if the log has at least one block for this many numbers
 _HOLES = 4
 
 

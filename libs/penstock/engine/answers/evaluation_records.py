@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 RecordFormat: TypeAlias = Literal["json", "json-batch", "arrow", "avro"]
 RECORD_FORMATS: Final[tuple[str, ...]] = get_args(RecordFormat)
 FORMAT_HEADER: Final = "result_format"
-"""The header of a results record that names the format of the record's value. A record without this header has the
-format `json`.
+"""The name of a header of results records. The header contains the format of the record's value. A record without this
+header has the format `json`.
 """
 SHARED: Final = b"evaluations"
 """A key in the metadata of an Arrow schema. The value is a JSON object with the members that all evaluations share."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids
 
     Places: TypeAlias = tuple[tuple[int, int], ...]
-    """For each variable, the number of its part, and the number of its column in this part."""
+    """A pair for each variable: the number of the variable's part, and the number of the column in this part."""
 
 T = TypeVar("T")
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Durability: TypeAlias = Literal["none", "checkpoint", "commit"]
 """With "none" and "checkpoint", a crash loses the changes since the last checkpoint, and a clean shutdown writes a
-checkpoint. With "commit", each change is durable when its call returns.
+checkpoint. With "commit", each change is durable when the call that makes the change returns.
 """
 
 _RETRY_GROWTH = 1.1  # factor by which the log grows before a failed checkpoint is tried again

@@ -48,7 +48,7 @@ class StreamPast:
     - `begun`: a pair that describes the first progress of the stream, or None before any progress. The first element
     orders the streams by their first progress: an earlier progress has a smaller number. The second element is the
     registration point that this progress gives to waiting queries.
-    - `closed_ms`: the end of the last closed batch, None before the first.
+    - `closed_ms`: the end of the last closed batch, or None if no batch is closed.
     - `retention_ms`: the declared retention.
     - `readable_from`: a time. The stored graph is readable as of each later instant.
     """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.query.ir import ContinuousQuery
 
 Reached: TypeAlias = Callable[[str], int | None]
-"""Returns, for the IRI of a stream, the end in ms of the last batch that is known to be closed, or None."""
+"""A function of a stream's IRI. Returns the end in ms of the last batch that is known to be closed, or None."""
 
 _IN_A_CLUSTER = "in a cluster, a query that begins in the past cannot "
 
@@ -43,7 +43,7 @@ def begins_in_past(query: ContinuousQuery, catalogue: Catalogue, reached: Reache
     """
     start = query.starting_at_ms
     if query.parameters or (not query.from_beginning and start is None):
-        return False  # query sets refuse FROM BEGINNING themselves
+        return False  # another check refuses a query set with FROM BEGINNING
     resolved = resolve(query, catalogue)
     streams = [clause.stream for clause in resolved.windows]
     if start is not None and not any(map(catalogue.retention_ms, streams)):
@@ -91,7 +91,7 @@ def _stored_read(node: Node, scope: Scope, dataset: QueryDataset) -> int | None:
         return node.patterns[0].at if node.patterns and _is_stored(scope) else None
     if isinstance(node, Graph | WindowGraph):
         scope = graph_scope(node, dataset)
-        # GRAPH <g> also tests that <g> exists, if no clause lists it
+        # if no dataset clause contains <g>, GRAPH <g> also tests whether <g> exists
         if isinstance(node, Graph) and _is_stored(scope):
             return node.name.at if isinstance(node.name, Iri) else node.at
     parts = [*children(node), *(pattern for expr in expressions(node) for pattern in exists_patterns(expr))]

@@ -37,7 +37,7 @@ class History:
         self._streams = streams
         self._backlog = schedule.backlog
         self._schedule = schedule
-        self._untils: dict[Group, int] = {}  # instants up to this time, and those of the backlog, are in the past
+        self._untils: dict[Group, int] = {}  # a group's instants at or before this time are in the past
         self._incarnations = 0
         self.timeline = Timeline(store, streams)
 

@@ -51,9 +51,9 @@ _KNOWN = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class KnownTerms:
-    """The dictionary that a load extends. `file` is a Parquet file with the terms, or None if the dictionary is empty.
-    `next_slot` is the first free slot. `blanks` is the first free blank node number. `digest` is a digest of all these
-    parts.
+    """A description of the dictionary that a load extends. `file` is a Parquet file with the terms, or None if the
+    dictionary is empty. `next_slot` is the first free slot. `blanks` is the first free blank node number. `digest` is a
+    digest of all these parts.
     """
 
     file: Path | None

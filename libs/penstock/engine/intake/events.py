@@ -78,7 +78,7 @@ class _Parts:
     """
 
     rows: dict[int, tuple[Ids, Ids, Ids]] = field(default_factory=dict)
-    removed: dict[int, NDArray[np.uint8]] = field(default_factory=dict)  # of patches
+    removed: dict[int, NDArray[np.uint8]] = field(default_factory=dict)  # only for events in RDF Patch
     bad: dict[int, str] = field(default_factory=dict)
     converted: Conversions = field(default_factory=dict)
 

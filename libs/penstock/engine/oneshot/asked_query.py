@@ -30,7 +30,7 @@ class AskedQuery:
     planned: Planned
     slots: tuple[int, ...]
     uses: int = 0
-    last_run: tuple[Planned, native.Profile, native.Profile] | None = None  # perhaps with an earlier plan of the text
+    last_run: tuple[Planned, native.Profile, native.Profile] | None = None  # possibly with an earlier plan
     timed: native.Profile | None = None
     permanent: bool = False
     entails_at: int | None = None
@@ -44,10 +44,11 @@ class AskedQuery:
     def holds(self, core: EngineCore, streams: Streams, view: native.Source, number: int | None = None) -> bool:
         """Return whether the plan is still valid for an execution on `view`. The call counts the execution.
 
-        The plan is invalid if a constant has another id now. (The dictionary can drop a constant that no stored data
-        contain, and assign the constant's id to another term.) A plan with entailment is also invalid if the schema has
-        changed. In some calls, the plan is also invalid if the statistics have changed too much. `number` is the number
-        of the view's snapshot, or None if this number is unknown.
+        A plan that was chosen without statistics is invalid. The plan is also invalid if a constant has another id now.
+        (The dictionary can drop a constant that no stored data contain, and assign the constant's id to another term.)
+        A plan with entailment is also invalid if the schema has changed. In some calls, the plan is also invalid if the
+        statistics have changed too much. `number` is the number of the view's snapshot, or None if this number is
+        unknown.
         """
         if self.planned.blind:
             return False

@@ -141,7 +141,7 @@ class OneShot:
         if bound is not None:
             try:
                 return self._generic.find(self._core, bound, view)
-            except QueryError:  # its position is one of the first text
+            except QueryError:  # the error has a position in another text
                 pass
         text, base, dataset = key
         ir = query_with(_one_shot(self._texts.parse(text, base)), dataset) if known is None else known.query

@@ -60,8 +60,8 @@ class UpdateRun:
     update: Update | BoundUpdate
     change: GraphChange | None = None
     logged: bool = False  # whether the write-ahead log, if there is one, contains the change
-    load_directory: Path | None = None  # below which LOAD reads files
-    _pending: list[GraphChange] = field(default_factory=list)  # by operations, not in the overlay yet
+    load_directory: Path | None = None  # LOAD reads only files below this directory
+    _pending: list[GraphChange] = field(default_factory=list)  # changes that the overlay does not contain yet
     _view: native.Source | None = None
     _lease: native.Lease | None = None
 
@@ -77,7 +77,7 @@ class UpdateRun:
         try:
             self.change = GraphChange.joined(self._changes())
         except BaseException as error:
-            self._view = self._lease = None  # an error can live long, and must retain neither
+            self._view = self._lease = None  # an error can live long, and must not retain these objects
             clear_locals(error)
             raise
         return self.change

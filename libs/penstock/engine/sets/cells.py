@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _XSD = XSD_STRING.removesuffix("string")
 _KEY_TYPES = {"string": pa.string(), "int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_()}
 _UNUSABLE = 0
-_CODES = np.array([_UNUSABLE, IRI, BLANK, LITERAL, LITERAL], np.uint8)  # of no type, KINDS and TEXT
+_CODES = np.array([_UNUSABLE, IRI, BLANK, LITERAL, LITERAL], np.uint8)  # for no type, each of KINDS, TEXT
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ def read_cells(column: pa.ChunkedArray, text_kind: int, max_bytes: int) -> Cells
     DataError if the Arrow type is not supported, or if the column has more than 2 GiB of text.
     """
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(array, pa.ChunkedArray):  # of several chunks that do not fit in one
+    if isinstance(array, pa.ChunkedArray):  # the chunks do not fit into one array
         raise DataError("a column of members has more than 2 GiB of text")
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)

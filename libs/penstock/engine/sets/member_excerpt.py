@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MAX_LISTED = 10_000
 """Maximum number of members in a page."""
 LISTED = 100
-"""Number of members in a page for a request that does not set `limit`."""
+"""Default value of `PageRequest.limit`."""
 _INTEGER = re.compile("0|-?[1-9][0-9]*")
 _INT64_DIGITS = 19
 

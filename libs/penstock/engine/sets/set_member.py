@@ -41,8 +41,8 @@ answer.
 
 
 RECORD_KEY = "key of the record"
-"""The key column of a cluster's query sets. The column contains the keys of the records in the parameters topic. Its
-name is not a valid variable name. Therefore, no parameter and no column of an answer has this name.
+"""The key column of a cluster's query sets. The column contains the keys of the records in the parameters topic. The
+name of this column is not a valid variable name. No parameter and no column of an answer can therefore have this name.
 """
 
 

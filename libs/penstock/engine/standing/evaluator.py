@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     AsOf: TypeAlias = Callable[[Group, int], list[tuple[int, int]]]
 
-# interval, in executions of a cohort, at which the times of operators are measured; this slows an execution
+# The operators' times are measured once in this number of executions, because the measurement slows an execution.
 _TIMED_EVERY = 64
 
 

@@ -27,7 +27,7 @@ _log = logging.getLogger("penstock.engine")
 _MAX_SPLITS = 64  # maximum number of additional executions to find the members that exceed a limit
 MAX_RETRIES = 3
 """Maximum number of retries of an evaluation after failures of stores."""
-_LEAST_S = 1e-9  # such a timeout expires at the first check of the clock; 0 would mean no limit
+_LEAST_S = 1e-9  # shortest timeout: expires at the first check of the clock (0 means no limit)
 
 
 class Execution:
@@ -60,7 +60,7 @@ class Execution:
         self._splits = 0
         self._last_run = last_run
         self._since = since
-        self.answer_id = 0  # identifies the answer of this execution; 0: its changes cannot be found later
+        self.answer_id = 0  # of this execution's answer; 0 if no later execution can refer to the answer
 
     def members(
         self,

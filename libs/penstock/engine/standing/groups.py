@@ -281,9 +281,9 @@ class Group:
         self.compares = self.query.changes or self.query.r2s is not RelationToStream.RSTREAM
         self.publishes: LiveStream | None = None
         self.depth = 0
-        self.begins_after: int | None = None  # of a query in the past: its instants are after this time, in ms
+        self.begins_after: int | None = None  # ms; a query in the past begins after this time
         self.main: Cohort | None = None
-        self.since_step = 0  # in a cluster: the step from which on the group's instants can be due
+        self.since_step = 0  # in a cluster: no instant of the group is due before this step
         self.apart: dict[CohortKey | None, Cohort] = {}
         self.plan: Planned | None = None
         self.sample: Sequence[Constant] = ()

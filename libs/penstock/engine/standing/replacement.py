@@ -81,7 +81,7 @@ class Replacements:
         parameters = tuple(self._core.term_id(constant) for constant in constants)
         registry.leave(member)  # from here on, nothing fails
         if cohort is not None and len(cohort) and (before := cohort.predecessor) is not None:
-            # without the rows of the earlier text, because the member can return as a new one
+            # Drop the rows of the earlier text, because the member can join this cohort again, as a new member.
             cohort.predecessor = AnswerVersion(cohort.members, before.renumbered(cohort.members), leases=before.leases)
         registry.add(group)
         member.become(base, ir, group, parameters)

@@ -37,7 +37,7 @@ class Backlog:
         self._reach = reach
         self._lanes: dict[Lane, dict[Group, None]] = {}  # in the order of their turns
         self._groups: dict[Group, Lane] = {}
-        self._open: Lane | None = None  # the lane whose last turn ended in the middle of an instant, by an error
+        self._open: Lane | None = None  # the lane whose last turn an error ended in the middle of an instant
 
     def __bool__(self) -> bool:
         return bool(self._groups)

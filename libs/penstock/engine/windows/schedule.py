@@ -132,7 +132,7 @@ class Schedule:
                 limit="max_catch_up",
             )
         if behind:
-            return  # it is not evaluated during the pass
+            return  # this pass does not evaluate the cohort
         if not leapt:
             self._check_unpolled(cohort, 1 if leaps else due)
         if (stream := group.publishes) is not None:
@@ -213,7 +213,7 @@ class Schedule:
     def skip(
         self, moved: Iterable[LiveStream], at_most: int = 0, reached: Mapping[Group, int | None] = _NOTHING
     ) -> Iterator[tuple[Cohort, Gap]]:
-        """Skip the due instants of each cohort with more than `at_most` due instants. Yields each such cohort with its
+        """Skip the due instants of each cohort with more than `at_most` due instants. Yields each such cohort with the
         gap. The caller must advance the stream that the cohort publishes.
 
         `reached` contains a time for each group in the backlog. The group's instants at or before this time were

@@ -38,7 +38,7 @@ def release(stream: LiveStream, readers: Iterable[Group], store: StoredGraph) ->
         reached = reach(group)
         for cohort in group.cohorts:
             if cohort.point is None:
-                continue  # it will not read batches that are closed already
+                continue  # the cohort begins later, and reads no batch that is closed already
             evaluated_from = min(evaluated_from, _next_read(cohort, reached))
             for window in cohort.windows:
                 if window.stream is stream:
