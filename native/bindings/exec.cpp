@@ -27,10 +27,10 @@
 #include "exec/indexed_seed.hpp"
 #include "exec/maintenance.hpp"
 #include "exec/rows.hpp"
+#include "foreign.hpp"
 #include "spec.hpp"
 #include "store/sharding.hpp"
 #include "store/store.hpp"
-#include "term_tuples.hpp"
 #include "traverse.hpp"
 #include "unlocked.hpp"
 
@@ -39,8 +39,6 @@ using namespace nb::literals;
 
 namespace penstock {
 namespace {
-
-using TermTuple = std::tuple<int, std::string, std::string, std::string>;
 
 /// A profile, and the instant of the run that its times belong to.
 struct TimestampedProfile : Profile {
@@ -68,19 +66,6 @@ struct Result {
         exec::sort_by(*answer, column);
     }
 };
-
-/// Functions implemented in Python; they receive the seconds that the evaluation has left. Called without the GIL, by
-/// the thread that evaluates.
-auto foreign_function(nb::object callable, const Budget& budget) {
-    return [callable = std::move(callable), &budget](const std::string& name, std::span<const TermId> arguments,
-                                                     LocalTerms& terms) -> TermId {
-        nb::gil_scoped_acquire acquired;
-        nb::object result = callable(name, decode(terms, arguments), budget.seconds_left());
-        if (result.is_none()) return kUnbound;
-        auto [kind, lexical, datatype, lang] = nb::cast<TermTuple>(result);
-        return terms.intern(term_view(kind, lexical, datatype, lang));
-    };
-}
 
 /// Processor time of this thread. A system call that costs as much as an execution of a small plan.
 std::int64_t thread_nanos() {
@@ -230,17 +215,11 @@ nb::tuple published(nb::handle_t<Result> self, const std::vector<std::uint64_t>&
     for (std::size_t i = 0; i < slots.size(); ++i) {
         const std::size_t index = result.column_of(slots[i]);
         const Column& ids = result.table().columns[index];
-        nb::object out;
-        if (std::ranges::any_of(ids, [](TermId id) { return tag_of(id) == Tag::Local; })) {
-            // Python has no const dictionaries. LocalTerms only guarantees that evaluations do not modify theirs.
-            auto& dictionary = const_cast<Dictionary&>(result.terms.dictionary());
-            std::vector<TermId> replaced(ids.size());
-            std::ranges::transform(ids, replaced.begin(),
-                                   [&](TermId id) { return result.terms.publish(id, dictionary); });
-            out = to_numpy(std::move(replaced));
-        } else {
-            out = column(self, index);
-        }
+        // Python has no const dictionaries. LocalTerms only guarantees that evaluations do not modify theirs.
+        auto& dictionary = const_cast<Dictionary&>(result.terms.dictionary());
+        std::vector<TermId> replaced;
+        const bool same = result.terms.published(ids, dictionary, replaced).data() == ids.data();
+        nb::object out = same ? column(self, index) : nb::object(to_numpy(std::move(replaced)));
         PyTuple_SET_ITEM(found.ptr(), static_cast<Py_ssize_t>(i), out.release().ptr());
     }
     return found;

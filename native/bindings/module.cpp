@@ -16,6 +16,7 @@ void bind_remote(nb::module_& m);
 void bind_dataplane(nb::module_& m);
 void bind_mapping(nb::module_& m);
 void bind_query(nb::module_& m);
+void bind_updates(nb::module_& m);
 
 NB_MODULE(_native, m) {
     penstock::import_numpy();
@@ -30,4 +31,5 @@ NB_MODULE(_native, m) {
     bind_query(m);
     bind_remote(m);
     bind_exec(m);
+    bind_updates(m);
 }

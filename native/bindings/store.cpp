@@ -38,30 +38,18 @@ using penstock::TermId;
 
 namespace {
 
-void check_columns(const IdsIn& s, const IdsIn& p, const IdsIn& o, const IdsIn& g) {
+penstock::QuadSpans checked(const IdsIn& s, const IdsIn& p, const IdsIn& o, const IdsIn& g) {
     const std::size_t n = s.size();
     if (p.size() != n || o.size() != n || g.size() != n) throw penstock::DataError("commit: columns of unequal length");
+    return {view(s), view(p), view(o), view(g)};
 }
 
 std::vector<Edge> make_edges(Labelled& store, const IdsIn& s, const IdsIn& p, const IdsIn& o, const IdsIn& g) {
-    check_columns(s, p, o, g);
-    const std::size_t n = s.size();
-    penstock::EdgeLabels labels(store.labels());
-    std::vector<Edge> edges(n);
-    for (std::size_t i = 0; i < n; ++i) edges[i] = {s.data()[i], labels(g.data()[i], p.data()[i]), o.data()[i]};
-    return edges;
+    return penstock::make_edges(store.labels(), checked(s, p, o, g));
 }
 
-/// The edges whose label exists. Others cannot be stored.
 std::vector<Edge> known_edges(Labelled& store, const IdsIn& s, const IdsIn& p, const IdsIn& o, const IdsIn& g) {
-    check_columns(s, p, o, g);
-    penstock::EdgeLabels labels(store.labels());
-    std::vector<Edge> edges;
-    edges.reserve(s.size());
-    for (std::size_t i = 0; i < s.size(); ++i)
-        if (const Label label = labels.find(g.data()[i], p.data()[i]); label != 0)
-            edges.push_back({s.data()[i], label, o.data()[i]});
-    return edges;
+    return penstock::known_edges(store.labels(), checked(s, p, o, g));
 }
 
 penstock::Snapshot commit(Store& store, const IdsIn& s, const IdsIn& p, const IdsIn& o, const IdsIn& g,

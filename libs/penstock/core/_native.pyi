@@ -225,6 +225,30 @@ def instances(
     stored: int,
 ) -> tuple[tuple[Ids, Ids, Ids, Ids], tuple[Ids, Ids, Ids, Ids]]: ...
 
+class CompiledUpdate:
+    """A prepared update with its generic plan. Terms are named by their index in `terms`."""
+    # `fixed`: constants that all texts share, by number. `terms`: number of the text's constant (None: the same in all
+    # texts), whether it is an IRI, the text before the constant, datatype, language. `seed`: the plan's parameters, as
+    # terms. `constants`: those of the templates, as terms. `removed`, `added`: see instances(). `columns`: slots.
+    # `degrees`: term, graph, predicate, direction, and the number of neighbours for which the plan was chosen.
+    def __init__(
+        self, plan: Plan, fixed: Sequence[tuple[int, str]], terms: Sequence[tuple[int | None, bool, str, str, str]],
+        seed: Sequence[int], constants: Sequence[int], removed: Sequence[int], added: Sequence[int],
+        columns: Sequence[int], degrees: Sequence[tuple[int, int, int, int, int]],
+    ) -> None: ...
+    @property
+    def left(self) -> int: ...               # executions before the plan must be checked
+
+class CompiledUpdates:
+    """The compiled updates of an engine. One thread at a time may call the methods."""
+    def __init__(
+        self, store: Store, dictionary: Dictionary, foreign: Foreign | None, timeout_s: float, memory_bytes: int,
+        limit: int,                          # on the number of updates
+    ) -> None: ...
+    def add(self, pattern: str, update: CompiledUpdate, uses: int) -> None: ...
+    # the numbers of added and of removed quads; None, without a change: no update for this text, or its plan is wrong
+    def execute(self, text: str, now_ms: int, random_seed: int) -> tuple[int, int] | None: ...
+
 # ---- stored graph (bindings/store.cpp)
 class Source: ...  # input of execute()
 

@@ -35,7 +35,9 @@ from penstock.engine.intake.idle_sources import IdleSources
 from penstock.engine.intake.pushed_events import PushedEvents
 from penstock.engine.intake.rejected_events import DeadLetter
 from penstock.engine.limits import MAX_TIME_MS, Limits
+from penstock.engine.oneshot.compiled_updates import CompiledUpdates
 from penstock.engine.oneshot.explaining import explain
+from penstock.engine.oneshot.generic_plans import GenericPlans
 from penstock.engine.oneshot.local_documents import checked_directory
 from penstock.engine.oneshot.one_shot import OneShot
 from penstock.engine.oneshot.texts import Texts
@@ -167,7 +169,9 @@ class Engine:
         self._runtime, position = restored(self._directory, make)
         core = self._runtime.core
         self._texts = Texts(core.limits)
-        self._one_shot = OneShot(core, self._runtime.streams, self._texts)
+        generic = GenericPlans(self._runtime.streams, core.limits.plan_cache)
+        self._one_shot = OneShot(core, self._runtime.streams, self._texts, generic)
+        self._compiled = CompiledUpdates(core, generic)
         self._parser = EventParser(core.dictionary, core.limits.max_event_bytes)
         if self._directory is None:
             return Recovered(0, 0)
@@ -244,13 +248,31 @@ class Engine:
         checkpoint succeeds.
         """
         dataset = dataset_of(default_graphs, named_graphs)
-        bound = self._texts.bound_update(text, base) if dataset is None else None
-        if bound is not None:
+        if dataset is None:
             try:
-                return self._update(bound, base)
+                report = self._prepared_update(text, base)
             except QueryError:  # nothing has changed; the error has a position in another text
-                pass
+                report = None
+            if report is not None:
+                return report
         return self._update(update_with(as_update(self._texts.parse(text, base)), dataset), base)
+
+    def _prepared_update(self, text: str, base: str | None) -> UpdateReport | None:
+        """Execute a text that is prepared. The result is None if the text is not prepared."""
+        compiled = None if base is not None or self._changes.logs else self._compiled
+        if compiled is not None:
+            with self._change():
+                report = compiled.execute(text)
+            if report is not None:
+                return report
+        bound = self._texts.bound_update(text, base)
+        if bound is None:
+            return None
+        report = self._update(bound, base)
+        if compiled is not None:
+            with self._lock:
+                compiled.add(bound)
+        return report
 
     def _update(self, update: Update | BoundUpdate, base: str | None) -> UpdateReport:
         if self._load_directory is None and isinstance(update, Update):

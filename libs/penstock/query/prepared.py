@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from penstock.query.templates import Constant, Template
 
     _Build: TypeAlias = Callable[[str], Constant]
+    _Part: TypeAlias = tuple[int | None, Constant]
+    """The number of a constant in a text, and a term. The constant's characters follow the term's characters. If the
+    number is None, the term is the same in all texts.
+    """
     _Terms: TypeAlias = Mapping[int, Constant]
 
 
@@ -50,6 +54,11 @@ class PreparedQuery:
         self.template = template
         self.sample = sample
         self._numbers = tuple(numbers)
+
+    @property
+    def parameters(self) -> list[tuple[int | None, Constant]]:
+        """For each parameter, the number of its constant in the text (None: the same in all texts), and the sample."""
+        return list(zip(self._numbers, self.sample, strict=True))
 
     def bind(self, terms: _Terms) -> BoundQuery:
         """Return the query that has the given constants in place of the parameters. `terms`: the constants of a text,
@@ -89,10 +98,24 @@ class BoundModify(NamedTuple):
 
 
 class BoundUpdate(NamedTuple):
-    """An update whose text is prepared."""
+    """An update whose text is prepared. `prepared`: the prepared text."""
 
     text: str
     operations: tuple[ChangeData | BoundModify, ...]
+    prepared: PreparedText
+
+
+class UpdateParts(NamedTuple):
+    """The parts of a prepared update that has one operation, and this operation has a pattern. `terms`: the terms of
+    the update. `seed`: for each parameter of `query`, its index in `terms`. `constants`: the same for the constants of
+    `templates`.
+    """
+
+    terms: tuple[_Part, ...]
+    seed: tuple[int, ...]
+    constants: tuple[int, ...]
+    templates: QuadTemplates
+    query: PreparedQuery
 
 
 class _PreparedModify:
@@ -100,16 +123,16 @@ class _PreparedModify:
     constant is the same in all texts.
     """
 
-    __slots__ = ("_constants", "_query", "_templates")
+    __slots__ = ("constants", "query", "templates")
 
     def __init__(self, operation: Modify, query: PreparedQuery, numbers: Mapping[int, int]) -> None:
-        self._query = query
-        self._templates, constants = templates_of(operation)
-        self._constants = [(numbers.get(constant.at), constant) for constant in constants]
+        self.query = query
+        self.templates, constants = templates_of(operation)
+        self.constants = [(numbers.get(constant.at), constant) for constant in constants]
 
     def bind(self, terms: _Terms) -> BoundModify:
-        constants = tuple([same if number is None else terms[number] for number, same in self._constants])
-        return BoundModify(self._templates, constants, self._query.bind(terms))
+        constants = tuple([same if number is None else terms[number] for number, same in self.constants])
+        return BoundModify(self.templates, constants, self.query.bind(terms))
 
 
 class _PreparedData:
@@ -146,7 +169,7 @@ class PreparedText:
     `fixed`: the numbers of the constants that are not parameters.
     """
 
-    __slots__ = ("_builders", "_numbers", "_operations", "_query", "_standing", "fixed")
+    __slots__ = ("__weakref__", "_builders", "_numbers", "_operations", "_query", "_standing", "fixed")
 
     def __init__(self, statement: Statement, constants: int, builders: dict[int, tuple[int, _Build]]) -> None:
         """`constants`: the number of constants in the text. `builders`: for each parameter, the number of its constant,
@@ -178,9 +201,27 @@ class PreparedText:
                 made = build(written)
             terms[number] = made
         if self._query is None:
-            return BoundUpdate(text, tuple([operation.bind(terms) for operation in self._operations]))
+            return BoundUpdate(text, tuple([operation.bind(terms) for operation in self._operations]), self)
         query = self._query.bind(terms)
         return BoundStanding(text, name, query) if self._standing else query
+
+    def parts(self) -> UpdateParts | None:
+        """Return the parts of an update. The result is None if the update does not consist of one operation with a
+        pattern. The result is also None if a template has a blank node, or a variable as a graph.
+        """
+        if len(self._operations) != 1 or not isinstance(operation := self._operations[0], _PreparedModify):
+            return None
+        if operation.templates.blanks or operation.templates.graphs:
+            return None
+        builders = dict(self._builders)
+        terms: dict[_Part, int] = {}
+
+        def places(parameters: list[tuple[int | None, Constant]]) -> tuple[int, ...]:
+            parts = [(number, same if number is None else builders[number]("")) for number, same in parameters]
+            return tuple([terms.setdefault(part, len(terms)) for part in parts])
+
+        seed, constants = places(operation.query.parameters), places(operation.constants)
+        return UpdateParts(tuple(terms), seed, constants, operation.templates, operation.query)
 
     def _prepared(self, query: ContinuousQuery) -> PreparedQuery:
         template, sample = parametrise(query)

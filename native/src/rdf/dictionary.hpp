@@ -181,6 +181,9 @@ public:
     /// Returns the id of a local term in `dictionary`, which must be the dictionary of this object. Other ids are
     /// returned unchanged. All calls for the same local blank node return the same fresh blank node.
     TermId publish(TermId id, Dictionary& dictionary);
+    /// A column after publish(): `ids` itself if no id is local, and otherwise `replaced`, which is set.
+    std::span<const TermId> published(std::span<const TermId> ids, Dictionary& dictionary,
+                                      std::vector<TermId>& replaced);
     std::size_t size() const;
     std::size_t bytes() const;
     const Dictionary& dictionary() const;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "rdf/local_terms_impl.hpp"
 
 namespace penstock {
@@ -60,6 +62,14 @@ TermId LocalTerms::publish(TermId id, Dictionary& dictionary) {
     const auto [it, fresh] = impl_->published_blanks.try_emplace(id, kUnbound);
     if (fresh) it->second = dictionary.fresh_blank();
     return it->second;
+}
+
+std::span<const TermId> LocalTerms::published(std::span<const TermId> ids, Dictionary& dictionary,
+                                              std::vector<TermId>& replaced) {
+    if (std::ranges::none_of(ids, [](TermId id) { return tag_of(id) == Tag::Local; })) return ids;
+    replaced.resize(ids.size());
+    std::ranges::transform(ids, replaced.begin(), [&](TermId id) { return publish(id, dictionary); });
+    return replaced;
 }
 
 std::size_t LocalTerms::size() const { return impl_->records.size(); }

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from penstock.engine.intake.streams import Streams
     from penstock.query.ir import ContinuousQuery
 
-_REPLAN_EVERY = 64  # number of uses of a plan between two checks of the statistics
+REPLAN_EVERY = 64
+"""The number of uses of a plan between two checks of the statistics."""
 
 
 @dataclass(slots=True)
@@ -41,6 +42,10 @@ class AskedQuery:
         names = tuple(variable.name for variable in query.variables)
         return cls(query, names, planned, tuple(slot for _, slot in planned.physical.outputs))
 
+    def check_next(self) -> None:
+        """Check the statistics at the next use."""
+        self.uses = -1
+
     def holds(self, core: EngineCore, streams: Streams, view: native.Source, number: int | None = None) -> bool:
         """Return whether the plan is still valid for an execution on `view`. The call counts the execution.
 
@@ -63,6 +68,6 @@ class AskedQuery:
             if not physical.entails(EngineCatalogue(core, streams, stored=view)):
                 return False
             self.entails_at = number
-        if self.uses % _REPLAN_EVERY:
+        if self.uses % REPLAN_EVERY:
             return True
         return not physical.replan_needed(EngineCatalogue(core, streams, stored=view))

@@ -31,7 +31,7 @@ _FLOOR = 64  # below this degree, the plan does not matter
 
 
 @dataclass(frozen=True, slots=True)
-class _Generic:
+class GenericPlan:
     """A generic plan. `degrees` contains the degrees of the parameters for which the planner has chosen the plan."""
 
     asked: AskedQuery
@@ -63,7 +63,7 @@ class GenericPlans:
     def __init__(self, streams: Streams, plans: int) -> None:
         """Create an empty cache. `plans` is the maximum number of plans."""
         self._streams = streams
-        self._plans: LRUCache[PreparedQuery, _Generic] = LRUCache(plans)
+        self._plans: LRUCache[PreparedQuery, GenericPlan] = LRUCache(plans)
         self._caching = Lock()
 
     def find(self, core: EngineCore, bound: BoundQuery, view: native.Source) -> tuple[AskedQuery, Seed]:
@@ -84,15 +84,25 @@ class GenericPlans:
             return generic.asked, (0, *ids)
         return self._plan(core, bound, bound.constants, view).asked, (0, *ids)
 
-    def _plan(self, core: EngineCore, bound: BoundQuery, sample: tuple[Constant, ...], view: native.Source) -> _Generic:
+    def permanent(self, prepared: PreparedQuery) -> GenericPlan | None:
+        """Return the generic plan of a prepared query. The result is None if there is no plan yet, or if each use of
+        the plan needs a check of its constants, of the schema or of the stored graph.
+        """
+        with self._caching:
+            generic = self._plans.get(prepared)
+        if generic is None or not generic.asked.permanent or generic.asked.planned.blind:
+            return None
+        return generic if generic.asked.planned.physical.schema is None else None
+
+    def _plan(self, core: EngineCore, bound: BoundQuery, sample: tuple[Constant, ...], view: native.Source) -> GenericPlan:
         catalogue, template = _RecordingCatalogue(core, self._streams, view), bound.prepared.template
         planned = make_plan(template, catalogue, grouped=True, sample=sample)
         parameters = {catalogue.term_id(constant): i for i, constant in enumerate(sample)}
         degrees = [(parameters[v], g, p, d, n) for v, g, p, d, n in catalogue.degrees if v in parameters]
-        return _Generic(AskedQuery.of(template.query, planned), tuple(degrees))
+        return GenericPlan(AskedQuery.of(template.query, planned), tuple(degrees))
 
 
-def _serves(core: EngineCore, generic: _Generic, ids: list[int], view: native.Source) -> bool:
+def _serves(core: EngineCore, generic: GenericPlan, ids: list[int], view: native.Source) -> bool:
     """Return whether a generic plan is good for other constants (`ids`). This is the case if each constant has about
     the same degree in the view as the corresponding constant of the first text.
     """

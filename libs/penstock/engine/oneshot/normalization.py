@@ -5,14 +5,15 @@ from __future__ import annotations
 from penstock.core import _native as native
 from penstock.query.normalized_text import NAME, Normalized, split_name
 
-_LONGEST = 1 << 12  # maximum length of a normalized text, in characters
+LONGEST = 1 << 12
+"""Maximum length of a normalized text, in characters."""
 
 
 def normalize(text: str, *, registered: bool = False) -> Normalized | None:
     """Return the normalized form of a text. The result is None if the text has no constants, or cannot be normalized
     (`penstock.query.normalized_text`). `registered`: whether the text belongs to a standing query.
     """
-    if len(text) > _LONGEST:
+    if len(text) > LONGEST:
         return None
     head, name, rest = split_name(text) if registered else ("", None, text)
     found = native.normalized(rest)
