@@ -45,7 +45,8 @@ struct CountedUpdate {
 void make_update(CountedUpdate* self, const Plan& plan, std::vector<std::pair<std::size_t, std::string>> fixed,
                  const std::vector<TermIn>& terms, std::vector<std::size_t> seed, std::vector<std::size_t> constants,
                  std::vector<query::Place> removed, std::vector<query::Place> added,
-                 const std::vector<std::uint64_t>& columns, const std::vector<DegreeIn>& degrees) {
+                 const std::vector<std::uint64_t>& columns, const std::vector<DegreeIn>& degrees,
+                 std::vector<std::pair<std::size_t, TermId>> expected) {
     query::UpdateParts parts;
     parts.fixed = std::move(fixed);
     for (const auto& [constant, is_iri, lexical, datatype, lang] : terms)
@@ -57,6 +58,7 @@ void make_update(CountedUpdate* self, const Plan& plan, std::vector<std::pair<st
     for (const std::uint64_t slot : columns) parts.columns.push_back(static_cast<Slot>(slot));
     for (const auto& [term, graph, predicate, direction, neighbours] : degrees)
         parts.degrees.push_back({term, graph, predicate, direction == 0 ? Dir::Out : Dir::In, neighbours});
+    parts.expected = std::move(expected);
     new (self) CountedUpdate{{plan, std::move(parts)}};
 }
 
@@ -189,7 +191,7 @@ void bind_updates(nb::module_& m) {
     using namespace penstock;
     nb::class_<CountedUpdate>(m, "CompiledUpdate", "A prepared update with its generic plan.")
         .def("__init__", &make_update, "plan"_a, "fixed"_a, "terms"_a, "seed"_a, "constants"_a, "removed"_a, "added"_a,
-             "columns"_a, "degrees"_a, nb::keep_alive<1, 2>())
+             "columns"_a, "degrees"_a, "expected"_a, nb::keep_alive<1, 2>())
         .def_prop_ro(
             "left", [](const CountedUpdate& update) { return update.left; },
             "How often the update can still be executed.");

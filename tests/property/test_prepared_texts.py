@@ -9,7 +9,7 @@ import pytest
 from property import cases, running
 from property.changing import make_changing
 from support.meaning import Tally
-from support.siblings import prime
+from support.siblings import compile_update, prime
 from support.systems import EngineSystem
 
 if TYPE_CHECKING:
@@ -21,27 +21,30 @@ PORTION = 10
 class PreparedSystem(EngineSystem):
     """An engine that has seen siblings of each text."""
 
-    prepared = 0
+    prepared = compiled = 0
 
     def ask(self, text: str, meaning: Any = None, *, ordered: bool = False) -> Answer:
         PreparedSystem.prepared += prime(self.engine._texts, text)
         return super().ask(text, meaning, ordered=ordered)
 
     def update(self, text: str, operations: Any = None) -> None:
-        PreparedSystem.prepared += prime(self.engine._texts, text)
+        if prime(self.engine._texts, text):
+            PreparedSystem.prepared += 1
+            PreparedSystem.compiled += compile_update(self.engine, text)
         super().update(text, operations)
 
 
 def _hold(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "EngineSystem", PreparedSystem)
-    tally, found, before = Tally(), [], PreparedSystem.prepared
+    tally, found, before = Tally(), [], (PreparedSystem.prepared, PreparedSystem.compiled)
     for seed in range(first, first + PORTION):
         for make in (cases.make, cases.make_scoping, make_changing):
             difference = running.run(make(seed), tally)
             if difference is not None:
                 found.append(f"case {seed} of {make.__name__}, {difference}")
     assert not found, "\n\n".join(found)
-    assert PreparedSystem.prepared > before
+    assert PreparedSystem.prepared > before[0]
+    assert PreparedSystem.compiled > before[1]
 
 
 @pytest.mark.parametrize("first", range(60_000, 60_060, PORTION))

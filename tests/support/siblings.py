@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from penstock.engine.oneshot.normalization import normalize
 from penstock.errors import QueryError
 from penstock.query.parser import parse
-from penstock.query.prepared import prepare
+from penstock.query.prepared import BoundModify, prepare
 
 if TYPE_CHECKING:
+    from penstock.engine import Engine
     from penstock.engine.oneshot.texts import Texts
 
 
@@ -40,6 +41,24 @@ def prime(texts: Texts, text: str) -> bool:
             return False
         texts.bound_query(other, None)
     return True
+
+
+def compile_update(engine: Engine, text: str) -> bool:
+    """Compile the update of a prepared text, without its execution. Returns whether it can be compiled."""
+    bound = engine._texts.bound_update(text, None)
+    if bound is None or (parts := bound.prepared.parts()) is None:
+        return False
+    (operation,) = bound.operations
+    assert isinstance(operation, BoundModify)
+    core = engine._runtime.core
+    lease, view = core.dictionary.lease(), core.store.view()
+    try:
+        engine._one_shot._generic.find(core, operation.query, view)
+    except QueryError:
+        return False
+    del lease
+    engine._compiled.add(bound)
+    return engine._one_shot._generic.known(parts.query) is not None
 
 
 def _other(constant: str, kind: str, number: int) -> str:

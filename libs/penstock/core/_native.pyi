@@ -231,10 +231,12 @@ class CompiledUpdate:
     # texts), whether it is an IRI, the text before the constant, datatype, language. `seed`: the plan's parameters, as
     # terms. `constants`: those of the templates, as terms. `removed`, `added`: see instances(). `columns`: slots.
     # `degrees`: term, graph, predicate, direction, and the number of neighbours for which the plan was chosen.
+    # `expected`: terms, with the ids that the plan contains.
     def __init__(
         self, plan: Plan, fixed: Sequence[tuple[int, str]], terms: Sequence[tuple[int | None, bool, str, str, str]],
         seed: Sequence[int], constants: Sequence[int], removed: Sequence[int], added: Sequence[int],
         columns: Sequence[int], degrees: Sequence[tuple[int, int, int, int, int]],
+        expected: Sequence[tuple[int, int]],
     ) -> None: ...
     @property
     def left(self) -> int: ...               # executions before the plan must be checked

@@ -26,6 +26,7 @@ void check_terms(std::span<const std::size_t> indexes, std::size_t terms) {
 CompiledUpdate::CompiledUpdate(const Plan& plan, UpdateParts parts) : plan_(plan), parts_(std::move(parts)) {
     check_terms(parts_.seed, parts_.terms.size());
     check_terms(parts_.template_constants, parts_.terms.size());
+    for (const auto& [term, id] : parts_.expected) check_terms({&term, 1}, parts_.terms.size());
     for (const ExpectedDegree& degree : parts_.degrees) check_terms({&degree.term, 1}, parts_.terms.size());
     if (plan_.seed().size() != parts_.seed.size() + 1)
         throw std::out_of_range("an update has a term for each of its plan's seed slots but the first");
@@ -66,6 +67,8 @@ std::vector<TermId> CompiledUpdate::intern(std::span<const std::string_view> con
 }
 
 bool CompiledUpdate::serves(std::span<const TermId> terms, const UpdateInput& input) const {
+    if (std::ranges::any_of(parts_.expected, [&](const auto& term) { return terms[term.first] != term.second; }))
+        return false;
     return std::ranges::all_of(parts_.degrees, [&](const ExpectedDegree& expected) {
         const Label label = input.labels.find(expected.graph, expected.predicate);
         const std::uint64_t found = label == 0 ? 0 : input.view.degree(terms[expected.term], label, expected.direction);

@@ -44,6 +44,7 @@ struct UpdateParts {
     std::vector<Place> removed, added;  // templates
     std::vector<Slot> columns;          // of the plan's answer, as the templates name them
     std::vector<ExpectedDegree> degrees;
+    std::vector<std::pair<std::size_t, TermId>> expected;  // terms with the ids that the plan contains
 };
 
 /// The quads that an update removes, and the quads that it adds afterwards.
@@ -68,7 +69,7 @@ public:
     bool is_of(std::span<const std::string_view> constants) const;
     bool has_same_texts(const CompiledUpdate& other) const { return parts_.fixed == other.parts_.fixed; }
     /// Evaluates the update of a text. No result if a constant has many more, or many fewer, neighbours than the plan
-    /// expects. Throws LimitError.
+    /// expects, or if a term has another id now. Throws LimitError.
     std::optional<QuadChange> evaluate(std::span<const std::string_view> constants, const UpdateInput& input) const;
 
 private:

@@ -1,4 +1,4 @@
-"""Compiled updates (docs/adr/0088-prepared-texts.md). The core binds, evaluates and commits such an update in one call."""
+"""Compiled updates (docs/adr/0088-prepared-texts.md). The core binds, evaluates and commits them, in one call each."""
 
 from __future__ import annotations
 
@@ -54,8 +54,11 @@ class CompiledUpdates:
         if compiled is not None and compiled.left:
             return
         parts, normalized = update.prepared.parts(), normalize(update.text)
-        generic = None if parts is None else self._generic.permanent(parts.query)
+        generic = None if parts is None else self._generic.known(parts.query)
         if parts is None or normalized is None or generic is None:
+            return
+        planned = generic.asked.planned
+        if planned.blind or planned.physical.schema is not None:  # each use needs a check
             return
         if compiled is None or plan is not generic:
             fixed = [(number, normalized.constants[number]) for number in update.prepared.fixed]
@@ -66,17 +69,23 @@ class CompiledUpdates:
 
 
 def _compiled(parts: UpdateParts, fixed: list[tuple[int, str]], generic: GenericPlan) -> native.CompiledUpdate:
-    templates, seed = parts.templates, parts.seed
+    templates, seed, terms = parts.templates, parts.seed, list(parts.terms)
+    expected = []
+    if not generic.asked.permanent:
+        for term, term_id in generic.asked.planned.constants.items():
+            expected.append((len(terms), term_id))
+            terms.append((None, term))
     return native.CompiledUpdate(
         generic.asked.planned.native,
         fixed,
-        [(number, *_fields(term)) for number, term in parts.terms],
+        [(number, *_fields(term)) for number, term in terms],
         seed,
         parts.constants,
         templates.delete,
         templates.insert,
         generic.asked.slots,
-        [(seed[parameter], *degree) for parameter, *degree in generic.degrees],
+        [(seed[parameter], g, p, d, n) for parameter, g, p, d, n in generic.degrees],
+        expected,
     )
 
 

@@ -30,7 +30,7 @@ _FACTOR = 4  # degrees that differ by a larger factor can favour another plan
 _FLOOR = 64  # below this degree, the plan does not matter
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class GenericPlan:
     """A generic plan. `degrees` contains the degrees of the parameters for which the planner has chosen the plan."""
 
@@ -84,17 +84,14 @@ class GenericPlans:
             return generic.asked, (0, *ids)
         return self._plan(core, bound, bound.constants, view).asked, (0, *ids)
 
-    def permanent(self, prepared: PreparedQuery) -> GenericPlan | None:
-        """Return the generic plan of a prepared query. The result is None if there is no plan yet, or if each use of
-        the plan needs a check of its constants, of the schema or of the stored graph.
-        """
+    def known(self, prepared: PreparedQuery) -> GenericPlan | None:
+        """Return the generic plan of a prepared query. The result is None if there is no plan yet."""
         with self._caching:
-            generic = self._plans.get(prepared)
-        if generic is None or not generic.asked.permanent or generic.asked.planned.blind:
-            return None
-        return generic if generic.asked.planned.physical.schema is None else None
+            return self._plans.get(prepared)
 
-    def _plan(self, core: EngineCore, bound: BoundQuery, sample: tuple[Constant, ...], view: native.Source) -> GenericPlan:
+    def _plan(
+        self, core: EngineCore, bound: BoundQuery, sample: tuple[Constant, ...], view: native.Source
+    ) -> GenericPlan:
         catalogue, template = _RecordingCatalogue(core, self._streams, view), bound.prepared.template
         planned = make_plan(template, catalogue, grouped=True, sample=sample)
         parameters = {catalogue.term_id(constant): i for i, constant in enumerate(sample)}
