@@ -100,17 +100,18 @@ _CHUNK = 8_192  # number of events that `push_events` processes together: a limi
 class Engine:
     """Continuous SPARQL over streams and a stored graph, in this process.
 
-    `data_dir`: the directory for checkpoints. If it is None, all data are in memory only. `shards`: the number of
-    shards of a new stored graph. `read_only`: whether the engine only reads `data_dir`. Such an engine can open
+    `data_dir`: the directory for checkpoints. If `data_dir` is None, all data are in memory only. `shards`: the number
+    of shards of a new stored graph. `read_only`: whether the engine only reads `data_dir`. Such an engine can open
     `data_dir` while another engine uses it. `limits`: see `Limits`. `clock` returns the wall-clock time in ms. `seed`:
-    the seed of RAND, UUID and similar functions. If it is None, the seed is random.
+    the seed of RAND, UUID and similar functions. If `seed` is None, the seed is random.
 
     `durability`: with "checkpoint", a crash loses the changes after the last checkpoint. With "commit", a write-ahead
     log makes each change durable before the call that makes the change returns. "none" has the same effect as
-    "checkpoint". It is meant for callers that write no checkpoints.
+    "checkpoint", and is meant for callers that write no checkpoints.
 
-    `load_directory`: the directory of the files that LOAD is allowed to read. If it is None, LOAD is an error.
-    `schema_registry`: the registry with the schemas of messages in Avro and Protobuf, as a URL or as `RegistryAccess`.
+    `load_directory`: the directory of the files that LOAD is allowed to read. If `load_directory` is None, LOAD is an
+    error. `schema_registry`: the registry with the schemas of messages in Avro and Protobuf, as a URL or as
+    `RegistryAccess`.
 
     Any thread can call the methods. Changes are applied one at a time. One-shot queries run concurrently, on snapshots.
     All errors are subclasses of `penstock.PenstockError`.
@@ -443,14 +444,15 @@ class Engine:
             runtime.advance(iri, until, skip=skip)
 
     def advance_idle(self) -> list[str]:
-        """Advance the input streams that have been idle for longer than their `idle_timeout_ms`. These streams then do
-        not delay queries. Returns the IRIs of the streams that have advanced.
+        """Advance idle input streams, so that these streams do not delay queries. A stream is idle if there has been no
+        event and no `advance` for at least the stream's `idle_timeout_ms`. Returns the IRIs of the streams that have
+        advanced.
 
         `penstock serve` calls this method several times a second. An idle stream advances to the highest watermark
         among its companions: the input streams that at least one query reads together with the idle stream. If the
         event time of the idle stream follows the wall clock, the stream advances at least to the current time minus
-        `idle_timeout_ms`. A query with more than `max_catch_up` due instants skips these instants, and records them in
-        its `gaps`.
+        `idle_timeout_ms`. A query with more than `max_catch_up` due instants skips these instants. The `gaps` of the
+        query contain the skipped instants.
         """
         with self._lock:
             runtime = self._opened()
@@ -505,17 +507,18 @@ class Engine:
         the first instant for which the retention of the query's streams keeps everything (docs/semantics.md §3). Such a
         query catches up in steps. Each change of the engine continues the catch-up for at most 0.1 s. `poll` and
         `subscribe` of the query continue the catch-up until it is complete. A query in the past with count windows
-        needs all tuples since the first progress of its streams. QueryError if some of these tuples are released.
+        needs all tuples since the first progress of the query's streams. QueryError if some of these tuples are
+        released.
 
         With `replace`, the new text replaces the text of an existing query with this name (docs/semantics.md §3). The
         earlier text answers all instants that are due. The new text answers the later instants. The `Query` object
         stays the same, with its subscriptions and pending evaluations. A repeated registration has no effect.
 
-        Errors of a replacement: QueryError if the name is the name of a query set, if one of the texts publishes a
-        stream, or if the new text has FROM BEGINNING. UnavailableError while the earlier query catches up with its
-        past. LimitError if more instants become due at once than `max_catch_up` or `max_unpolled` allow. (Many instants
-        become due if the earlier text has waited for a stream that the new text does not read.) After an error, the
-        earlier text stays.
+        A replacement raises these errors. QueryError if the name is the name of a query set, if one of the texts
+        publishes a stream, or if the new text has FROM BEGINNING. UnavailableError while the earlier query catches up
+        with its past. LimitError if more instants become due at once than `max_catch_up` or `max_unpolled` allow. (Many
+        instants become due if the earlier text has waited for a stream that the new text does not read.) After an
+        error, the earlier text stays.
         """
         bound = None if replace else self._texts.bound_standing(text, base)
         if bound is not None:
@@ -565,9 +568,9 @@ class Engine:
 
         `parameters` contains the first members (see `QuerySet.add`). `report` says which members report at an instant.
         With "every", all members report. With "nonempty", the members with rows report. With "change", a member reports
-        if its answer differs from the last answer that it has reported. For a new member, this last answer is the empty
-        answer. `key` contains the name or names of the columns that identify a member. If `key` is None, the columns of
-        the parameters identify a member.
+        if the member's answer differs from the last answer that the member has reported. For a new member, this last
+        answer is the empty answer. `key` contains the name or names of the columns that identify a member. If `key` is
+        None, the columns of the parameters identify a member.
 
         QueryError, with line and column, in three cases: the text is invalid, a parameter stands where neither a vertex
         nor a value is possible, or `report` is "change" and the text has ISTREAM or DSTREAM. DataError if `key` is
@@ -603,9 +606,9 @@ class Engine:
         of a call depends on the number of evaluations, and not on the number of queries.
 
         The evaluations are in the order of their instants. At the same instant, the evaluations of a group are
-        together, in the order in which the group's queries were registered. Each evaluation is returned once, by this
-        method or by `Query.poll`. A query with a subscriber of its own has no pending evaluations. Steps of query sets
-        are not returned here.
+        together, in the order in which the group's queries were registered. Either this method or `Query.poll` returns
+        an evaluation. Each evaluation is returned only once. A query with a subscriber of its own has no pending
+        evaluations. Steps of query sets are not returned here.
 
         If a query stops after the first call of this method, the query's pending evaluations remain pending here until
         the engine is closed. If a query stops before the first call, the query's evaluations are returned only if the
@@ -640,8 +643,8 @@ class Engine:
         return self._runtime.registry.results
 
     def explain(self, query: str | Query | QuerySet, base: str | None = None) -> str:
-        """Return the plan of a query as text: its operators, estimates from current counts, and measurements of earlier
-        executions. The call neither registers nor executes the query.
+        """Return the plan of a query as text. The text contains the operators, estimates from current counts, and
+        measurements of earlier executions. The call neither registers nor executes the query.
 
         The numbers of rows come from the last execution. The times come from the last timed execution. If the last
         execution was not timed, the text contains the instant of the last timed execution. The engine times the first
@@ -657,8 +660,8 @@ class Engine:
 
     # ---- terms
     def encode(self, terms: Iterable[RdflibTerm]) -> Ids:
-        """Return the ids of rdflib terms, for `push_columns`. The engine and its checkpoints retain these terms
-        permanently, so the ids stay valid.
+        """Return the ids of rdflib terms, for `push_columns`. The engine and the engine's checkpoints retain these
+        terms permanently, so the ids stay valid.
         """
         with self._lock:
             runtime = self._opened()
@@ -781,9 +784,9 @@ class Engine:
         return LogEntry(verb, self._wall(), arguments, data)
 
     def _effect(self, run: UpdateRun) -> LogEntry | None:
-        """Evaluate an update, and return the log entry of its change. The entry contains the quads and not the text,
-        because a second evaluation of the text can give other quads. The result is None if the change cannot be logged.
-        In this case, only a checkpoint can make the change durable.
+        """Evaluate an update, and return the log entry for the update's change. The entry contains the quads and not
+        the text, because a second evaluation of the text can give other quads. The result is None if the change cannot
+        be logged. In this case, only a checkpoint can make the change durable.
         """
         if not run.evaluate():
             run.logged = True
@@ -932,7 +935,7 @@ class _Change:
     """A change of an engine, as a context manager. At the beginning, the context manager acquires the lock and logs the
     change. The body of the `with` statement applies the change. At the end, the context manager releases the lock,
     waits until the change is durable, and delivers the new evaluations. The body of a logged change is allowed to raise
-    PenstockError only if it has changed nothing.
+    PenstockError only if the body has changed nothing.
     """
 
     __slots__ = ("_engine", "_entry", "_number")

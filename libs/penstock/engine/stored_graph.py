@@ -1,4 +1,4 @@
-"""The stored graph as an engine sees it, independent of the location of the shards.
+"""The interface between an engine and the stored graph. The interface does not depend on the location of the shards.
 
 `StoredGraph` is the port. `LocalGraph` has the shards in this process. `penstock.remote.stores_graph` reads the shards
 of stores. Every engine operation that depends on the location of shards is a method of the port.

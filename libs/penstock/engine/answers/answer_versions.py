@@ -1,5 +1,5 @@
-"""Versions of a cohort's answer. A version represents all rows at an instant. It has two parts: the rows of an earlier
-instant, and the changes since that instant.
+"""Versions of a cohort's answer. A version represents all rows at an instant. A version has two parts: the rows of an
+earlier instant, and the changes since that earlier instant.
 
 Stream operators and evaluations with `changes` compare an answer with the previous version (ADR 81, ADR 86).
 """
@@ -25,11 +25,10 @@ _FEW_ROWS = 4096  # changes of fewer rows are not applied before they are needed
 
 
 class AnswerVersion:
-    """The rows of a cohort at an instant. The member numbers of the rows are the numbers in `members`, the membership
-    at that instant. The rows of a version never change, so any thread can read them. The next instant gets a new
-    version.
+    """The rows of a cohort at an instant. `members` is the membership at that instant. The rows have the member numbers
+    of `members`. The rows of a version never change, so any thread can read them. The next instant gets a new version.
 
-    `answer_id` identifies the execution that has returned this answer (`Execution.answer_id`). It is 0 if no later
+    `answer_id` identifies the execution that has returned this answer (`Execution.answer_id`). The id is 0 if no later
     execution can refer to this answer. The parameter `rows` contains earlier rows. The parameter `changes` contains the
     changes from these earlier rows to the rows of this version. These changes are applied when the rows of this version
     are read. The leases in `leases` retain the terms of the rows. If `leases` is (), the caller must retain the terms

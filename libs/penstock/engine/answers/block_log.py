@@ -61,7 +61,7 @@ class BlockLog:
     """The blocks of a cohort. A block stays in the log until every member has consumed the member's evaluation in the
     block. Other threads can read and consume blocks while the engine appends blocks.
 
-    An evaluation is consumed either by the result queue of its query (`take_one`) or by the engine queue (`take`).
+    Either the result queue of a query (`take_one`) or the engine queue (`take`) consumes an evaluation of the query.
     `order` is the position of this log among the logs of the engine. `claimed` is true while the engine queue reads
     this log. This period begins when `Unpolled.claim` returns the log, and ends when `following` finds no later block.
     """
@@ -106,7 +106,7 @@ class BlockLog:
 
     # ---- consumption
     def taken(self, number: int) -> None:
-        """Remove a block that its only reader has consumed."""
+        """Remove a block. The block's only reader has consumed the block."""
         with self._lock:
             block = self._blocks.get(number)
             if block is not None:

@@ -38,7 +38,7 @@ class Listeners:
     """The queues of an engine that have subscribers or wakers. After each change, the engine calls the method `deliver`
     of each queue in `queues`.
 
-    `taking` protects all queues. It is held only briefly, and never while user code runs.
+    The lock `taking` protects all queues. A thread holds this lock only briefly, and never while user code runs.
 
     `heard`: the queries with a subscriber of their own. `all_heard`: whether there is a subscriber for all single
     queries (queries that are not query sets). `together`: whether the engine queue was polled at least once. If a query
@@ -56,8 +56,8 @@ class Listeners:
 
 
 class Delivery(ABC):
-    """A queue of evaluations that can be polled, or delivered to subscribers. A queue adds itself to `listeners` when
-    it gets a subscriber or a waker.
+    """A queue of evaluations. Evaluations are polled, or delivered to subscribers. A queue adds itself to `listeners`
+    when it gets a subscriber or a waker.
 
     The lock `_delivering` is held while subscribers run, but no thread waits for this lock. The lock is created at the
     first subscription. Each query has a queue, so a queue without subscribers must be small.

@@ -60,7 +60,9 @@ class Product:
         return self.present, self.starts
 
     def bytes(self) -> float:
-        """Return the size in bytes of all rows if they were expanded to whole columns, including the member column."""
+        """Return the size in bytes that the rows would have after an expansion to whole columns, including the member
+        column.
+        """
         return float(np.prod(self._counts, axis=0, dtype=np.float64).sum()) * 8 * (1 + len(self.places))
 
     @cached_property

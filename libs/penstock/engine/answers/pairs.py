@@ -50,7 +50,7 @@ class Pairs:
 
     @property
     def columns(self) -> tuple[Ids, ...]:
-        """The column of each variable. A column has one value per row of its part."""
+        """The column of each variable. The column has one value per row of the variable's part."""
         return tuple(self.parts[part][column] for part, column in self.places)
 
     @property

@@ -45,8 +45,8 @@ class Reading:
     end] of each window by IRI, the snapshot number, and the number of the last batch of each stream. Times are in ms.
     `attempt` is the engine's attempt (see `Evaluation.attempt`).
 
-    A start is None if the window has no start. This is the case for an `[ALL]` window, and for a count window before
-    its first report.
+    A start is None if the window has no start. A window `[ALL]` can have no start. A count window has no start before
+    the first report of the window.
     """
 
     time: int
@@ -65,7 +65,7 @@ class Block:
     `product` contains the rows as factors, or is None. If `product` contains factors, `columns` is empty. For a query
     with `changes`, the attribute `changes` contains the version of the answer and the differences from the previous
     version. In this case, the block itself has no rows, and `present` contains the numbers of the members with changes.
-    `waiting` is the number of members that have not consumed their evaluation.
+    `waiting` is the number of members whose evaluation is not consumed yet.
     """
 
     reading: Reading
@@ -160,8 +160,8 @@ class Block:
 class Evaluation:
     """The answer of a query at one instant.
 
-    An evaluation can fail, for example because it exceeds a limit on time or memory. In this case, `error` has the
-    reason, and access to `answer` raises `error`.
+    An evaluation can fail, for example because of a limit on time or memory. In this case, `error` has the reason, and
+    access to `answer` raises `error`.
     """
 
     __slots__ = ("_answer", "_block", "_member", "query")

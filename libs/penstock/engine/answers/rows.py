@@ -116,7 +116,7 @@ class Changes:
         return Changes(self.added.published(), self.removed.published())
 
     def undecoded(self) -> Changes:
-        """Return the changes without their decoders. (A decoder retains the results of its execution.) The changes must
+        """Return the changes without decoders, because a decoder retains the results of an execution. The changes must
         be `published`.
         """
         return Changes(*(Rows(rows.member, rows.columns, None) for rows in (self.added, self.removed)))

@@ -38,8 +38,8 @@ _ERRORS: dict[str, type[PenstockError]] = {"LimitError": LimitError, "DataError"
 
 def read_into(runtime: Runtime, folder: Path) -> None:
     """Restore the state in a checkpoint's folder into an empty runtime. The stored graph and the dictionary of the
-    runtime must be restored already. StorageError if a file is unreadable or corrupt, or if its format has another
-    version.
+    runtime must be restored already. StorageError if a file is unreadable or corrupt, or has another version of the
+    format.
     """
     path = folder / "engine.json"
     state = read_json(path)

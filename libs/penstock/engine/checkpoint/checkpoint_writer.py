@@ -181,7 +181,9 @@ class _Writer:
         return {"member": self._place(rows.member), "columns": [*map(self._place, rows.published().columns)]}
 
     def _place(self, array: Ids) -> tuple[int, int]:
-        """Write an array and return its address. If the same memory was written before, return the earlier address."""
+        """Write an array, and return the address of the array. If an array in the same memory was written before,
+        return the earlier address.
+        """
         memory = array.__array_interface__["data"][0], len(array), array.strides[0]
         if memory not in self._placed:
             self._placed[memory] = self.arrays.add(array), array

@@ -1,9 +1,9 @@
 """The data directory with the checkpoints of one process.
 
-The directory contains `LOCK`, `CURRENT` (the name of the current checkpoint and the checksum of its manifest), and a
-folder `checkpoint-<n>` per checkpoint. While a process uses the directory, and after a crash of this process, the
-directory also contains `RUNNING`. If the process has a write-ahead log, the directory contains the files `log-<n>` of
-this log.
+The directory contains the files `LOCK` and `CURRENT`, and a folder `checkpoint-<n>` for each checkpoint. `CURRENT`
+contains the name of the current checkpoint, and the checksum of this checkpoint's manifest. While a process uses the
+directory, and after a crash of this process, the directory also contains `RUNNING`. If the process has a write-ahead
+log, the directory contains the files `log-<n>` of this log.
 
 The process writes a new checkpoint next to the old checkpoint, makes the new checkpoint durable, and activates the new
 checkpoint by one rename. Only then does the process delete the old checkpoint.
@@ -29,7 +29,7 @@ _CHECKPOINT = re.compile(r"checkpoint-([0-9]+)(?:\.new)?")
 
 
 def _lock(path: Path) -> int | None:
-    """Open and lock a file. Returns its descriptor, or None if another process holds the lock."""
+    """Open and lock a file. Returns the file's descriptor, or None if another process holds the lock."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

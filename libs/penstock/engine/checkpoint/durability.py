@@ -43,7 +43,9 @@ def checked_durability(found: str, *, writable: bool) -> Durability:
 
 
 class ChangeLog:
-    """The write-ahead log of an engine, if it has one. Call all methods except `wait` under the engine's lock."""
+    """The write-ahead log of an engine. An engine without a log also has a `ChangeLog`. Call all methods except `wait`
+    under the engine's lock.
+    """
 
     def __init__(self) -> None:
         self._wal: WriteAheadLog | None = None
@@ -84,7 +86,7 @@ class ChangeLog:
         return self._wal.append(made.encode())
 
     def refuse(self, number: int | None) -> None:
-        """Remove the entry `number`, because its change was refused. This entry must be the last entry."""
+        """Remove the entry `number`, because the entry's change was refused. This entry must be the last entry."""
         if self._wal is not None and number is not None:
             self._wal.take_back()
 
@@ -105,8 +107,8 @@ class ChangeLog:
     def save(self, runtime: Runtime, directory: DataDirectory) -> None:
         """Write a checkpoint. Then remove the log of the changes that the checkpoint contains.
 
-        After a StorageError, the earlier checkpoint and its log remain. It is possible that the new checkpoint is
-        active but not durable. In that case, further changes are refused until a checkpoint succeeds.
+        After a StorageError, the earlier checkpoint and the log after this checkpoint remain. It is possible that the
+        new checkpoint is active but not durable. In that case, further changes are refused until a checkpoint succeeds.
         """
         wal = self._wal
         if wal is None:

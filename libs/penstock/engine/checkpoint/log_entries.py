@@ -93,8 +93,8 @@ class Changeable(Stoppable, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """An operation (`verb`), its arguments, and the bytes of its events or document. `wall_ms` is the wall-clock time
-    at which the operation was applied.
+    """A logged operation (`verb`), the arguments of the operation, and the bytes of the operation's events or document.
+    `wall_ms` is the wall-clock time at which the operation was applied.
     """
 
     verb: str

@@ -1,5 +1,5 @@
-"""The write-ahead log of a data directory. Entries are written before their changes are applied, and are flushed in
-groups.
+"""The write-ahead log of a data directory. An entry is written before the entry's change is applied. Entries are
+flushed in groups.
 
 A thread appends an entry and applies the change under the engine's lock. The thread then waits, without the lock, until
 the entry is durable. One of the waiting threads flushes the entries of all waiting threads (group commit). A checkpoint
@@ -159,7 +159,7 @@ def remove_before(folder: Path, number: int) -> None:
 
 
 def _create(path: Path) -> int:
-    """Create a durable log file, readable only by its owner. Returns its descriptor."""
+    """Create a durable log file that only the file's owner can read. Returns the descriptor of the file."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         _write(descriptor, MAGIC)

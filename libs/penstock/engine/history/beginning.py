@@ -6,8 +6,8 @@ conditions hold: every window is complete, and the stored graph is readable as o
 everything since the first progress of the query's streams, the query gets an early registration point: the point of a
 query that was registered before this progress.
 
-The point is a function of the query's windows and of the progress of its streams. The embedded engine and the replicas
-of a cluster (ADR 107) call this function.
+The point is a function of the query's windows and of the progress of the query's streams. The embedded engine and the
+replicas of a cluster (ADR 107) call this function.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def asks_for_past(start: int | None, pasts: Collection[StreamPast]) -> bool:
     BEGINNING. `pasts` are the pasts of the query's streams.
 
     A query with FROM BEGINNING asks for the past. A query with STARTING AT asks for the past under two conditions: one
-    of its streams has a retention, and the instant is not after the current registration point. If none of the streams
-    has progress, there is no past.
+    of the query's streams has a retention, and the instant is not after the current registration point. If none of the
+    streams has progress, there is no past.
     """
     if all(past.begun is None for past in pasts):
         return False
@@ -113,5 +113,7 @@ def beginning_of(reads: Reads, pasts: Mapping[str, StreamPast], text: str) -> Be
 
 
 def _origin(pasts: Collection[StreamPast]) -> int:
-    """Return the registration point, in ms, of a query that was registered before the first progress of its streams."""
+    """Return a registration point in ms: the point of a query that was registered before the first progress of the
+    query's streams.
+    """
     return min(past.begun for past in pasts if past.begun is not None)[1]

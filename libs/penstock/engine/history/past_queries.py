@@ -64,8 +64,8 @@ class History:
         return self.new_incarnation() if asks_for_past(query.starting_at_ms, pasts) else None
 
     def new_incarnation(self) -> int:
-        """Return a new incarnation. A group needs a new incarnation if it has not reached the same instants as existing
-        groups.
+        """Return a new incarnation. A group needs a new incarnation if the group has not reached the same instants as
+        the existing groups.
         """
         self._incarnations += 1
         return self._incarnations

@@ -1,12 +1,12 @@
-"""The timeline. It records, for earlier instants, the commits of the stored graph that a standing query would have seen
-(ADR 87).
+"""The timeline. For each earlier instant, the timeline records the commits of the stored graph that a standing query
+would have seen (ADR 87).
 
 A pass of the schedule closes batches and evaluates the instants that become due. For each stream, the timeline records
 the end of the last closed batch after a pass, and the snapshots before and after the pass.
 
-An instant becomes due in the first pass after which every stream of its query has closed the batch that contains the
-instant. At this instant, the query sees all commits from before this pass. The query also sees those commits of this
-pass whose batches end at or before the instant.
+An instant of a query becomes due in the first pass after which every stream of the query has closed the batch that
+contains the instant. At this instant, the query sees all commits from before this pass. The query also sees those
+commits of this pass whose batches end at or before the instant.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class _Course:
 
 
 class Timeline:
-    """The timeline of an engine. It is recorded while at least one stream has a retention. The stored graph retains the
-    commits to which the timeline refers. All access must be under the engine's lock. Times are in ms.
+    """The timeline of an engine. The timeline is recorded while at least one stream has a retention. The stored graph
+    retains the commits to which the timeline refers. All access must be under the engine's lock. Times are in ms.
     """
 
     def __init__(self, store: native.Store, streams: Streams) -> None:

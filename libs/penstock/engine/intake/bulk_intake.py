@@ -1,5 +1,5 @@
-"""The engine's part in bulk loads. The engine exports its terms. `penstock.spark` then prepares the load, and the
-engine stores the prepared load.
+"""The engine's part in bulk loads. The engine exports the terms of the dictionary. `penstock.spark` then prepares the
+load, and the engine stores the prepared load.
 
 A load is one commit. It becomes visible atomically.
 """
@@ -68,8 +68,8 @@ NO_TERMS = KnownTerms(None, 1, 0, "")
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A prepared load. `dictionary`: Parquet files of the new terms, in ascending order of ids. `edges`: for each bin,
-    its direction, its number, and its Parquet file. `blanks`: the number of blank nodes after the load. `pieces`: the
-    number of bins per shard.
+    the direction, the number, and the Parquet file of the bin. `blanks`: the number of blank nodes after the load.
+    `pieces`: the number of bins per shard.
     """
 
     dictionary: Iterable[Path]

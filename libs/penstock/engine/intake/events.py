@@ -40,8 +40,8 @@ _Cell = TypeVar("_Cell", bound=np.generic)
 class Events:
     """Parsed events. Event i has the time `times[i]` (ms) and `counts[i]` triples. The triples of an event are
     contiguous in the columns `s`, `p`, `o`. If `counts` is None, every event has one triple. `originals` contains the
-    events as they were pushed. `removed` contains 1 for each triple that an event removes, and 0 for each other triple.
-    If `removed` is None, no event removes triples.
+    events in the form in which they were pushed. `removed` contains 1 for each triple that an event removes, and 0 for
+    each other triple. If `removed` is None, no event removes triples.
     """
 
     times: NDArray[np.int64]
@@ -85,7 +85,7 @@ class _Parts:
 
 def original_bytes(data: EventData) -> bytes:
     """Return the text of an event in UTF-8. For rdflib triples, the text is N-Triples. If the triples are invalid, the
-    text is their Python `repr`.
+    text is the Python `repr` of the triples.
     """
     if isinstance(data, bytes):
         return data

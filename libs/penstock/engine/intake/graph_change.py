@@ -1,4 +1,4 @@
-"""`GraphChange`: the quads that an update removes from the stored graph, and the quads that it adds."""
+"""`GraphChange`: the quads that an update removes from the stored graph, and the quads that the update adds."""
 
 from __future__ import annotations
 

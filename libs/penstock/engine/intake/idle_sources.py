@@ -3,7 +3,7 @@ stream.
 
 The *companions* of a stream are all other input streams that at least one query reads together with this stream. An
 idle stream advances to the highest watermark of its companions. If the event time of the idle stream follows the wall
-clock, the stream advances at least to the current time minus its idle timeout (docs/semantics.md, "Time").
+clock, the stream advances at least to the current time minus `idle_timeout_ms` (docs/semantics.md, "Time").
 """
 
 from __future__ import annotations

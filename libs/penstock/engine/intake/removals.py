@@ -23,8 +23,8 @@ _REASON = "it removes a triple of a timing predicate{}: such triples are in wind
 
 
 def checked_removals(events: Events, timing: Timing, dictionary: native.Dictionary) -> tuple[Events, list[BadEvent]]:
-    """Return (valid, invalid). An event is invalid if it removes a triple with a timing predicate. `timing` contains
-    the timing predicates of the stream.
+    """Return the valid events and the invalid events. An event is invalid if the event removes a triple with a timing
+    predicate. `timing` contains the timing predicates of the stream.
     """
     if events.removed is None:
         return events, []

@@ -184,14 +184,14 @@ class LiveStream:
 
     def record(self, times: np.ndarray) -> None:
         """Count accepted events, and record the times of accepted events after the watermark. A producer that pushes
-        events again after a restart must skip these events (`push_again` of `stream_stats`).
+        events again after a restart must skip the counted events (`push_again` of `stream_stats`).
         """
         self.events += len(times)
         self._beyond.add(times, self._passed)
 
     def record_refused(self, times: list[int]) -> None:
         """Record the times of refused events after the watermark, at most `max_refused` of them. A producer that pushes
-        its events again after a restart must skip these events, too (`push_again` of `stream_stats`).
+        events again after a restart must skip the refused events, too (`push_again` of `stream_stats`).
         """
         room = self._max_refused - self._refused_beyond.held()
         if times and room > 0:

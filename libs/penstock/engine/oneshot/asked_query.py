@@ -19,11 +19,11 @@ REPLAN_EVERY = 64
 
 @dataclass(slots=True)
 class AskedQuery:
-    """A one-shot query, its plan, and the number of its uses. `last_run` contains the plan and the figures of the last
-    execution. Only some executions of `planned` measure times. `timed` is the profile of the last execution that has
-    measured times. `permanent`: whether the ids of all constants are permanent. Permanent ids are not checked again.
-    `entails_at` is the number of a snapshot whose schema fits the plan. `variables` and `slots` are the names and slots
-    of the answer's columns.
+    """A one-shot query, the query's plan, and the number of uses of the plan. `last_run` contains the plan and the
+    figures of the last execution. Only some executions of `planned` measure times. `timed` is the profile of the last
+    execution that has measured times. `permanent`: whether the ids of all constants are permanent. Permanent ids are
+    not checked again. `entails_at` is the number of a snapshot whose schema fits the plan. `variables` and `slots` are
+    the names and slots of the answer's columns.
     """
 
     query: ContinuousQuery

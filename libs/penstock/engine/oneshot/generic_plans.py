@@ -70,8 +70,8 @@ class GenericPlans:
         """Return a query with a plan for an execution on a view, and the input of the plan. QueryError if there is no
         plan.
 
-        The caller must acquire a lease of the dictionary before the call, and hold the lease while it uses the result.
-        The cores of all calls must have the same dictionary.
+        The caller must acquire a lease of the dictionary before the call, and hold this lease for as long as the caller
+        uses the result. The cores of all calls must have the same dictionary.
         """
         ids = [core.term_id(constant) for constant in bound.constants]
         with self._caching:

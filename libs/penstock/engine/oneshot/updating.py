@@ -211,7 +211,7 @@ class UpdateRun:
         return self._view
 
     def _solutions(self, query: ContinuousQuery) -> tuple[dict[str, Ids], int]:
-        """Return the columns of a query by variable, and the number of its solutions."""
+        """Return the columns of a query by variable, and the number of solutions."""
         columns, rows = self.one_shot.solutions(query, self._source())
         return dict(zip((variable.name for variable in query.variables), columns, strict=True)), rows
 

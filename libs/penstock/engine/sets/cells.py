@@ -105,8 +105,8 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _written(array: pa.Array) -> tuple[pa.Array, str, str] | None:
-    """Return the lexical forms of values, the name of their datatype, and their type in a key (see `Cells.type`). The
-    result is None if the Arrow type of the values is not supported.
+    """Return the lexical forms of values, the name of the values' datatype, and the type of a key column with such
+    values (see `Cells.type`). The result is None if the Arrow type of the values is not supported.
     """
     kind = array.type
     if pa.types.is_integer(kind):

@@ -164,7 +164,7 @@ class QuerySet:
 
     @property
     def stopped(self) -> bool:
-        """Whether the set was stopped, either by `stop` or because its engine was closed."""
+        """Whether the set was stopped, either by `stop` or because the engine was closed."""
         return self._member.result_queue.ended
 
     def stop(self) -> None:

@@ -85,9 +85,10 @@ class MemberRows:
     """The rows of a table of members. `faults` contains, by row, the reason why the row cannot be a member. `good` is a
     mask of the rows without a fault.
 
-    The other attributes have an element for each good row. `find` sets them. `keys` and `parameters` are columns of
-    ids. `known` contains the number of the member with the row's key, or 0. `fresh` says whether the row changes the
-    set. A row changes the set if it is the last row with its key, and if no member has this key and these parameters.
+    The other attributes have an element for each good row. The method `find` sets these attributes. `keys` and
+    `parameters` are columns of ids. `known` contains the number of the member with the row's key, or 0. `fresh` says
+    whether the row changes the set. A row changes the set if it is the last row with its key, and if no member has this
+    key and these parameters.
     """
 
     cells: dict[str, Cells]

@@ -25,8 +25,8 @@ _MAX_PARTS = 64  # of added members, before they are joined
 
 
 class SetCohort(Cohort):
-    """The members of a query set with the same windows. The cohort collects additions and removals of members. It
-    applies them to the columns when the members are next read.
+    """The members of a query set with the same windows. The cohort collects additions and removals of members. The next
+    read of the members applies the additions and removals to the columns.
     """
 
     def __init__(self, group: SetGroup, number: int) -> None:

@@ -48,8 +48,8 @@ name of this column is not a valid variable name. No parameter and no column of 
 
 class SetMember(SetOwner):
     """A query set. `key`: the names of the columns that identify a member. `key_types`: the types of these columns (see
-    `Cells.type`), or "" before the first member is added. `index`: maps the key of a member to its number. `constants`:
-    the constants of one member, for estimates.
+    `Cells.type`), or "" before the first member is added. `index`: maps the key of a member to the member's number.
+    `constants`: the constants of one member, for estimates.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class SetMember(SetOwner):
 
     @property
     def report(self) -> str:
-        """The report mode, one of REPORTS. It says which members report at an instant."""
+        """The report mode, one of REPORTS. The mode says which members report at an instant."""
         query = self.set_group.query
         return "change" if query.changes else "nonempty" if query.report_nonempty else "every"
 

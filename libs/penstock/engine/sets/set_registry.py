@@ -123,7 +123,7 @@ class SetRegistry(ABC):
 
     def extend(self, member: SetMember, columns: MemberColumns, not_before: int | None = None) -> int | None:
         """Add members to a query set. The members get the current registration point (see `registration_point`), or the
-        time `not_before` if it is later. Returns the registration point of the new members.
+        time `not_before` if this time is later. Returns the registration point of the new members.
         """
         group = member.set_group
         if not member.constants:  # the first members: now there is a sample for the plan

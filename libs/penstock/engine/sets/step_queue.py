@@ -1,4 +1,4 @@
-"""The result queue of a query set. It holds the steps of the set until they are polled or delivered."""
+"""The result queue of a query set. The queue holds a step of the set until the step is polled or delivered."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 class StepQueue(ResultQueue):
-    """The pending steps of a query set. The set consumes the logs of all its cohorts at the same time. A step consists
-    of the blocks of one instant.
+    """The pending steps of a query set. The set consumes the logs of all cohorts of the set at the same time. A step
+    consists of the blocks of one instant.
 
     Callers hold the engine's lock, because an evaluation of the set appends blocks to several logs.
     """
@@ -46,7 +46,7 @@ class StepQueue(ResultQueue):
         return 1 << 60 if limit is None else max(limit, 0)
 
     def _pending(self) -> dict[tuple[int, int], list[tuple[Segment, int, Block]]]:
-        """Return the pending blocks by (instant, place). `place` is the index of a block among the reports of its
+        """Return the pending blocks by (instant, place). `place` is the index of a block among the blocks of the same
         cohort at this instant.
         """
         found: dict[tuple[int, int], list[tuple[Segment, int, Block]]] = {}

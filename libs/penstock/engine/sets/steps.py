@@ -32,8 +32,8 @@ TRIPLE = ("subject", "predicate", "object")
 
 
 class KeyedSet(Recipient, Protocol):
-    """The part of a query set that the set's steps use. `key` and `key_types` are the names of the key columns and the
-    types of their values.
+    """The part of a query set that the set's steps use. `key` contains the names of the key columns. `key_types`
+    contains the types of the values in these columns.
     """
 
     key: tuple[str, ...]
@@ -167,7 +167,7 @@ class Step:
                 yield key, Evaluation(self.query, block, number)
 
     def reporting(self, block: Block) -> tuple[Ids, list[Any]]:
-        """Return the numbers of the members that report in a block of this step, ascending, and their keys (see
+        """Return the members that report in a block of this step: their numbers, ascending, and their keys (see
         `evaluations`).
         """
         numbers = _reporting(block)

@@ -38,8 +38,8 @@ _TIMED_EVERY = 64
 
 
 class Evaluator:
-    """Evaluates cohorts at their instants. An evaluation moves the cohort's windows and updates its `predecessor`,
-    `last_run` and `executions`. It can also replace the plan of the group.
+    """Evaluates cohorts at their instants. An evaluation moves the cohort's windows, and updates the cohort's
+    `predecessor`, `last_run` and `executions`. An evaluation can also replace the plan of the group.
 
     `as_of(group, instant)` returns additional bounds for the view of the stored graph, as pairs (stream number, batch
     number). Because of these bounds, even a late evaluation reads the stored graph as it was when the instant became
@@ -55,7 +55,7 @@ class Evaluator:
         self._as_of = as_of
 
     def evaluate(self, cohort: Cohort, time: int) -> Block:
-        """Evaluate a cohort at instant `time`, and return the block of its answers. All streams must have closed their
+        """Evaluate a cohort at instant `time`, and return the block of answers. All streams must have closed their
         batches up to and including `time`. UnavailableError if the stored graph or the dictionary cannot be read now:
         the caller must retry the evaluation.
         """

@@ -27,7 +27,7 @@ _RELEASE_EVERY = 64  # number of closed batches with tuples after which a pass r
 
 class EvaluationSink(Protocol):
     """Receives the evaluations of a query engine, and the answers that queries publish. In a cluster, a published
-    answer reaches its derived stream through the log, not directly.
+    answer reaches the derived stream through the log, not directly.
     """
 
     def begins(self) -> None:
@@ -43,8 +43,8 @@ class EvaluationSink(Protocol):
 
 
 class Firing:
-    """Executes the actions of `schedule.Work` for one engine. Without a `sink`, answers are added to the logs of their
-    cohorts, and published answers are added directly to their streams.
+    """Executes the actions of `schedule.Work` for one engine. Without a `sink`, answers are added to the logs of the
+    cohorts, and published answers are added directly to the derived streams.
     """
 
     def __init__(

@@ -90,9 +90,7 @@ class Member:
         return f"<Member {self.name}>"
 
     def become(self, base: str | None, ir: ContinuousQuery, group: Group, parameters: tuple[int, ...]) -> None:
-        """Give another text to the member, which must have left its cohort. The member gets a new registration
-        point.
-        """
+        """Give another text to the member. The member must have left its cohort, and gets a new registration point."""
         self.base, self.text, self.warnings = base, ir.text, ir.warnings
         self.group, self.parameters, self.cohort, self.point = group, parameters, None, None
 
@@ -120,12 +118,12 @@ class Member:
 
 
 class Cohort:
-    """Members that are evaluated together. `point`: their registration point P, or None until a stream of the group
-    has progress. `start` sets the point, the trigger and the windows.
+    """Members that are evaluated together. `point`: the members' registration point P, or None until a stream of the
+    group has progress. `start` sets the point, the trigger and the windows.
 
     `cut`: whether P cuts off the beginning of a window, because the window's range reaches back before P. A cohort is
-    separate while P cuts one of its windows. Afterwards, the cohort joins the group's main cohort. The content of
-    count windows, and of `[ALL]` without retention, always depends on P. Cohorts with such windows stay separate.
+    separate while P cuts one of its windows. Afterwards, the cohort joins the group's main cohort. The content of count
+    windows, and of `[ALL]` without retention, always depends on P. Cohorts with such windows stay separate.
 
     `after`: the time in ms after which the members begin, if they have replaced other queries in a cluster. If `after`
     is None, the members begin after the registration point.
@@ -328,7 +326,7 @@ class Group:
         return self.plan
 
     def plan_now(self, cohort: Cohort, core: EngineCore, streams: Streams) -> Planned:
-        """Return a plan for the current statistics. The group keeps its own plan."""
+        """Return a plan for the current statistics. The call does not change the group's plan."""
         catalogue = EngineCatalogue(core, streams, [window.made for window in cohort.windows])
         return make_plan(self.template, catalogue, grouped=True, sample=self.sample, accepted=True)
 

@@ -38,9 +38,9 @@ class WindowSpan:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What the text of a query reads. `streams`: the IRIs of the query's streams. `windows`: the query's time windows.
-    `grid`: the grid of the query's instants. A query has either time windows or count windows. For a query with count
-    windows, `grid` is None and `windows` is empty.
+    """The streams and windows that the text of a query reads. `streams`: the IRIs of the query's streams. `windows`:
+    the query's time windows. `grid`: the grid of the query's instants. A query has either time windows or count
+    windows. For a query with count windows, `grid` is None and `windows` is empty.
     """
 
     streams: tuple[str, ...]

@@ -33,8 +33,8 @@ class LastRun:
         self.timed = True
 
     def begin(self, time: int) -> None:
-        """Prepare for the run at instant `time`. If `timed` is set, the operators of this run measure their times; the
-        call clears `timed`.
+        """Prepare for the run at instant `time`. If `timed` is set, the operators of this run measure times. The call
+        then clears `timed`.
         """
         self.time, self.parts = time, None
         if self.timed:

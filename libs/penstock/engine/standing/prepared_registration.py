@@ -42,7 +42,7 @@ class PreparedRegistration:
         return member
 
     def registered(self, bound: BoundStanding, member: Member) -> None:
-        """Record the group of `member`, whose text was parsed. Later texts that differ from `bound` only in constants
-        share it.
+        """Record the group of `member`, so that later texts that differ from `bound` only in constants can join this
+        group.
         """
         self._groups[member.changes][bound.query.prepared] = member.group

@@ -37,8 +37,8 @@ class QueryStatus:
     not closed their batches up to and including `next`. If `next` is None, `waits_for` contains all streams that have
     not ended.
 
-    `state` is "stopped" if the query is stopped. It is "catching up" if instants are due that are not evaluated yet,
-    for example because the query began in the past. Otherwise, it is "waiting".
+    `state` is "stopped" if the query is stopped. The state is "catching up" if some due instants are not evaluated yet,
+    for example because the query began in the past. Otherwise, the state is "waiting".
     """
 
     name: str

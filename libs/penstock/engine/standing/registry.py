@@ -269,8 +269,8 @@ class Registry(SetRegistry):
         return max((s.closed_ms for s in streams if s.closed_ms is not None), default=None)
 
     def begin(self, stream: LiveStream, point: int) -> None:
-        """Set the registration point of waiting queries that read `stream`. A query waits until any of its streams has
-        its first progress.
+        """Set the registration point of waiting queries that read `stream`. A query waits until one of the query's
+        streams has its first progress.
         """
         self._streams.begin(stream, point)
         if not self.waiting:

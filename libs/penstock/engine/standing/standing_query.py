@@ -29,8 +29,8 @@ class Operations:
 
 
 class Query:
-    """A standing query. Its evaluations are pending until they are polled, yielded by an iteration, or delivered to
-    subscribers.
+    """A standing query. An evaluation of the query is pending until the evaluation is polled, yielded by an iteration,
+    or delivered to subscribers.
 
     Any thread can call the methods. A reference to a query does not keep its engine alive.
     """
@@ -61,7 +61,7 @@ class Query:
 
     @property
     def changes(self) -> bool:
-        """Whether the query was registered with `changes`, so that its evaluations have `added` and `removed`."""
+        """Whether the query was registered with `changes`. If so, its evaluations have `added` and `removed`."""
         return self._member.changes
 
     @property
@@ -89,7 +89,7 @@ class Query:
 
     @property
     def stopped(self) -> bool:
-        """Whether the query was stopped, either by `stop` or because its engine was closed."""
+        """Whether the query was stopped, either by `stop` or because the engine was closed."""
         return self._member.result_queue.ended
 
     def poll(self, limit: int | None = None) -> list[Evaluation]:

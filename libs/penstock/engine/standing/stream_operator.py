@@ -23,8 +23,8 @@ def as_stream(operator: RelationToStream, now: Rows, before: Rows | None) -> Row
     """Return the rows that the operator reports. `now` and `before` are the rows of this instant and of the previous
     instant. Both must be results of `Rows.published()`, because only then can the ids of computed terms be compared.
 
-    For each member, ISTREAM and DSTREAM report multiset differences. The triples of a CONSTRUCT are distinct, so their
-    differences are set differences.
+    For each member, ISTREAM and DSTREAM report multiset differences. For a CONSTRUCT, the differences are set
+    differences, because the triples are distinct.
     """
     if operator is RelationToStream.RSTREAM:
         return now
@@ -44,9 +44,7 @@ def reported(operator: RelationToStream, changes: Changes) -> Rows:
 
 
 def with_changes(query: ContinuousQuery) -> ContinuousQuery:
-    """Return the query with the option `changes`. QueryError if the query cannot report the rows that its answer gains
-    and loses.
-    """
+    """Return the query with the option `changes`. QueryError if the option is not possible for the query."""
     message = None
     if query.publishes:
         message = "`changes` and a derived stream exclude each other: the stream has the complete answers"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def reach(group: Group, targets: dict[LiveStream, int] | None = None) -> int | None:
     """Return a time in ms, or None if nothing is due. The group's instants at or before this time are due (Wukong+S:
     Stable_VTS). The time is the smallest `target_ms` of the group's streams. `targets` contains times for some streams.
-    If the time of a stream in `targets` is later than `target_ms`, it replaces `target_ms`.
+    If a stream has a later time in `targets` than in `target_ms`, the later time replaces `target_ms`.
 
     Streams that have ended do not count. If all streams have ended, the result is the greatest `target_ms`.
     """
@@ -48,7 +48,7 @@ def last_of(cohort: Cohort, points: dict[LiveStream, int]) -> int | None:
 
 def first_closings(group: Group, targets: dict[LiveStream, int], points: dict[LiveStream, int]) -> Iterator[int]:
     """Yield one or two times for each advanced stream of a group. The stream will close its next batch at or after the
-    earlier of the two.
+    earlier time.
     """
     for stream in group.streams:
         if stream in targets:

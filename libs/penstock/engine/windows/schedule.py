@@ -201,8 +201,8 @@ class Schedule:
     # ---- the pass
     def run(self, moved: Iterable[LiveStream], work: Work) -> None:
         """Close batches and evaluate instants after the streams `moved` have advanced. The call closes all batches that
-        the watermarks permit. It evaluates all instants that become due, except the instants of groups in the backlog.
-        The call also completes a pass that was interrupted, for example by Ctrl-C.
+        the watermarks permit. The call also evaluates all instants that become due, except the instants of groups in
+        the backlog. The call also completes a pass that was interrupted, for example by Ctrl-C.
         """
         interrupted = list(self.unfinished)
         for stream in moved:

@@ -22,8 +22,8 @@ def release(stream: LiveStream, readers: Iterable[Group], store: StoredGraph) ->
     """Release a stream's slices and append logs that will not be read again. `readers` are the groups that read the
     stream.
 
-    `stream.retained_from` and `stream.evaluated_from` are the cluster's retention floors. They are None in an embedded
-    engine.
+    `stream.retained_from` and `stream.evaluated_from` are the cluster's retention floors. In an embedded engine, both
+    are None.
     """
     closed = stream.closed_ms
     if closed is None:

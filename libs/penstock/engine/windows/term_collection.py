@@ -1,10 +1,10 @@
 """Garbage collection of terms. The dictionary drops a term under two conditions: only timing data has used the term,
 and nothing refers to the term any more (ADR 2).
 
-Terms of the stored graph are permanent. For any other term, the dictionary records the tick of its last use. A tick is
-a number of closed batches. A collection first marks some terms as used at the current tick: the terms of plans, of
-members, and of the previous answers of ISTREAM and DSTREAM queries. The collection then drops the terms that were last
-used before the tick of the oldest tuple in any slice. Terms that the lease of an answer retains are not dropped.
+Terms of the stored graph are permanent. For any other term, the dictionary records the tick of the term's last use. A
+tick is a number of closed batches. A collection first marks some terms as used at the current tick: the terms of plans,
+of members, and of the previous answers of ISTREAM and DSTREAM queries. The collection then drops the terms that were
+last used before the tick of the oldest tuple in any slice. Terms that the lease of an answer retains are not dropped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _AGES = (1_024, 256, 64, 16, 4, 0)
 class Forgetting:
     """Advances the tick of a dictionary, and drops terms to which nothing refers. `roots` returns the ids of the terms
     that each collection marks as used (see the module docstring). A collection first calls `renew`, which replaces the
-    leases of answers by new leases. It then marks the terms of `roots`.
+    leases of answers by new leases. The collection then marks the terms of `roots`.
 
     A partial dictionary is a cache. Such a dictionary drops terms only if it is larger than `cached_bytes`. The least
     recently used terms are dropped first. `forgotten` is the number of dropped terms.
@@ -58,7 +58,7 @@ class Forgetting:
 
     def sweep_if_due(self) -> None:
         """Drop terms to which nothing refers, if enough batches have closed since the last collection. A partial
-        dictionary drops terms only if it is too large. Do not call this during an evaluation.
+        dictionary drops terms only if the dictionary is too large. Do not call this method during an evaluation.
         """
         if self._dictionary.partial:
             self._trim()

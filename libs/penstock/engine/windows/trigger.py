@@ -111,8 +111,8 @@ class CountSource:
 
 
 class CountTrigger:
-    """The reports of the count windows of a cohort. A report becomes known when its batch closes (docs/semantics.md
-    §3).
+    """The reports of the count windows of a cohort. A report becomes known when the batch that contains the report
+    closes (docs/semantics.md §3).
 
     Each window has a queue of reports (time, position). The position is the number of tuples since the registration
     point. The next instant is the earliest time at the head of a queue. This instant can be evaluated only when every
@@ -136,8 +136,8 @@ class CountTrigger:
         self._find_next()
 
     def take(self) -> int:
-        """Return the next instant, and advance the trigger past this instant. The reports at this instant become the
-        latest reports of their windows.
+        """Return the next instant, and advance the trigger past this instant. Each report at this instant becomes the
+        latest report of the report's window.
         """
         assert self.next is not None
         self.last = self.next
@@ -195,7 +195,7 @@ class CountTrigger:
 
 def grid_of(query: ContinuousQuery) -> Grid | None:
     """Return the grid of a resolved query's time windows, or None for count windows. QueryError in two cases: the query
-    has both kinds of windows, or it has count windows with COMPUTED EVERY or STARTING AT.
+    has both kinds of windows, or the query has count windows and also COMPUTED EVERY or STARTING AT.
     """
     ranges = [clause.range for clause in query.windows]
     counted = [r for r in ranges if isinstance(r, CountRange)]
@@ -210,5 +210,5 @@ def grid_of(query: ContinuousQuery) -> Grid | None:
 
 
 def step_of(query: ContinuousQuery, window: TimeRange) -> int:
-    """Return the step of a time window in its query, in ms. COMPUTED EVERY overrides the steps of all windows."""
+    """Return the step of a time window in ms. COMPUTED EVERY overrides the steps of all windows."""
     return query.computed_every_ms or window.step_ms

@@ -83,8 +83,8 @@ class SlidingWindow:
 
     @property
     def source(self) -> native.TimeWindow:
-        """The native window. It is created on first use, because the stream's batch interval can change before the
-        first use.
+        """The native window. The first use creates the native window, because the stream's batch interval can change
+        before the first use.
         """
         if self.content.made is None:
             core = self.stream.core
@@ -243,7 +243,7 @@ def range_of(clause: WindowClause, stream: LiveStream) -> int | None:
 def window_key(
     query: ContinuousQuery, clause: WindowClause, grid: Grid, cut: int, stream: LiveStream, incarnation: int = 0
 ) -> WindowKey:
-    """Return the key of the window of a clause over its stream. `cut` is the registration point."""
+    """Return the key of the window of a window clause over a stream. `cut` is the registration point."""
     assert isinstance(clause.range, TimeRange), clause
     range_ms = range_of(clause, stream)
     trigger = frozenset(c.stream for c in query.windows)

@@ -57,7 +57,7 @@ class EncodedRows(NamedTuple):
 
 def encode_rows(block: Block, names: QueryNames, numbers: Ids, row_format: RowFormat) -> EncodedRows:
     """Return the records of the queries with the member numbers `numbers`. The numbers must be ascending, and the
-    members must have an answer. LimitError if a term does not have the type of its field.
+    members must have an answer. LimitError if a term does not have the type of the field.
     """
     return _encoded(block, _rows(block, numbers), names, numbers, row_format)
 
