@@ -572,10 +572,10 @@ class Engine:
         answer is the empty answer. `key` contains the name or names of the columns that identify a member. If `key` is
         None, the columns of the parameters identify a member.
 
-        QueryError, with line and column, in three cases: the text is invalid, a parameter stands where neither a vertex
-        nor a value is possible, or `report` is "change" and the text has ISTREAM or DSTREAM. DataError if `key` is
-        invalid, or if a column is missing. After these errors, nothing is registered. The members are added after the
-        registration. If `QuerySet.add` raises an error for the members, the set stays registered.
+        QueryError, with line and column, in three cases: the text is invalid, a parameter has a position where neither
+        a vertex nor a value is possible, or `report` is "change" and the text has ISTREAM or DSTREAM. DataError if
+        `key` is invalid, or if a column is missing. After these errors, nothing is registered. The members are added
+        after the registration. If `QuerySet.add` raises an error for the members, the set stays registered.
         """
         if report not in REPORTS:
             raise DataError(f'report is "every", "nonempty" or "change", not {report!r}')

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Capturing(Protocol):
-    """The part of a stored graph, or of a shard, that checkpoints need."""
+    """The interface of a stored graph, or of a shard, for checkpoints."""
 
     def capture(self, directory: str, previous: str = "") -> native.StoreCapture:
         """Capture the state for a checkpoint in `directory`. The parts that have not changed since the checkpoint in

@@ -7,7 +7,7 @@ everything since the first progress of the query's streams, the query gets an ea
 query that was registered before this progress.
 
 The point is a function of the query's windows and of the progress of the query's streams. The embedded engine and the
-replicas of a cluster (ADR 107) call this function.
+replicas of a cluster (ADR 107) compute the point with the function `beginning_of`.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ def asks_for_past(start: int | None, pasts: Collection[StreamPast]) -> bool:
     """Return whether a query asks for the past. `start` is the instant of STARTING AT in ms, or None for FROM
     BEGINNING. `pasts` are the pasts of the query's streams.
 
-    A query with FROM BEGINNING asks for the past. A query with STARTING AT asks for the past under two conditions: one
-    of the query's streams has a retention, and the instant is not after the current registration point. If none of the
-    streams has progress, there is no past.
+    If none of the streams has progress, the result is False. Otherwise, the result is True for FROM BEGINNING. A query
+    with STARTING AT asks for the past under two conditions: one of the query's streams has a retention, and the instant
+    is not after the current registration point.
     """
     if all(past.begun is None for past in pasts):
         return False

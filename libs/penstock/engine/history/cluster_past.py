@@ -1,10 +1,9 @@
 """Which queries of a cluster begin in the past (ADR 107). The coordinator decides this at the registration.
 
-In a cluster, the stored graph is readable as of an earlier instant only if the declaration of the query's streams asks
-for this (`graph_history`). The coordinator does not know which tuples are released when the registration takes effect.
-A query of a cluster therefore begins in the past only under three conditions. All streams of the query have a
-retention. All windows of the query have a range. If the query reads the stored graph, all streams of the query have
-`graph_history`.
+In a cluster, the stored graph is readable as of an earlier instant only if the declarations of the query's streams set
+`graph_history`. The coordinator does not know which tuples are released when the registration takes effect. A query of
+a cluster therefore begins in the past only under three conditions. All streams of the query have a retention. All
+windows of the query have a range. If the query reads the stored graph, all streams of the query have `graph_history`.
 """
 
 from __future__ import annotations

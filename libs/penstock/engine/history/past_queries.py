@@ -80,7 +80,7 @@ class History:
         return beginning_of(reads_of(group), pasts, group.query.text)
 
     def begin(self, group: Group) -> None:
-        """Let a group begin. Call this after the group's cohort has started."""
+        """Let a group begin. Call this method after the group's cohort has started."""
         closed = [stream.closed_ms for stream in group.streams if stream.closed_ms is not None]
         for cohort in group.cohorts:
             if isinstance(cohort.trigger, CountTrigger):

@@ -1,4 +1,6 @@
-"""Compiled updates (docs/adr/0088-prepared-texts.md). The core binds, evaluates and commits them, in one call each."""
+"""Compiled updates (docs/adr/0088-prepared-texts.md). One call of the native core binds, evaluates and commits such an
+update.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,9 @@ class CompiledUpdates:
         self._compiled: WeakKeyDictionary[PreparedText, tuple[GenericPlan, native.CompiledUpdate]] = WeakKeyDictionary()
 
     def execute(self, text: str) -> UpdateReport | None:
-        """Execute the update of a text as one snapshot. The result is None, and nothing has changed, if the update is
-        not compiled, or if its plan is not right for the constants of the text. LimitError if the pattern exceeds the
-        engine's limits.
+        """Execute the update of a text as one snapshot. The result is None if the update is not compiled, or if the
+        update's plan is not good for the constants of the text. In this case, nothing has changed. LimitError if the
+        pattern exceeds the engine's limits.
         """
         if len(text) > LONGEST:
             return None
@@ -46,9 +48,9 @@ class CompiledUpdates:
         return None if changed is None else UpdateReport(*changed)
 
     def add(self, update: BoundUpdate) -> None:
-        """Compile an update that was executed without `execute`, if this is possible. `execute` then executes the later
-        texts with the same prepared text. After some executions, `execute` returns None, so that the caller checks the
-        statistics of the plan. The caller then calls `add` again.
+        """Compile an update, if this is possible. The caller has just executed this update without the method
+        `execute`. From now on, `execute` executes the later texts with the same prepared text. After some executions,
+        `execute` returns None, so that the caller checks the statistics of the plan. The caller then calls `add` again.
         """
         plan, compiled = self._compiled.get(update.prepared, (None, None))
         if compiled is not None and compiled.left:
@@ -90,5 +92,5 @@ def _compiled(parts: UpdateParts, fixed: list[tuple[int, str]], generic: Generic
 
 
 def _fields(term: Constant) -> tuple[bool, str, str, str]:
-    """Return whether a term is an IRI, its text, its datatype and its language."""
+    """Return four values for a term: whether the term is an IRI, the text, the datatype and the language."""
     return (True, term.value, "", "") if isinstance(term, Iri) else (False, term.lexical, term.datatype, term.lang)

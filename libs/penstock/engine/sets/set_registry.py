@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class SetRegistry(ABC):
-    """The query sets of a registry. `Registry` provides the attributes."""
+    """The query sets of a registry. `Registry` is a subclass, which sets the attributes."""
 
     _core: EngineCore
     _streams: Streams

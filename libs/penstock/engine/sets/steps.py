@@ -137,9 +137,7 @@ class Step:
         )
 
     def evaluation(self, key: object) -> Evaluation | None:
-        """Return the evaluation of a member, or None if the member does not report. `key` is the key as in
-        `step[key]`.
-        """
+        """Return the evaluation of a member, or None if the member does not report. `key`: see `__getitem__`."""
         place = self._place(key)
         return None if place is None else Evaluation(self.query, *place)
 

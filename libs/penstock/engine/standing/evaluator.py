@@ -137,12 +137,11 @@ class Evaluator:
         return not (self._core.dictionary.partial and columns and len(private_ids(np.concatenate(columns))))
 
     def _planned(self, cohort: Cohort, time: int) -> tuple[list[native.Source], Planned, PenstockError | None]:
-        """Return the sources and the plan of an execution. A plan with entailment depends on the schema in the first
-        source. After the failure of a store, the call reads the schema in a new view.
+        """Return the sources and the plan of an execution, and an error or None. A plan with entailment depends on the
+        schema in the first source. After the failure of a store, the call reads the schema in a new view.
 
-        An error occurs if the schema cannot be read within the limits, or if the entailment of a changed schema exceeds
-        a limit. In this case, the third value is the error, with which the execution then fails. The plan in the result
-        is then the earlier plan.
+        There is an error if the schema cannot be read within the limits, or if the entailment of a changed schema
+        exceeds a limit. The execution then fails with this error, and the plan in the result is the earlier plan.
         """
         retries = 0
         while True:
@@ -160,8 +159,9 @@ class Evaluator:
 
     def _known_answer(self, cohort: Cohort) -> int:
         """Return the `answer_id` of the cohort's predecessor. With this id, the execution can return only the changes
-        since that answer. The result is 0 in three cases, in which the execution must return complete rows. There is no
-        predecessor, the members have changed since the predecessor, or the rows of the predecessor contain private ids.
+        since that answer. The result is 0 if the execution must return complete rows. This is so in three cases: there
+        is no predecessor, the members have changed since the predecessor, or the rows of the predecessor contain
+        private ids.
         """
         before = cohort.predecessor
         if before is None or before.members is not cohort.members:
@@ -169,8 +169,8 @@ class Evaluator:
         return before.answer_id
 
     def _sources(self, cohort: Cohort, time: int) -> list[native.Source]:
-        """Return the sources of the plan: first the view of the stored graph, then the windows (semantics.md §3). The
-        view excludes the batches after `time` of the streams that the query names.
+        """Return the sources of the plan: first the view of the stored graph, then the windows (semantics.md §3). For
+        each stream that the query names, the view excludes the batches after `time`.
         """
         if (history := self._past(cohort, time)) is not None:
             return [history.view(cohort.group, time), *(window.source for window in cohort.windows)]

@@ -202,7 +202,7 @@ class Execution:
         profile: native.Profile,
         spent_s: float = 0.0,
     ) -> native.Result:
-        """Execute a plan. `spent_s` is the time in s that earlier factors have used of the time limit."""
+        """Execute a plan. `spent_s` is the part of the time limit, in s, that earlier factors have used."""
         limits, physical = self._core.limits, self._plan.physical
         timeout_s = limits.evaluation_timeout_s
         if timeout_s > 0:
@@ -234,5 +234,5 @@ def _all_rows(rows: Rows | Changes | Product) -> Rows:
 
 
 def native_start(start: int | None) -> int:
-    """Return the start of a window for the native module: the smallest 64-bit integer if the window has no start."""
+    """Return the start of a window for the native module. `None` (no start) becomes the smallest 64-bit integer."""
     return -(1 << 63) if start is None else start

@@ -1,5 +1,5 @@
-"""Figures of a cohort's last execution, for EXPLAIN. Each execution overwrites the earlier figures, without an
-allocation.
+"""Figures of a cohort's last execution, for EXPLAIN. Each execution overwrites the earlier figures in place, so it
+allocates no memory for them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Registration of a standing query without parsing and planning its text. This is possible if the text differs from an
-earlier text only in constants and name (docs/adr/0088-prepared-texts.md).
+"""Registration of a standing query whose text is neither parsed nor planned. This is possible if the text differs from
+an earlier text only in constants and name (docs/adr/0088-prepared-texts.md).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class References:
 
     def renew_leases(self) -> None:
         """Renew the leases of the answers that will be compared with later answers (`AnswerVersion.renew`). Call this
-        before a sweep of the dictionary. The caller must then mark `roots` as used.
+        method before a sweep of the dictionary. The caller must then mark the terms of `roots` as used.
         """
         for cohort in self._registry.cohorts:
             for version in _answers(cohort):

@@ -34,8 +34,8 @@ class Replacements:
         self._registry, self._history = registry, history
 
     def replaced(self, statement: Statement, name: str | None) -> Member | None:
-        """Return the query that a text would replace. Return None if no query has the name. QueryError if a query set
-        has the name.
+        """Return the query that a text would replace. Return None if no query has the text's name. QueryError if a
+        query set has this name.
         """
         ir = as_query(statement)
         name = name or ir.name

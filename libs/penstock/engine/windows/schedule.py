@@ -213,8 +213,8 @@ class Schedule:
     def skip(
         self, moved: Iterable[LiveStream], at_most: int = 0, reached: Mapping[Group, int | None] = _NOTHING
     ) -> Iterator[tuple[Cohort, Gap]]:
-        """Skip the due instants of each cohort with more than `at_most` due instants. Yields each such cohort with the
-        gap. The caller must advance the stream that the cohort publishes.
+        """Skip the due instants of each cohort with more than `at_most` due instants. Yields each such cohort and the
+        gap of skipped instants. The caller must advance the stream that the cohort publishes.
 
         `reached` contains a time for each group in the backlog. The group's instants at or before this time were
         already due when the streams moved. The call does not skip these instants.

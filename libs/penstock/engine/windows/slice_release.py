@@ -48,7 +48,7 @@ def release(stream: LiveStream, readers: Iterable[Group], store: StoredGraph) ->
 
 
 def _next_read(cohort: Cohort, reached: int | None) -> int:
-    """Return a time in ms before which the cohort is not evaluated any more. `reached`: see `reach`.
+    """Return a time in ms. From now on, the cohort is not evaluated before this time. `reached`: see `reach`.
 
     If a stream lags, another text can replace the cohort's queries. The later text can have instants before the
     cohort's next instant, but no instants before `reached` (ADR 95). The count window of a lagging stream can also

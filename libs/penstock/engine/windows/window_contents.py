@@ -36,8 +36,8 @@ class WindowKey:
 
     `range_ms` is the range, or None for `[ALL]`. `step_ms` is the step. `t0` is the start of the grid. `trigger` is the
     set of streams that the query reads. `incarnation` is the incarnation of the query's group. `cut` is the
-    registration point P while the window could otherwise begin before P, and None afterwards. `removed`: see
-    `WindowClause`.
+    registration point P for as long as the window would otherwise begin before P. Afterwards, `cut` is None. `removed`:
+    see `WindowClause`.
     """
 
     stream: str
