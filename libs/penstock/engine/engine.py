@@ -259,7 +259,7 @@ class Engine:
         return self._update(update_with(as_update(self._texts.parse(text, base)), dataset), base)
 
     def _prepared_update(self, text: str, base: str | None) -> UpdateReport | None:
-        """Execute a text that is prepared. The result is None if the text is not prepared."""
+        """Execute the update of a prepared text. The result is None if the text is not prepared."""
         compiled = None if base is not None or self._changes.logs else self._compiled
         if compiled is not None:
             with self._change():

@@ -148,8 +148,8 @@ class AnswerVersion:
         return Rows(numbers[retained], rows.columns, rows.decoder)
 
     def merged(self, other: AnswerVersion, members: Membership) -> AnswerVersion:
-        """Return a version for a cohort that replaces two cohorts. This version belongs to the first of the two
-        cohorts, and `other` to the second. `members` contains the members of both cohorts.
+        """Return the answer's version for a cohort that replaces two cohorts. `self` is the version of the first
+        cohort, and `other` is the version of the second. `members` contains the members of both cohorts.
         """
         mine, theirs = self.renumbered(members), other.renumbered(members)
         columns = tuple(np.concatenate(pair) for pair in zip(mine.columns, theirs.columns, strict=True))

@@ -29,12 +29,14 @@ def term_column(ids: Ids, terms: TermTexts) -> pa.ChunkedArray:
 
 
 def lexical_column(ids: Ids, terms: TermTexts) -> pa.ChunkedArray:
-    """Return the lexical forms of a column of terms, none of which is unbound."""
+    """Return the lexical forms of a column of terms. The column must have no unbound term."""
     return pa.chunked_array([strings(lexicals) for _, lexicals, _, _, _ in _arrays(ids, terms)], pa.string())
 
 
 def _arrays(ids: Ids, terms: TermTexts) -> list[TermArrays]:
-    """Return the arrays of a column of terms: of all terms, or of successive parts if an array cannot have all text."""
+    """Return a column of terms as Arrow arrays. There are several arrays if one array cannot hold the text of all
+    terms.
+    """
     try:
         return [native.term_arrays(terms, ids)]
     except LimitError:

@@ -43,7 +43,7 @@ class AskedQuery:
         return cls(query, names, planned, tuple(slot for _, slot in planned.physical.outputs))
 
     def check_next(self) -> None:
-        """Check the statistics at the next use."""
+        """Let the next use of the plan check the statistics."""
         self.uses = -1
 
     def holds(self, core: EngineCore, streams: Streams, view: native.Source, number: int | None = None) -> bool:
