@@ -37,6 +37,8 @@ class SeparateError(Exception):
     """
 
 
+MAX_PARTS = 64
+"""Maximum number of parts of a query set."""
 DEFAULT_REPORT = "change"
 """The report of a query set whose registration does not set a report."""
 
@@ -93,8 +95,7 @@ class QueryCommands:
         parsed = None if stands else self._registrar.parse(text, base)
         if parsed is not None:
             options["report"] = checked_report(parsed.statement, options)
-            if options.get("key") and options["report"] is None:
-                raise DataError("`key` is an option of query sets, and the text declares no parameters")
+            check_of_set(options)
             options["rows"] = self._row_format(name, parsed.statement, topic, options)
         if parsed is not None and self._writer.gathers and (known or topic or as_query(parsed.statement).parameters):
             raise SeparateError
@@ -198,6 +199,19 @@ def checked_report(statement: Statement, options: ResultOptions) -> str | None:
             message = "in a cluster, the windows of a query set are time windows with a range"
             raise error_at(query, window.at, message)
     return report or DEFAULT_REPORT
+
+
+def check_of_set(options: ResultOptions) -> None:
+    """Check `key` and `parts`. DataError if one of them does not apply, or if `parts` is not in the range from 1 to
+    MAX_PARTS.
+    """
+    parts = options.get("parts", 1)
+    if options.get("report") is None:
+        for name in ("key", "parts"):
+            if options.get(name) not in (None, (), 1):
+                raise DataError(f"`{name}` is an option of query sets, and the text declares no parameters")
+    if not 1 <= parts <= MAX_PARTS:
+        raise DataError(f"parts must be between 1 and {MAX_PARTS} (MAX_PARTS), not {parts}")
 
 
 def check_size(what: str, text: str, limit: int, name: str) -> None:

@@ -97,8 +97,8 @@ def empty_runtime(limits: Limits, clock: Callable[[], int], rng: Random) -> Runt
 class ResultOptions(TypedDict, total=False):
     """The options of a query's result records. `changes`: whether a record has `added` and `removed` in place of the
     answer. `result_format`: the format of the records (docs/kafka.md), `json` by default. `report`: which members of a
-    query set report (`checked_report`); None for a query. `rows`: how records in Avro are written. `key`: see
-    `QueryRegistration`; if empty, the parameters.
+    query set report (`checked_report`); None for a query. `rows`: how records in Avro are written. `key`,
+    `parts`: see `QueryRegistration`. If `key` is empty, the key consists of the parameters.
     """
 
     changes: bool
@@ -106,6 +106,7 @@ class ResultOptions(TypedDict, total=False):
     report: str | None
     rows: RowFormat | None
     key: tuple[str, ...]
+    parts: int
 
 
 class Registrar:
@@ -172,10 +173,8 @@ class Registrar:
         """Drop a stream. The stream's absorbed tuples remain, and queries can still name the graph that contains these
         tuples. UnknownStreamError if the stream is not declared. DataError if a query reads or publishes the stream.
         """
-        absorb_into = self.streams[iri].absorb_into if iri in self.streams else None
         self._runtime.drop_stream(iri)
-        del self.streams[iri]
-        if absorb_into is not None:
+        if (absorb_into := self.streams.pop(iri).absorb_into) is not None:
             self.record_graph(absorb_into)
         return Change([StreamDrop(self._number(), iri)], {f"stream:{iri}": None})
 
@@ -256,6 +255,7 @@ class Registrar:
             alone=alone,
             past=past,
             key=member.key if isinstance(member, SetMember) else (),
+            parts=options.get("parts", 1),
         )
         self.queries[name], self.reads[name] = record, predicates_read(statement)
         change.add(Change([record], {f"query:{name}": record}))
@@ -357,7 +357,7 @@ class Registrar:
         if known is None or (text, base, topic) != (known.text, known.base, known.topic):
             return False
         chosen = options.get("changes", False), options.get("result_format", "json"), options.get("report")
-        if chosen != (known.changes, known.result_format, known.report):
+        if (*chosen, options.get("parts", 1)) != (known.changes, known.result_format, known.report, known.parts):
             return False
         return max_catch_up in (None, known.max_catch_up) and options.get("key", ()) in ((), known.key)
 

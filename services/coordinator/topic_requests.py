@@ -263,7 +263,9 @@ def options_of(given: Mapping[str, str], key: Sequence[str]) -> ResultOptions:
     DataError if `changes` is neither `true` nor `false`, or `result_format` is unknown.
     """
     changes, result_format = option_of("changes", given.get("changes")), record_format(given.get("result_format"))
-    return {"changes": changes, "result_format": result_format, "report": given.get("report"), "key": tuple(key)}
+    report, parts = given.get("report"), _whole("parts", given.get("parts"))
+    found: ResultOptions = {"changes": changes, "result_format": result_format, "report": report, "key": tuple(key)}
+    return found if parts is None else {**found, "parts": parts}
 
 
 def option_of(name: str, text: str | None) -> bool:
@@ -279,12 +281,16 @@ def catch_up_of(text: str | None) -> int | None:
     """Return the `max_catch_up` of a registration from its text, or None if there is no text. DataError if the text is
     not an integer.
     """
+    return _whole("max_catch_up", text)
+
+
+def _whole(name: str, text: str | None) -> int | None:
     if text is None:
         return None
     try:
         return int(text)
     except ValueError as error:
-        raise DataError(f"max_catch_up is no whole number: {text[:40]!r}") from error
+        raise DataError(f"{name} is no whole number: {text[:40]!r}") from error
 
 
 def _text(what: str, value: bytes) -> str:

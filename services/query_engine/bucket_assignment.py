@@ -189,7 +189,7 @@ class BucketAssignment:
         saved = opening.view.whole()
         incarnation = self._buckets.next_incarnation()
         progress_writer = ProgressWriter(self._topics.progress, number, opening.view.parts())
-        bucket = Bucket(number, opening.writer, progress_writer, saved, incarnation)
+        bucket = Bucket(number, opening.writer, progress_writer, saved, incarnation, self._topics.buckets)
         self._buckets.by_number[number] = bucket
         bucket.opened = opening.epoch
         core = self._replica.runtime.core

@@ -15,6 +15,7 @@ from penstock.engine.sets.set_member import RECORD_KEY
 from penstock.engine.windows.trigger import GridTrigger
 from penstock.query.ir import ContinuousQuery
 from penstock.replication.progress_log import BucketState
+from penstock.replication.registration import buckets_of
 from penstock.replication.status_topic import standing_record
 from penstock.services.query_engine.derived_stream_sink import DerivedStreamSink
 from penstock.services.query_engine.progress.bucket_progress import (
@@ -25,10 +26,10 @@ from penstock.services.query_engine.progress.bucket_progress import (
     restore_counted,
     restore_predecessors,
 )
-from penstock.services.query_engine.sets.member_feed import MemberFeed
+from penstock.services.query_engine.sets.member_feed import MemberFeed, SetPart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from penstock.core import _native as native
     from penstock.engine.intake.streams import LiveStream
@@ -63,8 +64,9 @@ class Bucket:
         progress_writer: ProgressWriter,
         saved: BucketState | None,
         incarnation: int,
+        shares: int = 1,
     ) -> None:
-        self.number = number
+        self.number, self.shares = number, shares
         self.incarnation = incarnation
         self.epoch = 1 if saved is None else saved.epoch + 1
         self.writer = writer
@@ -112,7 +114,7 @@ class Bucket:
         """Return a temporary bucket with the same saved progress, but with groups of its own. In this bucket, a stopped
         query can be evaluated at the instants that were due before the stop.
         """
-        return Bucket(self.number, self.writer, self.progress_writer, self.saved, incarnation)
+        return Bucket(self.number, self.writer, self.progress_writer, self.saved, incarnation, self.shares)
 
     # ---- members
     def enrol(self, registrations: Iterable[Registration], runtime: Runtime, texts: Texts) -> None:
@@ -122,7 +124,7 @@ class Bucket:
         fresh: dict[int, list[Cohort]] = {}
         for registration in registrations:
             member, cohort = self._join(registration, runtime, texts)
-            self.members[member.name] = member, registration
+            self.members[str(registration.record.number)] = member, registration
             if registration.after is not None:  # its group's committed progress lacks the query's windows
                 self.fired.add(registration.record.group)
             if cohort is not None:
@@ -167,12 +169,14 @@ class Bucket:
         """Add a query set without members. The set's `MemberFeed` adds the members later."""
         record, report, most = registration.record, registration.record.report, registration.record.max_catch_up
         assert report is not None
-        restore = runtime.registry.restore_set
-        member = restore(ir, str(record.number), record.base, (RECORD_KEY,), report=report, max_catch_up=most)
+        restore, parts = runtime.registry.restore_set, buckets_of(record.group, record.parts, self.shares)
+        name = str(record.number) if len(parts) == 1 else f"{record.number}/{self.number}"  # one set in each bucket
+        member = restore(ir, name, record.base, (RECORD_KEY,), report=report, max_catch_up=most)
         member.point = registration.point
         member.skip(registration.gaps)
         self.groups[record.group] = member.group
-        self.feeds[record.group] = MemberFeed(registration, member, self.committed.get(record.group))
+        part = SetPart(record.parts, parts[self.number] if record.parts > 1 else (0,))
+        self.feeds[record.group] = MemberFeed(registration, member, self.committed.get(record.group), part)
         return member
 
     def _restore(self, number: int, cohorts: list[Cohort], runtime: Runtime) -> None:
@@ -347,21 +351,23 @@ class BucketSet:
         """Return a new incarnation number, for a bucket that is opened or drained."""
         return next(self._incarnations)
 
-    def number_of(self, query: QueryRegistration) -> int:
-        """Return the number of a query's bucket, whether or not this engine has opened the bucket."""
-        return query.group % self._shares
-
-    def enrolled(self, query: QueryRegistration) -> Bucket | None:
-        """Return the bucket of a query. None if this engine has not opened the bucket, or has not enrolled the bucket's
-        queries yet.
+    def numbers_of(self, query: QueryRegistration) -> Collection[int]:
+        """Return the numbers of a query's buckets, whether or not this engine has opened them. Only a query set with
+        several parts has several buckets.
         """
-        bucket = self.by_number.get(self.number_of(query))
-        return bucket if bucket is not None and bucket.enrolled else None
+        return buckets_of(query.group, query.parts, self._shares)
 
-    def member(self, query: QueryRegistration) -> Bucket | None:
-        """Return the bucket of which a query is a member, or None if this engine does not evaluate the query."""
-        bucket = self.by_number.get(self.number_of(query))
-        return bucket if bucket is not None and str(query.number) in bucket.members else None
+    def enrolled(self, query: QueryRegistration) -> list[Bucket]:
+        """Return the buckets of a query that this engine has opened, and whose queries it has enrolled."""
+        buckets = (self.by_number.get(number) for number in self.numbers_of(query))
+        return [bucket for bucket in buckets if bucket is not None and bucket.enrolled]
+
+    def member(self, query: QueryRegistration) -> list[Bucket]:
+        """Return the buckets of which a query is a member. The list is empty if this engine does not evaluate the
+        query.
+        """
+        buckets = (self.by_number.get(number) for number in self.numbers_of(query))
+        return [bucket for bucket in buckets if bucket is not None and str(query.number) in bucket.members]
 
     def pending(self) -> tuple[int, int]:
         """Return the number of records that wait for a commit, and the size in bytes of those records that contain

@@ -45,7 +45,7 @@ class Enrolment:
     def standing_in(self, number: int) -> Iterator[QueryRegistration]:
         """Yield the registrations of a bucket's queries that are not stopped."""
         records = (each.record for each in self._replica.registrations.values() if each.stopped is None)
-        return (record for record in records if self._buckets.number_of(record) == number)
+        return (record for record in records if number in self._buckets.numbers_of(record))
 
     def enrol_waiting(self) -> None:
         """Enrol the queries of open buckets whose enrolment had to wait. A bucket waits until the replica has reached
@@ -60,7 +60,7 @@ class Enrolment:
         """
         if not bucket.enrolled and self._replica.history.step >= bucket.waits_for:
             registrations = self._replica.registrations.values()
-            mine = [r for r in registrations if self._buckets.number_of(r.record) == bucket.number]
+            mine = [r for r in registrations if bucket.number in self._buckets.numbers_of(r.record)]
             standing = [registration for registration in mine if registration.stopped is None]
             late = [r for r in mine if r.stopped is not None and r.stopped > bucket.waits_for]
             self.learn_constants(registration.record for registration in (*late, *standing))
@@ -122,7 +122,7 @@ class Enrolment:
         """If the next step registers a query of an enrolled bucket, fetch the ids of the query's constants. `first`:
         the first record of the step. After an UnavailableError, nothing has changed.
         """
-        if isinstance(first, QueryRegistration) and self._buckets.enrolled(first) is not None:
+        if isinstance(first, QueryRegistration) and self._buckets.enrolled(first):
             self.learn_constants([first])
 
     def learn_constants(self, records: Iterable[QueryRegistration]) -> None:
@@ -138,8 +138,7 @@ class Enrolment:
 
     def add(self, record: QueryRegistration) -> None:
         """Enrol a query that a step has registered, if this engine has enrolled the other queries of its bucket."""
-        bucket = self._buckets.enrolled(record)
-        if bucket is not None:
+        for bucket in self._buckets.enrolled(record):
             self._enrol(bucket, [self._replica.registrations[record.number]])
 
     def end(self, name: str) -> None:
@@ -157,26 +156,26 @@ class Enrolment:
             self._end(known, _never)
 
     def _end(self, known: Registration, over: Callable[[], bool]) -> None:
-        if (bucket := self._buckets.member(known.record)) is None:
-            return
         number = str(known.record.number)
-        self._catch_up.finish(bucket.members[number][0].group, over)
-        self._collector.collect(self._buckets)
-        bucket.end(number, self._replica.runtime)
+        for bucket in self._buckets.member(known.record):
+            self._catch_up.finish(bucket.members[number][0].group, over)
+            self._collector.collect(self._buckets)
+            bucket.end(number, self._replica.runtime)
 
     def publish_news(self) -> None:
         """Add to the next commit the status of each enrolled query that has a new registration point or a new gap."""
         news, self._replica.news = self._replica.news, []
         for registration in news:
-            bucket = self._buckets.enrolled(registration.record)
-            if bucket is not None and registration.stopped is None:
-                bucket.report_status(self._names, registration)
+            if registration.stopped is None:
+                for bucket in self._buckets.enrolled(registration.record):
+                    bucket.report_status(self._names, registration)
 
     def omit(self, registration: Registration, gap: Gap) -> None:
         """Skip the instants of a query's new gap, if the query is a member here."""
-        bucket = self._buckets.member(registration.record)
-        if bucket is not None:
+        buckets = self._buckets.member(registration.record)
+        for bucket in buckets:
             bucket.omit(str(registration.record.number), gap, self._replica.runtime)
+        if buckets:
             self._metrics.omitted(registration.record.name, gap)
 
 

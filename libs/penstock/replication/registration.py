@@ -79,20 +79,31 @@ class Bounds:
     last_step: int
 
 
+def buckets_of(group: int, parts: int, buckets: int) -> dict[int, tuple[int, ...]]:
+    """Return the buckets that evaluate the queries of a group, each with the numbers of its parts. A query has one
+    part. `parts`: the number of parts. `buckets`: the number of buckets of the cluster.
+    """
+    found: dict[int, tuple[int, ...]] = {}
+    for part in range(parts):
+        bucket = (group + part) % buckets
+        found[bucket] = (*found.get(bucket, ()), part)
+    return found
+
+
 class GroupRegistrations:
     """The registrations of one group whose queries read the same streams in the same way. `past`: whether the queries
-    begin in the past. `counts`: whether their windows count tuples.
+    begin in the past. `counts`: whether their windows count tuples. `parts`: the number of parts of the group's set.
     """
 
-    def __init__(self, group: int, streams: tuple[str, ...], past: bool, counts: bool) -> None:
-        self.group, self.streams, self.past, self.counts = group, streams, past, counts
+    def __init__(self, group: int, streams: tuple[str, ...], past: bool, counts: bool, parts: int = 1) -> None:
+        self.group, self.streams, self.past, self.counts, self.parts = group, streams, past, counts, parts
         self.members: dict[int, Registration] = {}  # by query number
         self._bounds: Bounds | None = None  # None: not computed since the last change
 
     @classmethod
-    def key(cls, record: QueryRegistration) -> tuple[int, tuple[str, ...], bool, bool]:
+    def key(cls, record: QueryRegistration) -> tuple[int, tuple[str, ...], bool, bool, int]:
         """Return the arguments of the group to which a query belongs."""
-        return record.group, record.streams, record.past, not record.steps
+        return record.group, record.streams, record.past, not record.steps, record.parts
 
     def changed(self) -> None:
         """Compute the bounds again when they are next needed."""
@@ -139,7 +150,7 @@ class Registrations(Mapping[int, Registration]):
         self._all: dict[int, Registration] = {}
         self._standing: dict[str, Registration] = {}  # by name; the queries that are not stopped
         self.stopped: dict[int, Registration] = {}
-        self._groups: dict[tuple[int, tuple[str, ...], bool, bool], GroupRegistrations] = {}
+        self._groups: dict[tuple[int, tuple[str, ...], bool, bool, int], GroupRegistrations] = {}
 
     def __getitem__(self, number: int) -> Registration:
         return self._all[number]

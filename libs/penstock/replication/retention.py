@@ -14,10 +14,10 @@ from penstock.log import START, Partition
 from penstock.quarantine import InternalRecords
 from penstock.replication.history import NOTHING
 from penstock.replication.progress_log import ProgressView
-from penstock.replication.registration import stable
+from penstock.replication.registration import buckets_of, stable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from penstock.log import Log
     from penstock.replication.cluster_topics import ClusterTopics
@@ -101,10 +101,11 @@ class Commitments:
         self._steps[bucket] = step
 
     def forget_stopped(self, replica: Replica[W]) -> None:
-        """Remove stopped queries whose bucket has committed since the stop. Such queries have no evaluations left."""
+        """Remove stopped queries whose buckets have committed since the stop. Such queries have no evaluations left."""
         for number, registration in list(replica.registrations.stopped.items()):
-            stopped = registration.stopped
-            if stopped is not None and stopped <= self._steps.get(registration.record.group % self._buckets, -1):
+            stopped, record = registration.stopped, registration.record
+            buckets = buckets_of(record.group, record.parts, self._buckets)
+            if stopped is not None and all(stopped <= self._steps.get(bucket, -1) for bucket in buckets):
                 replica.registrations.remove(number)
 
     def ready(self, replica: Replica[W], step: Step) -> bool:
@@ -116,6 +117,12 @@ class Commitments:
         if not replica.ready(step):
             self.forget_stopped(replica)
         return replica.ready(step)
+
+    def _groups(self, replica: Replica[W]) -> Iterator[tuple[GroupRegistrations, int]]:
+        """Yield each group with each bucket that evaluates queries of the group."""
+        for group in replica.registrations.groups:
+            for bucket in buckets_of(group.group, group.parts, self._buckets):
+                yield group, bucket
 
     def floors(self, replica: Replica[W]) -> dict[str, int]:
         """Return a time in ms for each declared stream with progress, by the command number of the declaration. No
@@ -130,8 +137,8 @@ class Commitments:
             closed = replica.runtime.streams.get(iri).closed_ms
             if closed is not None:
                 found[str(declared)] = closed
-        for group in replica.registrations.groups:
-            earlier, step = self._earlier.get((group.group % self._buckets, group.group), (None, -1))
+        for group, bucket in self._groups(replica):
+            earlier, step = self._earlier.get((bucket, group.group), (None, -1))
             for iri in group.streams:
                 if iri not in replica.declared:
                     continue
@@ -149,8 +156,8 @@ class Commitments:
         evaluated: dict[str, int] = {}
         oldest = history.step
         due: dict[tuple[tuple[str, ...], int], int] = {}  # of most queries, the streams and the last instant are equal
-        for group in replica.registrations.groups:
-            bucket, streams = group.group % self._buckets, group.streams
+        for group, bucket in self._groups(replica):
+            streams = group.streams
             committed, step = self._committed.get(bucket, {}).get(group.group), self._steps.get(bucket, -1)
             reads_past = group.past and _keep_graph(replica, streams)
             for each in group.alike(step, None if committed is None else committed.last_ms):

@@ -229,9 +229,9 @@ class StreamDrop:
 @dataclass(frozen=True, slots=True)
 class QueryRegistration:
     """Registers a standing query or a query set. `report`: determines which members of a query set report at an
-    instant. None for a single query. `key`: for a query set, the names of the columns that identify a member. `past`:
-    whether the query begins in the past (ADR 107). If it does, `starting_at_ms` is a lower bound of the query's first
-    instant.
+    instant. None for a single query. `key`: for a query set, the names of the columns that identify a member.
+    `parts`: for a query set, the number of its parts (ADR 111). `past`: whether the query begins in the past (ADR 107).
+    If it does, `starting_at_ms` is a lower bound of the query's first instant.
     """
 
     number: int
@@ -256,6 +256,7 @@ class QueryRegistration:
     alone: bool = False
     past: bool = False
     key: tuple[str, ...] = ()
+    parts: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ results, so another engine continues with the same members (ADR 92).
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from penstock.services.query_engine.sets.member_records import ReadRecords, para
 from penstock.services.query_engine.sets.taken_records import REFUSED, TakenRecords
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from penstock.engine.runtime import Runtime
     from penstock.engine.sets.set_member import SetMember
     from penstock.log import Log, Message, Reader, Record
@@ -45,13 +48,37 @@ _RETRY_MS = 1_000
 _log = logging.getLogger("penstock.query-engine")
 
 
-class MemberFeed:
-    """Reads the members of a query set. `saved`: the committed progress of the set's group, or None. `restoring`:
-    whether the members of the last commit are not restored yet. The set has no members until the restoration.
+class SetPart(NamedTuple):
+    """The part of a query set's members that a bucket evaluates. `parts`: the number of parts of the set. `mine`: the
+    numbers of the bucket's parts.
     """
 
-    def __init__(self, registration: Registration, member: SetMember, saved: GroupState | None) -> None:
-        self.registration, self.member = registration, member
+    parts: int
+    mine: Collection[int]
+
+    def has(self, key: bytes | None) -> bool:
+        """Return whether a member belongs to the bucket. `key`: the key of the member's record."""
+        return self.parts == 1 or part_of(key, self.parts) in self.mine
+
+
+def part_of(key: bytes | None, parts: int) -> int:
+    """Return the number of the part to which a member belongs. `key`: the key of the member's record."""
+    return crc32(key or b"") % parts
+
+
+WHOLE = SetPart(1, (0,))
+
+
+class MemberFeed:
+    """Reads the members of a query set. `saved`: the committed progress of the set's group, or None. `part`: which
+    members this feed reads. `restoring`: whether the members of the last commit are not restored yet. The set has no
+    members until the restoration.
+    """
+
+    def __init__(
+        self, registration: Registration, member: SetMember, saved: GroupState | None, part: SetPart = WHOLE
+    ) -> None:
+        self.registration, self.member, self._part = registration, member, part
         self._saved = saved
         self.answers = set_answers_of(member)
         self._taken = TakenRecords.of(None if saved is None else saved.members)
@@ -80,6 +107,8 @@ class MemberFeed:
         assert self._reader is not None
         messages = self._reader.poll(RECORDS)
         for message in messages:
+            if not self._part.has(message.key):
+                continue
             if message.offset < self._taken.end:
                 self._known[message.key] = message
             else:
@@ -205,13 +234,17 @@ class MemberFeed:
         point: int | None,
         before: dict[int, int | None],
     ) -> None:
+        previous, end = dict[int, int](), self._taken.end
+        for message in self._ahead[:RECORDS]:
+            previous[message.offset], end = end, message.offset + 1
         for row, (message, _) in enumerate(records.rows):
+            offset = message.offset
             if row in excess:
-                self._taken.add(message.offset, REFUSED)
+                self._taken.add(offset, REFUSED, previous[offset])
             elif read.fresh[row]:
-                self._taken.add(message.offset, point)
+                self._taken.add(offset, point, previous[offset])
             elif row in before:
-                self._taken.add(message.offset, before[row])
+                self._taken.add(offset, before[row], previous[offset])
 
     def _letter(self, names: TopicNames, message: Message, reason: str) -> Record:
         name = self.registration.record.name

@@ -55,10 +55,12 @@ class TakenRecords:
         """Return the object as JSON text."""
         return json.dumps([self.end, self.runs])
 
-    def add(self, offset: int, point: int | str | None) -> None:
-        """Record the point of a record. Offsets must ascend."""
+    def add(self, offset: int, point: int | str | None, previous: int) -> None:
+        """Record the point of a record. Offsets must ascend. `previous`: the offset after the previous record that the
+        set has read. Between the two records, there can be records of other parts of the set. A run can contain them.
+        """
         last = self.runs[-1] if self.runs else None
-        if last is not None and last.point == point and last.end == offset:
+        if last is not None and last.point == point and last.end >= previous:
             self.runs[-1] = Run(last.first, offset + 1, point)
         else:
             self.runs.append(Run(offset, offset + 1, point))

@@ -145,16 +145,16 @@ def some_steps(cluster: SmallCluster, rng: random.Random) -> None:
                 service.step()
 
 
-def run_story(seed: int, text: str, report: str, *, faults: bool) -> list[Any]:
+def run_story(seed: int, text: str, report: str, *, faults: bool, parts: int = 1) -> list[Any]:
     """Return the sorted records of a random story. `faults`: engines are killed and started between its steps, and the
-    topics are compacted.
+    topics are compacted. `parts`: of the set.
     """
     rng, chance = random.Random(seed), random.Random(f"{seed} faults")
-    cluster = SmallCluster(engines=2)
+    cluster = SmallCluster(engines=2, buckets=4)
     cluster.coordinator.declare(IRI, "s", batch_ms=500, timing="all", idle_timeout_ms=1 << 40)
     if rng.random() < 0.5:
         push(cluster, 90, a=1)
-    cluster.coordinator.register("near", text, report=report)
+    cluster.coordinator.register("near", text, report=report, parts=parts)
     cluster.run()
     started = 2
 
@@ -210,6 +210,17 @@ def test_kills_moves_and_compaction_change_no_result(seed, kind):
     without = run_story(seed, text, report, faults=False)
     assert without[0]
     assert run_story(seed, text, report, faults=True) == without
+
+
+@pytest.mark.parametrize("seed", range(3, 6))
+@pytest.mark.parametrize("kind", ["every", "nonempty", "change", "istream"])
+def test_the_parts_of_a_set_have_the_results_of_the_whole_set(seed, kind):
+    text = TEXT.replace("REGISTER QUERY", "REGISTER ISTREAM") if kind == "istream" else TEXT
+    report = "nonempty" if kind == "istream" else kind
+    whole = run_story(seed, text, report, faults=False)
+    assert whole[0]
+    for parts in (3, 9):
+        assert run_story(seed, text, report, faults=True, parts=parts) == whole
 
 
 def test_a_set_has_at_most_max_members(monkeypatch):
@@ -297,12 +308,16 @@ def test_repeating_a_registration_has_no_effect(cluster):
 def test_runs_of_taken_records():
     taken = TakenRecords()
     for offset, point in ((1, None), (2, None), (5, 10), (6, 10), (7, REFUSED), (9, 20)):
-        taken.add(offset, point)
+        taken.add(offset, point, offset)
     taken.end = 10
     assert TakenRecords.of(taken.as_json()) == taken
     assert [taken.run_of(offset) for offset in (0, 2, 3)] == [None, Run(1, 3, None), None]
     taken.settle(10, {10}, 20)
     assert taken.runs == [Run(1, 3, 10), Run(5, 7, 10), Run(7, 8, REFUSED)]
+    taken.runs = []
+    for offset, previous in ((3, 0), (8, 4), (9, 9), (20, 11)):  # between 9 and 20, another record of the set
+        taken.add(offset, 10, previous)
+    assert taken.runs == [Run(3, 10, 10), Run(20, 21, 10)]
     taken.runs = [Run(i, i + 1, 10) for i in range(MAX_RUNS)]
     assert taken.full
     taken.runs[5] = Run(5, 6, REFUSED)
