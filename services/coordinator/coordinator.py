@@ -21,6 +21,7 @@ from penstock.mapping.encodings.schema_registration import SchemaRegistration
 from penstock.query.parser import declared_parameters
 from penstock.replication.election import Election
 from penstock.replication.heartbeats import FailureDetector, HeartbeatSender
+from penstock.replication.registration import buckets_of
 from penstock.replication.status_topic import StatusView
 from penstock.services.coordinator.active_state import SETTLE_MS, Active
 from penstock.services.coordinator.control_state import Opening
@@ -245,15 +246,16 @@ class Coordinator:
         """Write records of members of query sets in one transaction, all or none."""
         self._do(lambda active: active.writer.commit(records))
 
-    def engine_of(self, name: str) -> str | None:
-        """Return the address of the query engine that the placement assigns to a query. None if there is no query of
-        that name, or if the engine is not live.
+    def engines_of(self, name: str) -> dict[int, str | None]:
+        """Return the buckets of a query, each with the address of the query engine to which the placement assigns the
+        bucket. The address is None if the engine is not live. The result is empty if there is no query of that name.
         """
         record = self._registrar.queries.get(name)
         if record is None or self._active is None:
-            return None
-        buckets = self._active.state.placement.buckets
-        return self.engines.get(buckets.get(str(record.group % self.topics.buckets), ""))
+            return {}
+        placed, engines = self._active.state.placement.buckets, self.engines
+        buckets = buckets_of(record.group, record.parts, self.topics.buckets)
+        return {bucket: engines.get(placed.get(str(bucket), "")) for bucket in buckets}
 
     def update(self, text: str, base: str | None = None, request: str | None = None) -> int:
         """Execute an update that has only INSERT DATA and DELETE DATA, as one snapshot. Returns the number of triples.

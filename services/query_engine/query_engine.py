@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.oneshot.one_shot import OneShot
 from penstock.engine.oneshot.texts import Texts
-from penstock.engine.standing.query_status import QueryStatus, status_of
+from penstock.engine.standing.query_status import QueryStatus, part_order, status_of
 from penstock.errors import UnavailableError
 from penstock.log import Partition
 from penstock.quarantine import InternalRecords
@@ -198,11 +198,13 @@ class QueryEngine:
         """Return the status of a query, or None if this engine does not evaluate the query. Any thread can call this
         method.
         """
-        for bucket in list(self.buckets.values()):
-            for member, registration in list(bucket.members.values()):
-                if registration.record.name == name:
-                    return replace(status_of(member), name=name)  # the name of a member is the query's number
-        return None
+        found = [
+            replace(status_of(member), name=name)  # the name of a member is the query's number
+            for bucket in list(self.buckets.values())
+            for member, registration in list(bucket.members.values())
+            if registration.record.name == name
+        ]
+        return min(found, key=lambda status: part_order(status.state, status.next), default=None)
 
     # ---- positions
     def positions(self) -> Sequence[int]:

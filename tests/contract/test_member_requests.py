@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -37,7 +38,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 class Serve:
     """`penstock serve`."""
 
-    name = IRI
+    name, options = IRI, ""
 
     def __init__(self) -> None:
         self._engine = penstock.Engine()
@@ -52,10 +53,10 @@ class Serve:
 class Cluster:
     """A coordinator, two query engines with servers of their own, and a thread in which they step."""
 
-    name = "s"
+    name, options = "s", ""
 
     def __init__(self) -> None:
-        self._lock, self._cluster = threading.Lock(), SmallCluster(engines=2, buckets=2)
+        self._lock, self._cluster = threading.Lock(), SmallCluster(engines=2, buckets=4)
         self._servers = []
         for engine in self._cluster.engines.values():
             server = WebServer(Starlette(routes=member_pages.routes(engine.member_lists.find)), "127.0.0.1", 0)
@@ -67,6 +68,10 @@ class Cluster:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
+
+    @property
+    def engines(self) -> Any:
+        return self._cluster.engines.values()
 
     def _run(self) -> None:
         while not self._stop.wait(0.002):
@@ -81,11 +86,17 @@ class Cluster:
         self._cluster.close()
 
 
+class Split(Cluster):
+    """A cluster whose query set has parts in both query engines."""
+
+    options = "&parts=3"
+
+
 class Requests:
     """Requests to a service with the query set `near`."""
 
     def __init__(self, service: Serve | Cluster) -> None:
-        self.url = service.url
+        self.url, self._options = service.url, service.options
         self.http = httpx.Client(base_url=service.url, timeout=30)
         stream = {"iri": IRI, "timing": "all"}
         self.ok(self.http.put(f"/streams/{quote(service.name, safe='')}", json=stream))
@@ -95,7 +106,8 @@ class Requests:
         return response.json()
 
     def register(self, *key: str) -> None:
-        self.ok(self.http.put("/queries/near", params={"key": key}, content=TEXT))
+        named = "&".join(f"key={name}" for name in key)
+        self.ok(self.http.put(f"/queries/near?{named}{self._options}", content=TEXT))
 
     def add(self, *rows: dict[str, Any], **parameters: Any) -> httpx.Response:
         lines = "\n".join(map(json.dumps, rows))
@@ -120,10 +132,16 @@ class Requests:
             time.sleep(0.02)
 
     def listed(self, **parameters: Any) -> list[str]:
-        return [each["member"] for each in self.page(**parameters)["members"]]
+        return self.in_order([each["member"] for each in self.page(**parameters)["members"]])
+
+    def in_order(self, found: list[Any]) -> list[Any]:
+        """Return members in the order in which they were added, which is also that of their numbers. Parts of a set
+        are listed one after another.
+        """
+        return sorted(found, key=lambda each: int(re.findall("x/([0-9]+)", str(each))[0])) if self._options else found
 
 
-@pytest.fixture(params=[Serve, Cluster])
+@pytest.fixture(params=[Serve, Cluster, Split])
 def requests(request: pytest.FixtureRequest) -> Iterator[Requests]:
     service = request.param()
     try:
@@ -150,14 +168,11 @@ def test_members_are_added_listed_and_removed(requests):
     assert requests.http.post("/queries/near/members", content=bytes(sink.getvalue()), headers=arrow).is_success
     requests.await_count(4)
     double = {"type": "literal", "value": "1.5", "datatype": "http://www.w3.org/2001/XMLSchema#double"}
-    assert requests.page() == {
-        "count": 4,
-        "members": [
-            {"member": f"http://x/{number}", "row": row(number, limit)}
-            for number, limit in enumerate((5, 7, 2, double))
-        ],
-        "next": None,
-    }
+    page = requests.page()
+    assert (page["count"], page["next"]) == (4, None)
+    assert requests.in_order(page["members"]) == [
+        {"member": f"http://x/{number}", "row": row(number, limit)} for number, limit in enumerate((5, 7, 2, double))
+    ]
     assert requests.remove({"user": "http://x/1"}, {"user": "http://x/9"}, key="user").is_success
     requests.await_count(3)
     assert requests.listed() == ["http://x/0", "http://x/2", "http://x/3"]
@@ -175,14 +190,14 @@ def test_pages(requests):
         after = page["next"]
         if after is None:
             break
-    assert found == [f"http://x/{number}" for number in range(10)]
+    assert requests.in_order(found) == [f"http://x/{number}" for number in range(10)]
     assert requests.listed(member="http://x/7") == ["http://x/7"]
     assert requests.page(member="http://x/70") == {"count": 10, "members": [], "next": None}
     nothing = requests.page(limit=0)
-    assert requests.listed(limit=1, after=nothing["next"]) == ["http://x/0"]
+    assert requests.listed(limit=1, after=nothing["next"]) == found[:1]
     assert requests.add(row(3, 50)).is_success  # a replaced member is a new member
     deadline = time.monotonic() + 20
-    while requests.listed()[-1] != "http://x/3":
+    while requests.page(member="http://x/3")["members"][0]["row"] != row(3, 50):
         assert time.monotonic() < deadline
 
 
@@ -193,12 +208,16 @@ def test_pages(requests):
         ({"limit": -1}, 400, "limit must be between 0"),
         ({"limit": "many"}, 400, "limit is no whole number: 'many'"),
         ({"after": "x"}, 400, "after is no `next` of a page"),
-        ({"after": "00000000.1"}, 409, "begin with the first page"),
+        ({"after": "begun.1"}, 409, "begin with the first page"),
     ],
 )
 def test_wrong_pages(requests, parameters, status, message):
     requests.register("user")
-    requests.page()
+    assert requests.add(row(0)).is_success
+    requests.await_count(1)
+    part = requests.page(limit=0)["next"].rpartition(":")  # of a split set, the bucket
+    if parameters.get("after") == "begun.1":
+        parameters = {"after": f"{part[0]}{part[1]}begun.1"}
     refused = requests.http.get("/queries/near/members", params=parameters)
     assert refused.status_code == status
     assert message in refused.json()["message"]
@@ -222,7 +241,7 @@ def test_a_key_of_several_columns(requests):
     requests.await_count(2)
     keys = ['["http://x/0", "a"]', '["http://x/1", "ü"]']
     assert requests.listed() == keys
-    assert requests.page()["members"][0]["row"] == row(0) | {"place": "a"}
+    assert row(0) | {"place": "a"} in [each["row"] for each in requests.page()["members"]]
     assert requests.listed(member='["http://x/1","\\u00fc"]') == keys[1:]
 
 
@@ -246,9 +265,9 @@ def test_the_command_line(requests, tmp_path: Path, capfd, monkeypatch):
     requests.await_count(23)
     assert run("count", "near") == "23\n"
     lines = run("list", "near").splitlines()
-    assert [json.loads(line) for line in lines] == [row(n, n) for n in range(23)]
+    assert requests.in_order([json.loads(line) for line in lines]) == [row(n, n) for n in range(23)]
     assert run("list", "near", "--limit", "2").splitlines() == lines[:2]
-    assert run("list", "near", "--member", "http://x/7").splitlines() == [lines[7]]
+    assert run("list", "near", "--member", "http://x/7").splitlines() == requests.in_order(lines)[7:8]
     (tmp_path / "listed.jsonl").write_text("\n".join(lines[:21]))
     assert run("remove", "near", str(tmp_path / "listed.jsonl")).startswith("21 ")
     requests.await_count(2)
@@ -258,3 +277,20 @@ def test_the_command_line(requests, tmp_path: Path, capfd, monkeypatch):
     assert main(["members", "add", "near", str(tmp_path / "bad.csv")]) == 1
     assert main(["members", "count", "far"]) == 1
     assert "one is missing" in capfd.readouterr().err
+
+
+def test_a_split_set_has_members_in_both_engines():
+    service = Split()
+    try:
+        requests = Requests(service)
+        requests.register("user")
+        assert requests.add(*map(row, range(30))).is_success
+        requests.await_count(30)
+        counts = [
+            sum(len(feed.member) for bucket in engine.buckets.values() for feed in bucket.feeds.values())
+            for engine in service.engines
+        ]
+        assert sum(counts) == 30
+        assert min(counts) > 0
+    finally:
+        service.close()

@@ -6,6 +6,7 @@ import json
 import time
 import warnings
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import quote
 from uuid import uuid4
@@ -181,6 +182,7 @@ class Client:
         topic: str | None = None,
         max_catch_up: int | None = None,
         result_format: Literal["json", "avro"] = "json",
+        parts: int = 1,
     ) -> ClusterQuerySet:
         """Register a query set. A repeated registration has no effect. QueryError, with line and column, if the text is
         invalid.
@@ -188,11 +190,14 @@ class Client:
         `parameters`: members to add (see `ClusterQuerySet.add`). `report`: which members report at an instant (see
         `Engine.register_set`). `key`: the name or names of the columns that identify a member. None: the key of the
         registered set or, for a new set, the parameters. In the parameters topic, the key of a member is the key of its
-        record. DataError if the set is registered with another key. Other parameters: see `register`.
+        record. DataError if the set is registered with another key. `parts`: the number of parts (1 to 64).
+        Several query engines can evaluate the parts. The evaluations of a member are in order of time, but evaluations
+        of members of different parts are in any order. Other parameters: see `register`.
         """
         set_name = name or _name_of(text, base)
         options = {"base": base, "topic": topic, "max_catch_up": max_catch_up, "report": report}
         options["result_format"] = None if result_format == "json" else result_format
+        options["parts"] = None if parts == 1 else parts
         columns = [] if key is None else [key] if isinstance(key, str) else [*key]
         made = self._hold_set(self._register(set_name, text, topic, options | {"key": columns}), tuple(columns))
         if parameters is not None:
@@ -273,9 +278,10 @@ class Client:
             registration = None
         # the query was stopped; another query perhaps has its name now
         if registration is None or registration["number"] != number:
-            return status_of_documents(name, None, None)
-        found = self._services.first_found(self._sparql(), ServiceRequest("GET", f"{path}/status"))
-        return status_of_documents(name, registration, None if found is None else json.loads(found))
+            return status_of_documents(name, None)
+        found = self._services.each_found(self._sparql(), ServiceRequest("GET", f"{path}/status"))
+        engines = None if registration["parts"] > 1 else 1  # how many of the engines evaluate the query
+        return status_of_documents(name, registration, map(json.loads, islice(found, engines)))
 
     def stop(self, name: str) -> None:
         """Stop a standing query. Evaluations that are due at the stop are still committed."""

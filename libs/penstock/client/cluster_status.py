@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine.standing.query_status import QueryStatus, StreamWait
+from penstock.engine.standing.query_status import QueryStatus, StreamWait, part_order
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +25,15 @@ class ClusterQueryStatus(QueryStatus):
 
 
 def status_of_documents(
-    name: str, registration: Mapping[str, Any] | None, progress: Mapping[str, Any] | None
+    name: str, registration: Mapping[str, Any] | None, found: Iterable[Mapping[str, Any]] = ()
 ) -> ClusterQueryStatus:
     """Return the status of a query. `registration`: the document from the coordinator, or None if the query is not
-    registered. `progress`: the document from a query engine, or None if no engine evaluates the query.
+    registered. `found`: the documents from the query engines that evaluate the query, or parts of the query set.
     """
     if registration is None:
         return ClusterQueryStatus(name, "stopped", None, None, None, evaluated=False)
     error: str | None = registration["error"]
+    progress = min(found, key=lambda each: part_order(each["state"], each["next"]), default=None)
     if progress is None:
         return ClusterQueryStatus(name, "waiting", registration["point"], None, None, evaluated=False, error=error)
     waits = tuple(StreamWait(**wait) for wait in progress["waits_for"])

@@ -25,10 +25,10 @@ from penstock.errors import (
 from penstock.log import TransientError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 _TRIES, _PAUSE_S, _RESPONSE_S = 60, 0.25, 70.0
-_LOOK_S = 5.0  # timeout of `first_found`, per instance
+_LOOK_S = 5.0  # timeout of `each_found`, per instance
 
 
 class NotFoundError(PenstockError):
@@ -135,16 +135,13 @@ class ServiceClient:
             time.sleep(_PAUSE_S)
         raise TransientError(f"{request.method} {request.path}: {failed}")
 
-    def first_found(self, bases: Sequence[str], request: ServiceRequest) -> bytes | None:
-        """Send a request to each instance in turn, once, and return the body of the first successful response. None if
-        no response is successful.
-        """
+    def each_found(self, bases: Sequence[str], request: ServiceRequest) -> Iterator[bytes]:
+        """Send a request to each instance in turn, once, and yield the bodies of the successful responses."""
         for base in bases:
             with suppress(httpx.TransportError):
                 response = self._once(base, request, _LOOK_S)
                 if response.is_success:
-                    return response.content
-        return None
+                    yield response.content
 
     def _once(self, base: str, request: ServiceRequest, timeout_s: float) -> httpx.Response:
         token = self._token

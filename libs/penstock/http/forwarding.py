@@ -54,7 +54,7 @@ class Forwarding:
         return wrapped
 
     async def _send(self, base: str, request: Request) -> Response:
-        url = httpx.URL(base).copy_with(raw_path=target_of(request))
+        url = httpx.URL(base).copy_with(raw_path=_target(request))
         headers = {name: request.headers[name] for name in _SENT if name in request.headers} | {_MARK: "1"}
         body = await body_of(request)
         timeout = httpx.Timeout(_RESPONSE_S, connect=_CONNECT_S)
@@ -114,7 +114,7 @@ def passed_on(found: httpx.Response) -> Response:
     return Response(found.content, found.status_code, returned)
 
 
-def target_of(request: Request) -> bytes:
+def _target(request: Request) -> bytes:
     """Return the path and query string of a request as the client sent them."""
     path: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
     query: bytes = request.scope["query_string"]

@@ -5,20 +5,22 @@ query engine that evaluates the set lists the members, because the coordinator d
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 import httpx
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
-from penstock.errors import UnavailableError
+from penstock.errors import DataError, UnavailableError
 from penstock.http.error_responses import body_of, no_set
-from penstock.http.forwarding import passed_on, target_of
+from penstock.http.forwarding import passed_on
+from penstock.http.member_pages import page_request
 from penstock.http.member_rows import check_key, rows_of
 from penstock.http.protocol_requests import media_type
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from starlette.requests import Request
 
@@ -65,22 +67,60 @@ class MemberRequests:
         return JSONResponse({"rows": len(records)}, 202)
 
     async def _listed(self, request: Request) -> Response:
-        """Ask the query engine of the set. UnavailableError if there is no engine, or if it does not respond or does
-        not evaluate the set yet.
+        """Ask the query engine of the set, or the engines of its parts. UnavailableError if an engine is not live, does
+        not respond, or does not evaluate the set yet.
         """
         name = request.path_params["name"]
-        record, base = await self._do(lambda c: (c.queries.get(name), c.engine_of(name)))
+        record, engines = await self._do(lambda c: (c.queries.get(name), c.engines_of(name)))
         if record is None or record.report is None:
             return no_set(name)
-        if base is None:
-            raise UnavailableError(f"no query engine has the members of query set {name}")
         headers = {each: request.headers[each] for each in _SENT if each in request.headers}
-        url, context = httpx.URL(base).copy_with(raw_path=target_of(request)), self._trust.context(base)
-        try:
-            async with httpx.AsyncClient(verify=context, timeout=_TIMEOUT, trust_env=False) as client:
-                found = await client.get(url, headers=headers)
-        except (httpx.TransportError, OSError) as error:
-            raise UnavailableError(f"the query engine of query set {name} cannot be reached: {error!r}") from error
-        if found.status_code == httpx.codes.NOT_FOUND:
-            raise UnavailableError(f"{base} does not evaluate query set {name} yet")
-        return passed_on(found)
+        found: list[tuple[int, str]] = []
+        for bucket, base in engines.items():
+            if base is None:
+                raise UnavailableError(f"no query engine has the members of query set {name}")
+            found.append((bucket, f"{base}/queries/{quote(name, safe='')}/members"))
+        context = self._trust.context(*(url for _, url in found))
+        async with httpx.AsyncClient(verify=context, timeout=_TIMEOUT, headers=headers, trust_env=False) as client:
+            if len(found) == 1:
+                return passed_on(await _get(client, name, found[0][1], dict(request.query_params)))
+            return await _joined(client, name, found, request.query_params)
+
+
+async def _joined(
+    client: httpx.AsyncClient, name: str, buckets: Sequence[tuple[int, str]], given: Mapping[str, str]
+) -> Response:
+    """Return a page of the members of all buckets of a set. The members are in the order of the buckets. `after` and
+    `next` begin with the number of a bucket. `buckets`: the number of each bucket and the URL of its members.
+    """
+    asked, (first, _, after) = page_request(given, str), given.get("after", "").partition(":")
+    if asked.after is not None and first not in {str(bucket) for bucket, _ in buckets}:
+        raise DataError(f"after is no `next` of a page: {asked.after[:40]!r}")
+    begun, following, left = asked.after is None, None, asked.limit
+    joined: dict[str, Any] = {"count": 0, "members": [], "next": None}
+    for bucket, url in buckets:
+        continued = not begun and first == str(bucket)
+        begun |= continued
+        wanted = {"bucket": str(bucket), "limit": str(left if begun and following is None else 0)}
+        wanted |= {"after": after} if continued else {}
+        wanted |= {"member": given["member"]} if "member" in given else {}
+        response = await _get(client, name, url, wanted)
+        if not response.is_success:
+            return passed_on(response)
+        page = response.json()
+        joined["count"] += page["count"]
+        if begun and following is None:
+            joined["members"] += page["members"]
+            left -= len(page["members"])
+            following = None if page["next"] is None else f"{bucket}:{page['next']}"
+    return JSONResponse(joined | {"next": following})
+
+
+async def _get(client: httpx.AsyncClient, name: str, url: str, asked: Mapping[str, str]) -> httpx.Response:
+    try:
+        found = await client.get(url, params=asked)
+    except (httpx.TransportError, OSError) as error:
+        raise UnavailableError(f"the query engine of query set {name} cannot be reached: {error!r}") from error
+    if found.status_code == httpx.codes.NOT_FOUND:
+        raise UnavailableError(f"{url} does not evaluate query set {name} yet")
+    return found

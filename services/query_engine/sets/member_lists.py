@@ -40,7 +40,8 @@ class MemberLists:
 
     def find(self, name: str, asked: Mapping[str, str]) -> MemberPage | None:
         """Return members of a query set, or None if this engine does not evaluate the set. `asked`: the parameters of
-        the request (`penstock.http.member_pages`). Any thread except the engine's can call this method.
+        the request (`penstock.http.member_pages`). The parameter `bucket` chooses the part of the set in this bucket.
+        Any thread except the engine's can call this method.
 
         UnavailableError if the engine has not restored the members yet, or if its thread is busy for `WAIT_S`.
         """
@@ -72,7 +73,8 @@ class MemberLists:
                 found.set_exception(error)
 
     def _take(self, name: str, asked: Mapping[str, str]) -> _Taken:
-        feed = self._feed(name)
+        bucket = asked.get("bucket", "")
+        feed = self._feed(name, int(bucket) if bucket.isdecimal() and len(bucket) < 10 else None)
         if feed is None:
             return None
         if feed.restoring:
@@ -80,9 +82,9 @@ class MemberLists:
         key = feed.registration.record.key
         return MemberExcerpt(feed.member, page_request(asked, lambda text: record_key(text, len(key)))), key
 
-    def _feed(self, name: str) -> MemberFeed | None:
+    def _feed(self, name: str, number: int | None) -> MemberFeed | None:
         for bucket in self._buckets.values():
-            for feed in bucket.feeds.values():
+            for feed in bucket.feeds.values() if number in (None, bucket.number) else ():
                 if feed.registration.record.name == name and feed.registration.stopped is None:
                     return feed
         return None

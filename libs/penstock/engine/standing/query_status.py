@@ -49,6 +49,13 @@ class QueryStatus:
     waits_for: tuple[StreamWait, ...] = ()
 
 
+def part_order(state: str, following: int | None) -> tuple[bool, int]:
+    """Return the order of the parts of a query set. The status of the set is the status of its first part. This is the
+    part with the earliest next instant. A part without members comes last. `following`: `QueryStatus.next`.
+    """
+    return state == "stopped", 1 << 63 if following is None else following
+
+
 def status_of(member: Member) -> QueryStatus:
     """Return the current status of a query."""
     cohort, name, point = member.cohort, member.name, member.point
