@@ -18,6 +18,7 @@ from penstock.engine.sets.set_member import RECORD_KEY
 from penstock.log import START, Partition, Record, TransientError
 from penstock.quarantine import InternalRecords
 from penstock.replication.progress_log import ProgressView
+from penstock.services.query_engine.sets.member_feed import part_of
 from penstock.services.query_engine.sets.taken_records import TakenRecords
 from property.bodies import LINKS, VALUE, X
 from property.script import Register, Stop
@@ -39,6 +40,7 @@ _REGISTERS, _CHANGES, _STOPS = 0.3, 0.3, 0.04  # of operations
 _MOST_SETS = 3
 _TICKS = 3_000  # under faults, for one change of members
 _KEYS = [*(f"m{k}" for k in range(6)), "ключ 7"]
+_PARTS = (1, 2, 5)
 _NO_MEMBERS = (b"nonsense", b"[1]", b'{"user": 5}', b"\xff")
 
 _P, _Q, _V = (f"<{iri.value}>" for iri in (*LINKS, VALUE))
@@ -56,11 +58,14 @@ Row = dict[str, Any]
 
 
 class Standing:
-    """A set that stands. `members`: the row of each key that the topic has last; None: it removes the member."""
+    """A set that stands. `members`: the row of each key that the topic has last; None: it removes the member. `ends`: by
+    bucket of a set with parts, the offset after the last record of its members.
+    """
 
     def __init__(self, record: QueryRegistration) -> None:
         self.record = record
         self.members: dict[str, Row | None] = {}
+        self.ends: dict[int, int] = {}
         self.spoiled = False  # whether the topic has records that are no members
 
 
@@ -106,7 +111,7 @@ class Sets:
         """Register a set: a new one, or one that was stopped, whose topic has members."""
         rng = self._rng
         self._rest()
-        again = [standing for standing in self._stopped.values() if not standing.spoiled]
+        again = [each for each in self._stopped.values() if not each.spoiled and each.record.parts == 1]
         if again and rng.random() < 0.5:
             given = rng.choice(again)
             name, text, report = given.record.name, given.record.text, given.record.report
@@ -117,6 +122,7 @@ class Sets:
             text, report = self._text(name)
         demand = Register(name, text, None)  # type: ignore[arg-type]
         options = {"report": report, "result_format": "avro" if crc32(text.encode()) % 2 else "json"}
+        options["parts"] = _PARTS[crc32(name.encode()) % len(_PARTS)]
         record = self._cluster.command(demand, lambda c: c.register(name, text, **options))
         standing = self._standing[name] = Standing(record)
         standing.members = members
@@ -157,7 +163,7 @@ class Sets:
             elif kind < 0.85:
                 value, standing.spoiled = rng.choice(_NO_MEMBERS), True
             place = self._progress.end_of(topic)
-            self._produce(Record(topic, value, key.encode()))
+            self._produce(standing, Record(topic, value, key.encode()))
             if value is not None and rows[key] is None:
                 self.letters[topic, 0, place] = value
         same = any(row is not None and standing.members.get(key) == row for key, row in rows.items())
@@ -166,27 +172,41 @@ class Sets:
         self._take_effect(standing, rows, compacts=not same)
 
     def _commit_step(self, standing: Standing, topic: str) -> None:
-        """Let the set's bucket commit the last step of the total order, with a record that changes nothing. Without it, an
-        engine that takes over may read the records of a change at an earlier step.
+        """Let the set's buckets commit the last step of the total order, with records that change nothing. Without them,
+        an engine that takes over may read the records of a change at an earlier step.
         """
         self._cluster.faults.calm = True
-        self._produce(Record(topic, None, b"nobody"))
+        parts = standing.record.parts
+        keys = {part_of(b"nobody %d" % i, parts): b"nobody %d" % i for i in range(100)}
+        assert len(keys) == parts
+        for key in keys.values():
+            self._produce(standing, Record(topic, None, key))
         for _ in range(_TICKS):
-            if self._progress.taken(standing.record.group) >= self._progress.end_of(topic):
+            if self._taken(standing):
                 break
             self._cluster.tick()
         else:
             raise AssertionError(f"{standing.record.name}: a record does not take effect")
         self._cluster.faults.calm = False
 
-    def _produce(self, record: Record) -> None:
+    def _produce(self, standing: Standing, record: Record) -> None:
         writer = self._cluster.log.writer()
         writer.submit(record)
         while True:
             try:
-                return writer.flush()
+                writer.flush()
+                break
             except (TransientError, Crash):
                 continue  # as producers of events do
+        bucket = (standing.record.group + part_of(record.key, standing.record.parts)) % self._cluster.topics.buckets
+        standing.ends[bucket] = self._progress.end_of(record.topic)
+
+    def _taken(self, standing: Standing) -> bool:
+        """Return whether the committed progress of the set has all records of its topic."""
+        record, progress = standing.record, self._progress
+        if record.parts == 1:
+            return progress.taken(record.group) >= progress.end_of(self._cluster.topics.names.parameters(record.name))
+        return all(progress.taken(record.group, bucket) >= end for bucket, end in standing.ends.items())
 
     def _take_effect(self, standing: Standing, rows: dict[str, Row | None], *, compacts: bool = True) -> None:
         """Wait, under faults, until the committed progress of the set has all records of its topic. `compacts`: whether
@@ -195,19 +215,15 @@ class Sets:
         """
         cluster, rng = self._cluster, self._rng
         topic = cluster.topics.names.parameters(standing.record.name)
-
-        def taken() -> bool:
-            return self._progress.taken(standing.record.group) >= self._progress.end_of(topic)
-
         for _ in range(_TICKS):
-            if taken():
+            if self._taken(standing):
                 break
             cluster.tick()
             if rng.random() < 0.02 and compacts:
                 cluster.log.compact(topic)
         else:
             self._driver.settle()
-            assert taken(), f"{standing.record.name}: the members do not take effect"
+            assert self._taken(standing), f"{standing.record.name}: the members do not take effect"
         cluster.log.tape.append(Noted(MembersChange(standing.record.name, dict(rows)), Record("", None)))
 
     def _stop(self, name: str) -> None:
@@ -242,14 +258,18 @@ class CommittedProgress:
         with self._calm():
             return self._log.spans([Partition(topic)])[Partition(topic)].end
 
-    def taken(self, group: int) -> int:
-        """Return the offset before which the records of a set's topic have taken effect."""
+    def taken(self, group: int, bucket: int | None = None) -> int:
+        """Return the offset before which the records of a set's topic have taken effect. `bucket`: in this bucket; None:
+        in the only one.
+        """
         found = 0
         for number, (view, reader) in enumerate(zip(self._views, self._readers, strict=True)):
             with self._calm():
                 while messages := reader.poll(10_000):
                     for message in messages:
                         self._complete[number] = view.feed(message)
+            if bucket not in (None, number):
+                continue
             if self._complete[number] and group in view.groups and (state := view.whole()) is not None:
                 found = max(found, *(TakenRecords.of(g.members).end for g in state.groups if g.group == group))
         return found
