@@ -3,7 +3,7 @@ with status 503 if the active instance is unknown.
 
 - PUT, GET, DELETE /streams/NAME: JSON with `iri` and settings. POST /streams: JSON with several declarations, by name
 - PUT, GET, DELETE /queries/NAME: the query's text; ?base=, ?topic=, ?max_catch_up=, ?changes=, ?result_format=,
-  ?replace=, ?report=, ?key=; ?wait= is the maximum time in seconds to wait for an engine to enrol the query
+  ?replace=, ?report=, ?key=, ?parts=; ?wait= is the maximum time in seconds to wait for an engine to enrol the query
 - GET /streams, /queries. POST /queries: JSON with several queries, by name, all or none; ?wait= as for one query
 - POST, DELETE /queries/NAME/members: adds members of a query set, or removes members by their keys, in one transaction;
   lines of JSON, CSV or Arrow; ?key= is the name of a column that identifies a member, possibly several times

@@ -101,10 +101,10 @@ async def _joined(
     for bucket, url in buckets:
         continued = not begun and first == str(bucket)
         begun |= continued
-        wanted = {"bucket": str(bucket), "limit": str(left if begun and following is None else 0)}
-        wanted |= {"after": after} if continued else {}
-        wanted |= {"member": given["member"]} if "member" in given else {}
-        response = await _get(client, name, url, wanted)
+        parameters = {"bucket": str(bucket), "limit": str(left if begun and following is None else 0)}
+        parameters |= {"after": after} if continued else {}
+        parameters |= {"member": given["member"]} if "member" in given else {}
+        response = await _get(client, name, url, parameters)
         if not response.is_success:
             return passed_on(response)
         page = response.json()

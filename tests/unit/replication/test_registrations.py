@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.replication.registration import GroupRegistrations, Registration, Registrations
+from penstock.replication.registration import GroupRegistrations, Registration, Registrations, buckets_of
 from penstock.wire import QueryRegistration
 
 STREAMS = ("http://x/s",)
@@ -126,3 +126,9 @@ def test_a_group_without_queries_is_removed():
     known.stop(queries[0], 2, 100)
     known.remove(1)
     assert [group.group for group in known.groups] == [8]
+
+
+def test_the_buckets_of_parts():
+    assert buckets_of(7, 1, 4) == {3: (0,)}
+    assert buckets_of(7, 3, 4) == {3: (0,), 0: (1,), 1: (2,)}
+    assert buckets_of(7, 5, 2) == {1: (0, 2, 4), 0: (1, 3)}

@@ -30,7 +30,9 @@ EXAMPLES: tuple = (
     wire.StreamEnd("http://x/derived", 5),
     wire.StreamDrop(2, "http://x/posts"),
     wire.QueryRegistration(3, "q", "REGISTER QUERY q AS SELECT *", 3, ("http://x/posts",), "http://x/", "own.topic"),
-    wire.QueryRegistration(3, "near", "REGISTER QUERY", 3, ("http://x/s",), report="change", key=("user", "place")),
+    wire.QueryRegistration(
+        3, "near", "REGISTER QUERY", 3, ("http://x/s",), report="change", key=("user", "place"), parts=3
+    ),
     wire.QueryStop(4, "q"),
     wire.Heartbeat("store", "a", "a-1", 12, "http://localhost:1", (0, 2), {"http://x/posts": 7}),
     wire.Placement(9, {"0": "a"}, {"0": "b", "1": "b"}),

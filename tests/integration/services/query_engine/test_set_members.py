@@ -323,3 +323,63 @@ def test_runs_of_taken_records():
     taken.runs[5] = Run(5, 6, REFUSED)
     assert not taken.full
     assert taken.run_of(5) is None
+
+
+@pytest.fixture
+def split():
+    """A cluster with a set in several buckets of two engines."""
+    made = SmallCluster(engines=2, buckets=4)
+    made.coordinator.declare(IRI, "s", batch_ms=500, timing="all", idle_timeout_ms=1 << 40)
+    push(made, 100, a=1)
+    made.coordinator.register("near", TEXT, report="nonempty", parts=3)
+    made.run()
+    yield made
+    made.close()
+
+
+def feeds(cluster: SmallCluster) -> list[int]:
+    """The number of members in each part, by engine and bucket."""
+    buckets = [bucket for engine in cluster.engines.values() for bucket in engine.buckets.values()]
+    return [len(feed.member) for bucket in buckets for feed in bucket.feeds.values()]
+
+
+def test_the_parts_of_a_set_share_its_members_and_its_stop(split):
+    keys = [f"m{number}" for number in range(12)]
+    for key in keys:
+        put(split, key)
+    put(split, "m0", "no IRI")
+    split.run()
+    assert (len(feeds(split)), sum(feeds(split)), min(feeds(split)) > 0) == (3, 11, True)
+    ((_, reason),) = letters(split)
+    assert reason.startswith("not a member of near: user is not an absolute IRI: <no IRI>")
+    push(split, 101, a=1)
+    assert [member for _, member, _ in found(split)] == sorted(keys[1:])
+    (status,) = {engine.status("near") for engine in split.engines.values()}
+    assert (status.name, status.last, status.next) == ("near", 101_000, 102_000)
+    split.coordinator.stop("near")
+    push(split, 102, a=1)
+    push(split, 103, a=1)
+    assert feeds(split) == []
+    assert len(lines(split)) == len(keys) - 1
+    assert all(len(engine.replica.registrations) == 0 for engine in split.engines.values())
+
+
+def test_a_replaced_set_with_other_parts(split):
+    for key in "abcdef":
+        put(split, key)
+    split.run()
+    made = split.coordinator.register("near", TEXT, report="nonempty", parts=2, replace=True)
+    split.run(60)
+    assert (made.parts, len(feeds(split)), sum(feeds(split))) == (2, 2, 6)
+    push(split, 101, a=1)
+    assert [member for _, member, _ in found(split)] == list("abcdef")
+
+
+def test_parts_retain_the_tuples_of_their_windows(split):
+    put(split, "ann")  # in one part: the others have no members
+    split.run()
+    (stream,) = next(iter(split.engines.values())).replica.runtime.streams
+    for second in range(101, 141):
+        push(split, second, a=1)
+    assert stream.core.live_tuples() < 30
+    assert len(found(split)) == 40

@@ -320,6 +320,25 @@ def test_the_key_of_a_set_is_part_of_its_registration(cluster):
     assert set(http.get("/queries").json()) == {"near"}
 
 
+def test_the_parts_of_a_set(cluster):
+    cluster.run()
+    http = cluster.http
+    http.put("/streams/s", json={"iri": "http://x/s", "timing": "all"})
+    assert http.put("/queries/near?parts=64", content=SET).json()["parts"] == 64
+    assert http.put("/queries/near?parts=64", content=SET).status_code == 200
+    assert http.put("/queries/near", content=SET).json()["error"] == "QueryError"  # another registration
+    for path, text, message in (
+        ("/queries/far?parts=0", SET.replace("near", "far"), "parts must be between 1 and 64 (MAX_PARTS), not 0"),
+        ("/queries/far?parts=65", SET.replace("near", "far"), "not 65"),
+        ("/queries/far?parts=some", SET.replace("near", "far"), "parts is no whole number: 'some'"),
+        ("/queries/q?parts=2", QUERY, "`parts` is an option of query sets"),
+    ):
+        refused = http.put(path, content=text)
+        assert (refused.status_code, refused.json()["error"]) == (400, "DataError")
+        assert message in refused.json()["message"]
+    assert set(http.get("/queries").json()) == {"near"}
+
+
 def test_a_set_whose_registration_has_no_key_takes_the_key_of_a_request(cluster):
     cluster.run()
     cluster.http.put("/streams/s", json={"iri": "http://x/s", "timing": "all"})

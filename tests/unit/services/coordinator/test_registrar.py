@@ -130,6 +130,7 @@ def test_sizes_count_bytes():
 def test_the_key_of_a_query_set_is_restored(registrar):
     text = f"REGISTER QUERY near (?user) AS SELECT ?o {WINDOW} WHERE {{ ?user <http://x/p> ?o }}"
     [record] = registrar.register("near", text, report="change", key=("id",)).commands
+    assert record.parts == 1
     assert (record.key, registrar.register("near", text, report="change").commands) == (("id",), [])
     again = restored(registrar)
     assert again.queries == {"near": record}
