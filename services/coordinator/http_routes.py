@@ -33,7 +33,7 @@ from starlette.routing import Route
 from penstock.engine.intake.declaration import warnings_of
 from penstock.engine.limits import Limits
 from penstock.engine.oneshot.texts import Texts
-from penstock.errors import ConflictError, DataError, NotYetError, UnknownStreamError
+from penstock.errors import ConflictError, DataError, NotYetError, QueryError, UnknownStreamError
 from penstock.http.error_responses import body_of, errors_as_json, no_query
 from penstock.http.forwarding import EngineTrust, Forwarding
 from penstock.http.graph_store import GraphStore
@@ -42,6 +42,7 @@ from penstock.http.web_limits import READ_AT_ONCE
 from penstock.rdf.formats import Format
 from penstock.replication.load_files import Manifest
 from penstock.services.coordinator.insertion import Insertion
+from penstock.services.coordinator.query_commands import can_be_refused
 from penstock.services.coordinator.sets.member_requests import MemberRequests
 from penstock.services.coordinator.topic_requests import (
     catch_up_of,
@@ -73,6 +74,10 @@ WAIT_S = 2.0
 ADAPTORS_WAIT_S = 20.0
 """Time in s after which a registration no longer waits for adaptors that still discard predicates of the query (ADR
 45). A longer `?wait=` extends this time.
+"""
+DECISION_WAIT_S = 10.0
+"""Time in s that the response to a registration waits for the query engines' decision whether a query with windows
+without a range in time can begin in the past (ADR 107). A longer `?wait=` extends this time.
 """
 EVALUATIONS = 10
 """Maximum number of evaluations of an update. An update is evaluated again if another change was stored meanwhile."""
@@ -196,6 +201,8 @@ class _Handler:
                 lambda c: c.register(name, text, base, topic, most, replace=replace, **options),
                 max(wait_s, ADAPTORS_WAIT_S),
             )
+            if can_be_refused(record):
+                await self._check_accepted(record, max(wait_s, DECISION_WAIT_S))
             return JSONResponse(_query_document(record, await self._standing(name, wait_s)))
         if request.method == "DELETE":
             stopped = await self._do(lambda c: c.stop(name))
@@ -217,6 +224,22 @@ class _Handler:
                 await asyncio.sleep(_LOOK_S)
             else:
                 return made
+
+    async def _check_accepted(self, record: QueryRegistration, wait_s: float) -> None:
+        """Wait at most `wait_s` seconds for the query engines' decision on a query. If they have refused the query,
+        stops it and raises QueryError.
+        """
+        found = await self._standing(record.name, wait_s)
+        if found is None or not found.refused or found.number != record.number:
+            return
+
+        def stop(coordinator: Coordinator) -> None:
+            known = coordinator.queries.get(record.name)
+            if known is not None and known.number == record.number:
+                coordinator.stop(record.name)
+
+        await self._do(stop)
+        raise QueryError(found.error or "", 1, 1, "", record.text)
 
     async def _standing(self, name: str, wait_s: float = 0.0) -> Standing | None:
         """Return the status of a query. Waits at most `wait_s` seconds for an engine to enrol the query. Returns None
@@ -341,8 +364,10 @@ def _stream_document(record: StreamDeclaration) -> dict[str, Any]:
 def _query_document(record: QueryRegistration, standing: Standing | None) -> dict[str, Any]:
     """Return a registration as JSON. The key `point` has the registration point in ms, null until this point is known.
     The key `gaps` has the instants that leaps of event time skip. The key `error` has the reason why the results topic
-    rejects answers.
+    rejects answers, or why the query cannot begin in the past. In the second case, `refused` is true.
     """
     gaps = [] if standing is None else [asdict(gap) for gap in standing.gaps]
     point, error = (None, None) if standing is None else (standing.point_ms, standing.error)
-    return asdict(record) | {"point": point, "enrolled": standing is not None, "gaps": gaps, "error": error}
+    refused = standing is not None and standing.refused
+    found = {"point": point, "enrolled": standing is not None, "gaps": gaps, "error": error, "refused": refused}
+    return asdict(record) | found

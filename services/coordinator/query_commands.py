@@ -13,6 +13,7 @@ from penstock.errors import DataError, LimitError, PenstockError, QueryError
 from penstock.log import Topic
 from penstock.query.ir import TimeRange
 from penstock.query.resolve import as_query, error_at
+from penstock.replication.registration import reads_of
 from penstock.services.coordinator.registrar import MAX_NAME_BYTES, MAX_REQUEST_BYTES
 from penstock.wire import QueryRegistration
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias, Unpack
 
     from penstock.mapping.encodings.schema_registration import SchemaRegistration
-    from penstock.query.ir import Statement
+    from penstock.query.ir import ContinuousQuery, Statement
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.services.coordinator.filter_updates import FilterUpdates
     from penstock.services.coordinator.registrar import Change, Registrar, ResultOptions
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 
 class SeparateError(Exception):
-    """A registration that creates a topic or replaces a query cannot share a transaction with other registrations. The
-    registration has no effect yet.
+    """A registration cannot share a transaction with other registrations if it creates a topic, if it replaces a query,
+    or if query engines can refuse it later. The registration has no effect yet.
     """
 
 
@@ -97,8 +98,10 @@ class QueryCommands:
             options["report"] = checked_report(parsed.statement, options)
             check_of_set(options)
             options["rows"] = self._row_format(name, parsed.statement, topic, options)
-        if parsed is not None and self._writer.gathers and (known or topic or as_query(parsed.statement).parameters):
-            raise SeparateError
+        if parsed is not None and self._writer.gathers:
+            query = as_query(parsed.statement)
+            if known or topic or query.parameters or _is_decided_later(query):
+                raise SeparateError
         earlier = self._registrar.reads.get(name) if replace else None
         not_before_ms = None if parsed is None else self._filters.await_adaptors(parsed.statement, earlier)
         verb = self._registrar.replace if replace else self._registrar.register
@@ -171,11 +174,29 @@ class QueryCommands:
 def _of_query(name: str, error: Exception) -> Exception:
     """Add the name of the query to the error of one of several registrations. Returns the new error."""
     if isinstance(error, SeparateError):
-        message = "it exists with another text or options, has a topic of its own, or is a query set"
+        message = (
+            "it exists with another text or options, has a topic of its own, is a query set, "
+            "or begins in the past with a window without a range in time"
+        )
         return DataError(f"query {name!r} must be registered on its own: {message}")
     if isinstance(error, QueryError):
         return QueryError(f"query {name!r}: {error.message}", error.line, error.column, error.construct, error.text)
     return type(error)(f"query {name!r}: {error}")
+
+
+def can_be_refused(record: QueryRegistration) -> bool:
+    """Return whether a query begins in the past and has a window that needs all tuples since the first progress of its
+    stream. The replicas decide whether such a query is refused (ADR 107).
+    """
+    return record.past and (not record.steps or any(window.range_ms is None for window in reads_of(record).windows))
+
+
+def _is_decided_later(query: ContinuousQuery) -> bool:
+    """Return whether query engines can refuse a query after its registration, because the query begins in the past and
+    has a window without a range in time (ADR 107).
+    """
+    ranges = [window.range for window in query.windows]
+    return query.from_beginning and any(not isinstance(r, TimeRange) or r.range_ms is None for r in ranges)
 
 
 def checked_report(statement: Statement, options: ResultOptions) -> str | None:

@@ -299,8 +299,9 @@ class Bucket:
                 self.pending.append(self._standing(names, registration))
 
     def _standing(self, names: TopicNames, registration: Registration) -> Record:
-        record, point, gaps = registration.record, registration.point, registration.gaps
-        return standing_record(names, record, point, gaps, self.errors.get(record.number))
+        record, point, gaps, reason = registration.record, registration.point, registration.gaps, registration.refused
+        error = self.errors.get(record.number) if reason is None else reason
+        return standing_record(names, record, point, gaps, error, refused=reason is not None)
 
     def publish(
         self, topics: ClusterTopics, dictionary: native.Dictionary, terms: TermService, sinks: ResultSinks

@@ -103,7 +103,8 @@ class Enrolment:
         bucket.ending += draining.ending
 
     def _enrol(self, bucket: Bucket, registrations: Iterable[Registration]) -> None:
-        chosen = sorted(registrations, key=lambda registration: registration.record.number)
+        accepted = (registration for registration in registrations if registration.refused is None)
+        chosen = sorted(accepted, key=lambda registration: registration.record.number)
         bucket.enrol(chosen, self._replica.runtime, self._texts)
         self._fire_due(bucket)
         self._collector.collect(self._buckets)

@@ -45,7 +45,10 @@ _STORED = (
     f"CONSTRUCT {{ ?o <urn:of> ?s }} DATA FROM <urn:x-penstock:stored> WHERE {{ ?s {_P} ?o }}",
 )
 """Bodies that read the stored graph."""
+_EVERYTHING = ("[TRIPLES 5 STEP 2]", "[TRIPLES 3]", "[ELEMENTS 4 STEP 3]", "[ALL STEP 100ms]", "[ALL STEP 50ms]")
+"""Windows that need all tuples since the first progress of their streams."""
 _WINDOW = re.compile(r"STREAM <([^>]+)> \[RANGE (\d+)ms STEP (\d+)ms\]")
+_ALL = re.compile(r"STREAM <([^>]+)> \[ALL STEP (\d+)ms\]")
 _START = re.compile(r" STARTING AT -?\d+")
 _HEAD = re.compile(r"REGISTER (\w+) \S+")
 
@@ -103,17 +106,22 @@ class Past:
         iris = sorted(self._driver.producers.sources)
         step = rng.choice([50, 100, 200])
         read = rng.sample(iris, rng.choice([1, 1, min(2, len(iris))]))
+        everything = rng.random() < 0.25
+        ordered = self._driver.producers.base_ms is None
+        window = rng.choice([each for each in _EVERYTHING if ordered or each.startswith("[ALL")])
         windows = " ".join(
             f"FROM STREAM <{iri}> [RANGE {rng.choice([30, 100, 200, 500])}ms STEP {step * rng.choice([1, 1, 2])}ms]"
             for iri in read
         )
+        if everything:
+            windows = " ".join(f"FROM STREAM <{iri}> {window}" for iri in read)
         sources = self._driver.producers.sources
         stored = all(sources[iri].settings.get("graph_history") for iri in read)
         body = rng.choice(_STORED if stored and rng.random() < 0.6 else _BODIES)
         head = f"{rng.choice(['QUERY', 'QUERY', 'ISTREAM', 'DSTREAM'])} {name}"
-        if body.startswith("CONSTRUCT") and rng.random() < 0.5:
+        if body.startswith("CONSTRUCT") and rng.random() < 0.5 and not everything:
             head = f"STREAM <urn:x:{name}>"
-        clause = "FROM BEGINNING" if rng.random() < 0.6 else f"STARTING AT {rng.randint(*self._span)}"
+        clause = "FROM BEGINNING" if everything or rng.random() < 0.6 else f"STARTING AT {rng.randint(*self._span)}"
         return f"REGISTER {head} {clause} AS {body.replace('DATA', windows)}"
 
 
@@ -144,7 +152,7 @@ class ReferencePast:
         self._twins: dict[str, _Twin] = {}
         self._begun: dict[str, int] = {}  # in the order of the log
         self._closed: dict[str, int] = {}
-        self.due = 0
+        self.due = self.refused = 0
         engine._runtime.history.incarnation_for = lambda _: None
 
     def plan(self, records: Iterable[Any]) -> None:
@@ -178,16 +186,37 @@ class ReferencePast:
         if not begun or (start is not None and all(start > end for end in closed)):
             return False
         twin = self._twins[record.name]
+        if any(self._retained_from(iri) > begun[0] for iri in self._read_wholly(record)):
+            twin.first, twin.stands = None, True  # the cluster must refuse it
+            self.refused += 1
+            return True
         twin.first, twin.stands = self._first(record, begun[0], start), True
         self.due += sum(time >= twin.first for time in twin.answers)
         return True
 
+    def _read_wholly(self, record: QueryRegistration) -> list[str]:
+        """Return the streams of which a query needs all tuples."""
+        if not record.steps:
+            return list(record.streams)
+        return [iri for iri, _ in _ALL.findall(record.text) if not self._times(iri)]
+
+    def _times(self, iri: str) -> bool:
+        """Return whether the range of [ALL] over a stream is the stream's retention."""
+        return self._declared[iri].timing_all or bool(self._declared[iri].timing)
+
+    def _retained_from(self, iri: str) -> int:
+        return self._closed.get(iri, NEVER) - self._declared[iri].retention_ms
+
     def _first(self, record: QueryRegistration, origin: int, start: int | None) -> int:
+        if not record.steps:
+            return origin + 1
         windows = [(iri, int(range_ms), int(step)) for iri, range_ms, step in _WINDOW.findall(record.text)]
+        for iri, step in _ALL.findall(record.text):
+            windows.append((iri, self._declared[iri].retention_ms if self._times(iri) else 0, int(step)))
         t0 = start or 0
 
         def is_complete(time: int, iri: str, range_ms: int, step: int) -> bool:
-            retained = self._closed.get(iri, NEVER) - self._declared[iri].retention_ms
+            retained = self._retained_from(iri)
             return retained <= origin or time - (time - t0) % step - range_ms >= retained
 
         released = [

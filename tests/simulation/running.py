@@ -73,6 +73,7 @@ class Outcome:
     members: int = 0  # changes of the members of query sets
     reports: int = 0  # of members
     past: int = 0  # evaluations that were due when their query was registered
+    refused: int = 0  # queries in the past that need tuples that are released
 
     @property
     def good(self) -> bool:
@@ -203,7 +204,11 @@ class Driver:
 
     @contextmanager
     def in_the_past(self, rng: random.Random) -> Iterator[None]:
-        """Let queries begin in the past. They catch up in small portions."""
+        """Let queries begin in the past. They catch up in small portions. Half of the cases have count windows: their
+        streams have one partition, because the order of arrival counts there.
+        """
+        if rng.random() < 0.5:
+            self.producers.base_ms = None
         self.past = Past(self, rng)
         module = "penstock.services.query_engine.catch_up"
         with (
@@ -355,6 +360,7 @@ class Driver:
             members=0 if self.sets is None else self.sets.changes,
             reports=sum("/" in name for name, _ in expected),
             past=reference.past.due,
+            refused=reference.past.refused,
         )
 
     def tuples(self) -> dict[str, list[tuple[int, int, Tuples]]]:

@@ -13,7 +13,7 @@ from simulation.running import run
 
 def main() -> int:
     bad, evaluations, leaps, gaps, updates, conflicts, replacements, archived = [], 0, 0, 0, 0, 0, 0, 0
-    members, reports, past, removed = 0, 0, 0, 0
+    members, reports, past, removed, refused = 0, 0, 0, 0, 0
     began = time.process_time()
     names = (
         "discards",
@@ -55,13 +55,14 @@ def main() -> int:
             members += outcome.members
             reports += outcome.reports
             past += outcome.past
+            refused += outcome.refused
             if not outcome.good:
                 print(seed, str(outcome)[:700])
                 bad.append(seed)
             elif len(span) == 1:
                 print(seed, outcome)
     print(
-        f"{len(bad)} bad: {bad[:20]}; {evaluations} evaluations, {leaps} leaps, {gaps} gaps, {updates} updates with patterns, {conflicts} conflicts, {replacements} replacements, {archived} terms read from archives, {removed} terms removed, {members} changes of members, {reports} reports of members, {past} evaluations in the past in {time.process_time() - began:.1f} s"
+        f"{len(bad)} bad: {bad[:20]}; {evaluations} evaluations, {leaps} leaps, {gaps} gaps, {updates} updates with patterns, {conflicts} conflicts, {replacements} replacements, {archived} terms read from archives, {removed} terms removed, {members} changes of members, {reports} reports of members, {past} evaluations in the past, {refused} queries in the past refused in {time.process_time() - began:.1f} s"
     )
     return min(len(bad), 1)
 

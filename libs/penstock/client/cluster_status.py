@@ -17,7 +17,10 @@ class ClusterQueryStatus(QueryStatus):
 
     `evaluated`: whether a query engine evaluates the query at present. This is False for a short time when engines
     start or buckets move. Then `last` and `next` are None, and `waits_for` is empty. `error`: the reason why the
-    query's results topic rejects answers, or None.
+    query's results topic rejects answers, or why the query is refused, or None.
+
+    `state` is "refused" if the query cannot begin in the past, because tuples that it needs are released. Such a query
+    is never evaluated.
     """
 
     evaluated: bool = True
@@ -33,6 +36,8 @@ def status_of_documents(
     if registration is None:
         return ClusterQueryStatus(name, "stopped", None, None, None, evaluated=False)
     error: str | None = registration["error"]
+    if registration.get("refused"):
+        return ClusterQueryStatus(name, "refused", None, None, None, evaluated=False, error=error)
     progress = min(found, key=lambda each: part_order(each["state"], each["next"]), default=None)
     if progress is None:
         return ClusterQueryStatus(name, "waiting", registration["point"], None, None, evaluated=False, error=error)

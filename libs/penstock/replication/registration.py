@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from penstock.engine.history.beginning import StreamPast, asks_for_past, beginning_of
 from penstock.engine.intake.declaration import Declaration
 from penstock.engine.standing.handover import Handover, Reads, WindowSpan, hand_over
+from penstock.errors import QueryError
 from penstock.event_time.gaps import Gap
 from penstock.event_time.grid import Grid
 from penstock.replication.history import FOR_EVER
@@ -29,8 +30,6 @@ from penstock.wire import QueryRegistration, StreamDeclaration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, ValuesView
-
-    from penstock.engine.history.beginning import Beginning
 
 
 MAX_GAPS = 1_000
@@ -59,11 +58,29 @@ class Registration:
     # if the query has replaced another, or begins in the past: it begins after this time in ms
     after: int | None = None
     replaced: bool = False  # whether another query has replaced it
+    # the reason why the query cannot begin in the past, or None. A refused query has no registration point and is never
+    # evaluated
+    refused: str | None = None
 
     @property
     def begins_after(self) -> int | None:
         """The time in ms after which the query begins. None until this time is known."""
         return self.point if self.after is None else self.after
+
+    def begin_in_past(self, pasts: Mapping[str, StreamPast]) -> None:
+        """Let a new query begin in the past, if it asks for this. If tuples that it needs are released, the query is
+        refused. `pasts`: for each stream of the query (by IRI), the facts that are known at the registration. The
+        registration is one step of the total order, so all replicas know the same facts at this step.
+        """
+        record = self.record
+        if not record.past or not asks_for_past(record.starting_at_ms, pasts.values()):
+            return
+        try:
+            beginning = beginning_of(reads_of(record), pasts, record.text)
+        except QueryError as error:
+            self.point, self.refused = None, error.message
+        else:
+            self.point, self.after = beginning.point, beginning.after
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,17 +303,6 @@ def handover_from(
     ends = {iri: end for iri in closed if (end := ended.get(iri, closed[iri])) is not None}
     retained = {iri: end - retentions[iri] for iri, end in ends.items()}
     return hand_over(reads_of(earlier.record), reads_of(record), point, until, ends, retained, record.not_before_ms)
-
-
-def beginning_from(record: QueryRegistration, pasts: Mapping[str, StreamPast]) -> Beginning | None:
-    """Return the point at which a query begins in the past. None if the query does not begin in the past.
-
-    `pasts`: for each stream of the query (by IRI), the facts that are known at the registration (see `StreamPast`). The
-    registration is one step of the total order, so all replicas know the same facts at this step.
-    """
-    if not record.past or not asks_for_past(record.starting_at_ms, pasts.values()):
-        return None
-    return beginning_of(reads_of(record), pasts, record.text)
 
 
 def grid_of(record: QueryRegistration) -> Grid | None:

@@ -19,7 +19,6 @@ from penstock.replication.registration import (
     MAX_GAPS,
     Registration,
     Registrations,
-    beginning_from,
     declaration_of,
     gap_of,
     grid_of,
@@ -223,16 +222,14 @@ class Replica(Generic[W]):
                 made.point, made.after = handover.point, handover.after
                 gap = handover.gap(grid_of(record))
                 made.gaps = () if gap is None else (gap,)
-        elif (beginning := beginning_from(record, self._pasts(record))) is not None:
-            made.point, made.after = beginning.point, beginning.after
+        else:
+            streams = [self.runtime.streams.get(iri) for iri in record.streams]
+            made.begin_in_past(
+                {s.iri: StreamPast(self.begun.get(s.iri), s.closed_ms, s.declaration.retention_ms) for s in streams}
+            )
         made.pointed = None if made.point is None else made.step
         self.record_registration(made)
         self.news.append(made)
-
-    def _pasts(self, record: QueryRegistration) -> dict[str, StreamPast]:
-        """Return the past of each stream of a query at the current step."""
-        streams = [self.runtime.streams.get(iri) for iri in record.streams]
-        return {s.iri: StreamPast(self.begun.get(s.iri), s.closed_ms, s.declaration.retention_ms) for s in streams}
 
     def _point(self, record: QueryRegistration) -> int | None:
         """Return the registration point P. This is the latest time up to which any of the query's streams is closed, or
@@ -331,7 +328,8 @@ class Replica(Generic[W]):
         """
         self.begun[stream.iri] = self.history.step, point
         for registration in self.registrations.values():
-            if registration.point is None and stream.iri in registration.record.streams:
+            waits = registration.point is None and registration.refused is None
+            if waits and stream.iri in registration.record.streams:
                 self.registrations.set_point(registration, point, self.history.step)
                 self.news.append(registration)
         if observer is not None:

@@ -3,15 +3,16 @@ compacted; its values are JSON, for users.
 
 | key | written by | value |
 | --- | --- | --- |
-| `query NAME NUMBER` | the engine that evaluates the query | registration point, null until known; gaps; error |
+| `query NAME NUMBER` | the engine of the query's bucket | registration point, null until known; gaps; error |
 | `refused KIND NAME` | the coordinator | why the last request for NAME was refused |
 
 If a request is refused because of an error in a query, the value contains the line and column of the error.
 
-The status of a query is `failing`, with the error, while the query's results topic rejects answers, and `standing`
-otherwise. The key contains the registration's number, because engines write independently. An engine that lags can
-write the status of a stopped query after another engine has written the status of a new query of the same name. A key
-is deleted when its value is obsolete.
+The status of a query is `failing`, with the error, while the query's results topic rejects answers. It is `refused`,
+with the error, if the query cannot begin in the past, because tuples that it needs are released. Such a query is never
+evaluated. Otherwise, the status is `standing`. The key contains the registration's number, because engines write
+independently. An engine that lags can write the status of a stopped query after another engine has written the status
+of a new query of the same name. A key is deleted when its value is obsolete.
 """
 
 from __future__ import annotations
@@ -44,13 +45,15 @@ class Standing(NamedTuple):
     """The status of a registered query. `point_ms`: the registration point P in ms, or None until one of the query's
     streams has progress.
 
-    `gaps`: the latest `MAX_REPORTED_GAPS` gaps. `error`: the reason why the results topic rejects answers, or None.
+    `gaps`: the latest `MAX_REPORTED_GAPS` gaps. `error`: the reason why the results topic rejects answers, or why the
+    query is refused, or None. `refused`: whether the query is never evaluated.
     """
 
     number: int
     point_ms: int | None
     gaps: tuple[Gap, ...] = ()
     error: str | None = None
+    refused: bool = False
 
 
 def standing_record(
@@ -59,13 +62,15 @@ def standing_record(
     point_ms: int | None,
     gaps: Sequence[Gap] = (),
     error: str | None = None,
+    *,
+    refused: bool = False,
 ) -> Record:
-    """Return the status record of a query. `point_ms`, `gaps`, `error`: as in `Standing`."""
+    """Return the status record of a query. `point_ms`, `gaps`, `error`, `refused`: as in `Standing`."""
     value: dict[str, Any] = {"status": "standing", "query": record.name, "number": record.number, "point": point_ms}
     if gaps:
         value["gaps"] = [asdict(gap) for gap in gaps[-MAX_REPORTED_GAPS:]]
     if error is not None:
-        value |= {"status": "failing", "error": error[:MAX_MESSAGE]}
+        value |= {"status": "refused" if refused else "failing", "error": error[:MAX_MESSAGE]}
     return Record(names.status, json.dumps(value).encode(), _standing_key(record.name, record.number))
 
 
@@ -127,7 +132,8 @@ class StatusView:
             return None
         document = json.loads(message.value)
         gaps = tuple(Gap(gap["after"], gap["until"], gap["count"]) for gap in document.get("gaps", ()))
-        return Standing(document["number"], document["point"], gaps, document.get("error"))
+        refused = document["status"] == "refused"
+        return Standing(document["number"], document["point"], gaps, document.get("error"), refused)
 
     def refused(self, kind: str, name: str) -> bool:
         """Return whether the topic contains a refusal. `kind`, `name`: as for `refused_key`."""

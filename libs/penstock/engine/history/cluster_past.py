@@ -1,9 +1,12 @@
 """Which queries of a cluster begin in the past (ADR 107). The coordinator decides this at the registration.
 
 In a cluster, the stored graph is readable as of an earlier instant only if the declarations of the query's streams set
-`graph_history`. The coordinator does not know which tuples are released when the registration takes effect. A query of
-a cluster therefore begins in the past only under three conditions. All streams of the query have a retention. All
-windows of the query have a range. If the query reads the stored graph, all streams of the query have `graph_history`.
+`graph_history`. A query of a cluster therefore begins in the past only under two conditions. All streams of the query
+have a retention. If the query reads the stored graph, all streams of the query have `graph_history`.
+
+Count windows, and `[ALL]` without a range, need all tuples since the first progress. The coordinator does not know
+which tuples are released when the registration takes effect. The replicas decide whether to refuse such a query
+(`Registration.refused`). Such windows need FROM BEGINNING, and a query that publishes a stream cannot have them.
 """
 
 from __future__ import annotations
@@ -63,7 +66,11 @@ def _obstacle(query: ContinuousQuery, catalogue: Catalogue) -> Fault | None:
             return Fault(_IN_A_CLUSTER + message, clause.at)
         window = clause.range
         if not isinstance(window, TimeRange) or (window.range_ms is None and not catalogue.timing(clause.stream)):
-            return Fault(_IN_A_CLUSTER + "have a window without a range in time", clause.at)
+            if query.publishes:
+                return Fault(_IN_A_CLUSTER + "publish a stream from a window without a range in time", clause.at)
+            if not query.from_beginning:
+                message = "have a window without a range in time: use FROM BEGINNING"
+                return Fault(_IN_A_CLUSTER + message, clause.at)
     if query.entailed:
         return Fault(_IN_A_CLUSTER + "read the stored schema, as ENTAILMENT does", query.entailment_at)
     at = stored_read(query, catalogue)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from penstock.engine.intake.streams import LiveStream
     from penstock.engine.standing.groups import Member
 
-    State = Literal["waiting", "catching up", "stopped"]
+    State = Literal["waiting", "catching up", "stopped", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,8 @@ class QueryStatus:
     not ended.
 
     `state` is "stopped" if the query is stopped. The state is "catching up" if some due instants are not evaluated yet,
-    for example because the query began in the past. Otherwise, the state is "waiting".
+    for example because the query began in the past. The state is "refused" only in a cluster (`ClusterQueryStatus`).
+    Otherwise, the state is "waiting".
     """
 
     name: str

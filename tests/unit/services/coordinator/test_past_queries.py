@@ -13,6 +13,7 @@ from penstock.errors import QueryError
 from penstock.log import Record, Topic
 from penstock.query.resolve import as_query, resolve
 from penstock.services.coordinator.predicate_demand import KnownVersions
+from penstock.services.coordinator.query_commands import can_be_refused
 from penstock.services.coordinator.registrar import Registrar
 from penstock.wire import DispatcherState, encode
 from property import cases
@@ -60,7 +61,6 @@ def test_other_queries_do_not(registrar):
 REFUSED = {
     "a stream without retention": (f"FROM STREAM <{T}> [RANGE 1s STEP 1s]", "?s ?p ?o", f"<{T}>"),
     "one of two streams": (f"{WINDOW} FROM STREAM <{T}> [RANGE 1s STEP 1s]", "?s ?p ?o", f"<{T}>"),
-    "a count window": (f"FROM STREAM <{S}> [TRIPLES 5]", "?s ?p ?o", f"<{S}>"),
     "the stored graph": (f"{WINDOW} {STORED}", "?s ?p ?o . ?o <http://x/last> ?z", "?s"),
     "a default graph without a window": (
         f"FROM NAMED STREAM <{S}> [NOW]",
@@ -105,11 +105,22 @@ def test_entailment_is_refused_in_the_past(registrar):
     registrar.register("q", entailed.replace("FROM BEGINNING", ""))
 
 
-def test_all_of_a_stream_without_timing_predicates_is_refused():
-    registrar = Registrar()
+def test_query_engines_decide_whether_windows_without_a_range_begin_in_the_past():
+    registrar = Registrar(reached={S: 5_000}.get)
     registrar.declare(S, "s", retention_ms=10_000)
-    with pytest.raises(QueryError, match="cannot have a window without a range in time"):
-        registrar.register("q", text("FROM BEGINNING", f"FROM STREAM <{S}> [ALL STEP 1s]"))
+    for number, window in enumerate(("[TRIPLES 5]", "[ELEMENTS 2]", "[ALL STEP 1s]")):
+        data = f"FROM STREAM <{S}> {window}"
+        record = registered(registrar, text("FROM BEGINNING", data, head=f"QUERY q{number}"), f"q{number}")
+        assert (record.past, record.alone, can_be_refused(record)) == (True, True, True)
+        assert not can_be_refused(registered(registrar, text("", data, head="QUERY live"), "live"))
+        registrar.stop("live")
+        made = text("FROM BEGINNING", data, head="STREAM <http://x/d>").replace("SELECT *", "CONSTRUCT { ?s ?p ?o }")
+        with pytest.raises(QueryError, match="cannot publish a stream from a window without a range in time"):
+            registrar.register("http://x/d", made)
+    with pytest.raises(QueryError, match="without a range in time: use FROM BEGINNING"):
+        registrar.register("r", text("STARTING AT 5000", f"FROM STREAM <{S}> [ALL STEP 1s]", head="QUERY r"))
+    bounded = text("FROM BEGINNING", f"FROM STREAM <{S}> [RANGE 1s STEP 1s]", head="QUERY r")
+    assert not can_be_refused(registered(registrar, bounded, "r"))
 
 
 def test_starting_at_only_sets_the_grid_if_the_instant_is_not_in_the_past_or_nothing_is_retained(registrar):
