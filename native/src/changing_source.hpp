@@ -20,7 +20,7 @@ struct LabelledEdge {
 /// in both lists.
 struct EdgeChanges {
     std::uint64_t from = 0, to = 0;  // versions
-    std::uint64_t sweeps = 0;        // dictionary_sweeps() at the change: a later sweep may drop terms of `removed`
+    std::uint64_t sweeps = 0;        // dictionary_sweeps() at the change; a later sweep can drop terms of `removed`
     std::vector<LabelledEdge> added, removed;
 };
 

@@ -21,7 +21,7 @@ struct LargePages {
         const std::size_t bytes = count * sizeof(T);
         if (bytes < kLarge) return static_cast<T*>(::operator new(bytes, std::align_val_t(alignof(T))));
         void* const data = ::operator new(bytes, std::align_val_t(kPage));
-        ::madvise(data, bytes, MADV_HUGEPAGE);  // a hint; failure only costs speed
+        ::madvise(data, bytes, MADV_HUGEPAGE);  // a hint: if it fails, accesses are only slower
         return static_cast<T*>(data);
     }
     void deallocate(T* data, std::size_t count) {

@@ -12,7 +12,7 @@ namespace penstock::dataplane {
 
 class Router final : public Plane {
 public:
-    /// Replaces the plane of this node.
+    /// Sets or replaces the plane of this node.
     void add(Node node, std::shared_ptr<Plane> plane);
     void remove(Node node);
 

@@ -42,19 +42,19 @@ struct AnswerChange {
     std::uint64_t from = 0;  // the answer that the caller holds: `id` of an earlier run; 0: none
     std::uint64_t id = 0;    // set by the run: identifies its answer; 0: its change cannot be found later
     bool known = false;      // set by the run: its rows are the change since `from`, not the answer
-    std::size_t added = 0;   // of these rows, how many were added; the others, after them, were removed
+    std::size_t added = 0;   // how many of these rows were added; the following rows were removed
 };
 
 struct RunInput {
     const Table* seed = nullptr;             // parameter table; never null (unit table for one-shot queries)
     std::span<const Source* const> sources;  // by the plan's source index; 0 is the stored graph
     const LabelTable* labels = nullptr;
-    ExprContext* expressions = nullptr;                         // the executor sets its exists and timestamp
-    Profile* profile = nullptr;                                 // filled if not null
-    exec::Forker* forker = nullptr;                             // not null if steps can run on nodes
-    AnswerChange* change = nullptr;                             // not null if the change suffices
+    ExprContext* expressions = nullptr;  // the executor sets its exists and timestamp
+    Profile* profile = nullptr;          // filled if not null
+    exec::Forker* forker = nullptr;      // not null if nodes can run steps
+    AnswerChange* change = nullptr;      // not null if the caller accepts the change instead of the answer
     std::shared_ptr<exec::MaintenanceTotals> totals = nullptr;  // null: not counted
-    exec::IndexedSeed* indexed_seed = nullptr;                  // not null if it has `seed`
+    exec::IndexedSeed* indexed_seed = nullptr;                  // if not null, it has the table `seed`
 };
 
 /// A compiled plan: immutable and thread-safe.

@@ -42,7 +42,7 @@ public:
     struct Shared {
         int left, right;  // columns
         bool nullable;    // on either side
-        bool exact;  // compared as plain values, even if unbound; not a shared variable of SPARQL (minus' `ignore`)
+        bool exact;  // compared as a plain value, even if unbound; not a shared variable of SPARQL (`ignore` of minus)
     };
     void configure(std::vector<Shared> shared);
 
@@ -66,7 +66,7 @@ private:
     struct Class {
         std::uint64_t bound;  // bit k: the k-th nullable shared column is bound
         std::vector<std::uint32_t> rows;
-        std::map<std::uint64_t, RowIndex> by_key;  // bound & left's bound -> index
+        std::map<std::uint64_t, RowIndex> by_key;  // index by the bits that both sides have bound
     };
     void clear();
     void classify(Run& run);
@@ -81,7 +81,7 @@ private:
 
     std::vector<Shared> shared_;
     std::vector<std::size_t> certain_, nullable_;  // indices into shared_
-    bool shares_certain_ = false;                  // some certain column is a shared variable in SPARQL's sense
+    bool shares_certain_ = false;                  // whether a certain column is a shared variable of SPARQL
     Collected rows_;
     std::vector<Class> classes_;
     bool classified_ = false;

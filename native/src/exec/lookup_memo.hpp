@@ -74,17 +74,17 @@ private:
     bool patch(Matches& found, std::uint32_t key);
 
     // The fields that a run with unchanged look-ups reads are adjacent.
-    std::uint64_t labels_ = 0;  // identity of the label table of the steps; 0: the memo is empty
+    std::uint64_t labels_ = 0;  // identity of the label table that the steps use; 0: the memo is empty
     std::uint32_t misses_ = 0;  // consecutive runs with a changed look-up
-    std::uint32_t pause_ = 0;   // runs until the next recording: backs off for look-ups that keep changing
-    std::size_t count_ = 0;  // recorded steps; while recording, those of the last run from next_ on are still included
-    std::size_t next_ = 0;   // next step of the recorded run
-    std::size_t same_ = 0;   // number of steps that are checked and up to date
+    std::uint32_t pause_ = 0;   // runs until the next recording; grows if look-ups change in each run
+    std::size_t count_ = 0;     // recorded steps; while recording, steps of the last run from next_ on are included
+    std::size_t next_ = 0;      // next step of the recorded run
+    std::size_t same_ = 0;      // number of steps that are checked and up to date
     bool recording_ = false;
     bool reuses_ = false;  // whether results of the last run are reusable
     std::array<Step, kSteps> steps_;
     std::vector<TermId> keys_;           // of all steps, concatenated
-    std::array<Matches, kSteps> found_;  // results of each step; of a test: the objects, and 1 for those found
+    std::array<Matches, kSteps> found_;  // results of each step; of a test: the objects, and 1 for each found object
     std::vector<Column> seed_;
     Answer answer_;
     Matches matches_;

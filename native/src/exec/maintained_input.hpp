@@ -100,7 +100,7 @@ private:
 
     const std::uint32_t id_;
     std::size_t first_, end_;  // numbers of the input's operators
-    std::size_t terms_end_;    // those of the terms follow
+    std::size_t terms_end_;    // the numbers of the terms' operators follow
     DeltaPlan plan_;
     std::vector<Term> terms_;
     std::vector<Part> parts_;  // ascending by source
@@ -112,7 +112,7 @@ private:
     std::shared_ptr<SnapshotSource::Retained> stored_;  // the stored graph that it corresponds to
     std::shared_ptr<const Source> stored_before_;       // the same, during an update
     EdgeChanges stored_changes_;
-    std::uint64_t cost_ = 0;    // of the last evaluation of the whole input: rows of all its operators
+    std::uint64_t cost_ = 0;    // rows of all operators of the input in the last evaluation of the whole input
     std::uint32_t unused_ = 0;  // consecutive states that could not be updated
     std::uint32_t pause_ = 0;   // evaluations until the next state is retained
     bool updates_ = false;

@@ -138,7 +138,7 @@ public:
 
     std::size_t size() const;        // live entries
     std::size_t bytes() const;       // memory allocated: arenas, hash, entries
-    std::size_t live_bytes() const;  // the approximate part used by live entries; a sweep reduces it
+    std::size_t live_bytes() const;  // approximate bytes of live entries; a sweep reduces them
 
     /// Writes the whole content to a new file, which replaces `path` only when the new file is complete and synced.
     /// Interning waits meanwhile. StorageError on failure.

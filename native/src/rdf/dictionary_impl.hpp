@@ -44,7 +44,7 @@ struct Dictionary::Impl {
     std::atomic<Tick> now{0};
     std::atomic<std::uint64_t> blanks{0};
     std::atomic<std::uint64_t> live{0};
-    std::atomic<std::uint64_t> evaluations{0};  // numbers the LocalTerms objects that create blank nodes
+    std::atomic<std::uint64_t> evaluations{0};  // counter that numbers the LocalTerms objects with blank nodes
     const std::uint64_t seed;
 
     /// Whether a slot belongs to the source. The source never gives such a slot to another term.

@@ -28,7 +28,7 @@ namespace penstock {
 
 struct Entry {
     std::atomic<const TermRecord*> record{nullptr};
-    std::atomic<std::uint64_t> use{0};  // literal (bit 63) | last tick | permanent (bit 0)
+    std::atomic<std::uint64_t> use{0};  // bits: literal (63), last tick, permanent (0)
 
     static constexpr std::uint64_t kPermanent = 1;
     static constexpr std::uint64_t kLiteral = std::uint64_t{1} << 63;  // allows checking an id without its record
@@ -132,7 +132,7 @@ private:
     static_assert(kSegmentBytes % kPageBytes == 0 && kPageBytes % sizeof(Entry) == 0);
     static constexpr std::size_t kDirectoryBytes = kMaxSegments * sizeof(std::atomic<Entry*>);
 
-    std::atomic<Entry*>* directory_;   // mmap: zeroed by the system, and only pages in use are resident
+    std::atomic<Entry*>* directory_;   // from mmap: zeroed by the system, and only used pages are resident
     std::vector<std::size_t> made_;    // segments that exist
     std::vector<std::uint16_t> used_;  // by page: the number of its entries, as counted
     std::size_t pages_ = 0;            // the number of pages with such entries

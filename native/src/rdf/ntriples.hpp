@@ -34,13 +34,13 @@ private:
 };
 
 struct ParseOptions {
-    bool quads = true;                                   // a fourth term is allowed
-    bool timestamps = false;                             // each line starts with an integer
-    bool strict = true;                                  // the first bad line is a DataError
-    std::size_t max_bad = 1000;                          // bad lines that are stored; further ones are counted only
+    bool quads = true;           // a fourth term is allowed
+    bool timestamps = false;     // each line starts with an integer
+    bool strict = true;          // the first bad line is a DataError
+    std::size_t max_bad = 1000;  // maximum number of stored bad lines; further bad lines are only counted
     std::size_t max_term_bytes = std::size_t{16} << 20;  // longest IRI, label or string, escapes included
-    std::uint64_t first_line = 1;                        // its number, for error messages in a later part of a document
-    Lifetime lifetime = Lifetime::Transient;             // of new dictionary entries
+    std::uint64_t first_line = 1;             // number of the first line, for errors in a later part of a document
+    Lifetime lifetime = Lifetime::Transient;  // of new dictionary entries
 };
 
 struct BadLine {

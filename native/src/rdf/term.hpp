@@ -29,7 +29,7 @@ enum class Tag : std::uint8_t {
     Date = 9,
     String = 10,   // xsd:string of at most 7 bytes of UTF-8
     Local = 11,    // payload: index into the LocalTerms of one evaluation
-    Removal = 14,  // never a term: a word of a neighbour list that removes or restores one of its values
+    Removal = 14,  // never a term: a word of a neighbour list that removes or restores a value of the list
     Extent = 15,   // never a term: the store marks list offsets with it
 };
 

@@ -81,7 +81,7 @@ private:
     const char* at_;
     const char* end_;
     std::size_t max_term_bytes_;
-    std::string_view checked_datatype_ = kXsdString;  // the last datatype checked: it usually repeats
+    std::string_view checked_datatype_ = kXsdString;  // the last checked datatype, which usually occurs again
     std::deque<std::string> resolved_;
 };
 

@@ -155,7 +155,7 @@ private:
     std::map<std::uint32_t, std::int64_t> released_;
 
     std::mutex commits_mutex_;     // guards the members below
-    std::vector<Commit> commits_;  // of streams, ascending, as far as read: candidates for exclusion by bounds
+    std::vector<Commit> commits_;  // commits of streams that were read so far, ascending: bounds can exclude them
     Snapshot learned_ = 0;
 };
 

@@ -24,10 +24,10 @@ struct ShardImage {
 
 /// One traversal: whether it has reached missing data, and its number of steps.
 struct Walk {
-    static constexpr int kMaxSteps = 1 << 17;  // more than any valid record has; beyond it the data is corrupt
+    static constexpr int kMaxSteps = 1 << 17;  // more steps than any valid record has; a longer walk means corrupt data
     bool missing = false;
     int steps = 0;
-    Copies::Range last;  // the last range used: most reads lie within it
+    Copies::Range last;  // the last used range, which contains most reads
 };
 
 class ShardMemory {

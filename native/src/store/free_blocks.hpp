@@ -32,7 +32,8 @@ inline std::vector<Span> merged(std::vector<Span> spans) {
     return spans;
 }
 
-/// Blocks of at most kMost bytes, in multiples of 8. Adjacent blocks are only merged in take_all().
+/// Blocks of at most kMost bytes, in multiples of 8. Adjacent blocks are not merged here. take_all() gives all blocks
+/// to the caller, which can merge them.
 class FreeBlocks {
 public:
     static constexpr std::uint64_t kMost = 1024;

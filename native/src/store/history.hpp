@@ -44,12 +44,12 @@ public:
     Snapshot floor() const { return floor_.load(std::memory_order_relaxed); }
     /// Whether a bound that a future view may request could exclude a commit of this source.
     bool can_be_excluded(const CommitSource& source) const;
-    /// Whether such a bound could include the commit `reader` and exclude the commit that stored this position of a
-    /// list.
+    /// Whether such a bound could include a commit of the source `reader`, and exclude the commit that stored this
+    /// position of a list.
     bool may_hide(std::size_t shard, layout::Offset entry, Snapshot last, ListVersion version, std::uint32_t position,
                   const CommitSource& reader) const;
-    /// The number of words of a list that are from commits that every reader sees. The list must not have been
-    /// rewritten since the state was loaded.
+    /// The number of words of a list that are from commits that every reader sees. No commit at or after the floor has
+    /// rewritten the list.
     std::uint32_t settled_words(std::size_t shard, layout::Offset entry, std::uint64_t state) const;
     /// Called before the commit's first word is stored, so that a reader that meets such a word finds the record.
     void add(std::unique_ptr<CommitRecord> record);

@@ -192,23 +192,23 @@ private:
     ListWriter lists_;
     ChangedLists changed_;
     RemovalCounts removal_counts_;
-    bool has_removals_ = false;  // some commit has removed edges, or was to remove some
+    bool has_removals_ = false;  // a commit has removed edges, or has tried to
     TableWriter table_;
     LogRing logs_;
 
     // Lists to rewrite
     std::unordered_map<layout::Offset, Garbage> garbage_;         // by entry
-    std::deque<layout::Offset> many_, few_;                       // their entries, and of lists that were rewritten
-    std::array<std::uint64_t, layout::Table::kParts> emptied_{};  // lists since the part was last rebuilt
+    std::deque<layout::Offset> many_, few_;                       // entries of these lists, and of rewritten lists
+    std::array<std::uint64_t, layout::Table::kParts> emptied_{};  // lists emptied since the part was last rebuilt
     struct Short {
         layout::Offset entry;
         Snapshot since;
     };
     std::deque<Short> short_;                                   // rewritten lists with at most one value
-    std::unordered_map<layout::Offset, Snapshot> short_since_;  // what holds of these, by entry
-    std::uint64_t budget_ = 0;                                  // words that may be rewritten now
+    std::unordered_map<layout::Offset, Snapshot> short_since_;  // the last `since` of each entry in short_
+    std::uint64_t budget_ = 0;                                  // words that can be rewritten now
 
-    // Lists that the running commit rewrites, or was to rewrite
+    // Lists that the running commit rewrites, or has chosen to rewrite
     struct Chosen {
         Garbage list;
         bool tried = false;
@@ -216,17 +216,17 @@ private:
     struct Rewriting {
         TermId old_head;
         std::uint32_t old_length, prefix, shift;
-        std::uint32_t removals;  // removal words that remove a value, without those of the commit
+        std::uint32_t removals;  // removal words that remove a value, without the words of the running commit
         std::uint32_t length;
-        bool remains;  // it has removed values that make another rewriting worthwhile
-        bool many;     // Garbage::many, if it remains
+        bool remains;  // whether removed values remain, so that another rewriting is worthwhile
+        bool many;     // Garbage::many of the remaining values
     };
     bool rewrites_ = false;
     Snapshot floor_ = 1;  // of the history, when the commit began
     std::unordered_map<layout::Offset, Chosen> chosen_;
-    std::unordered_map<layout::Offset, Rewriting> rewritings_;  // those that are prepared
-    std::vector<Span> written_;                                 // extents of the last one
-    std::vector<Span> unused_;                                  // extents that were written for nothing
+    std::unordered_map<layout::Offset, Rewriting> rewritings_;  // prepared rewritings, by entry
+    std::vector<Span> written_;                                 // extents of the last rewriting
+    std::vector<Span> unused_;                                  // extents that were written, but are not used
 
     // The running commit
     std::vector<Garbage> new_garbage_;

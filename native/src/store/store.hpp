@@ -18,7 +18,7 @@ namespace penstock {
 /// The configuration of a store. A node of a cluster holds some of the shards (`own`) and publishes append logs.
 struct StoreOptions {
     std::size_t shards = 1;
-    std::vector<std::uint32_t> own = {};               // numbers of the local shards; empty: all
+    std::vector<std::uint32_t> own = {};               // numbers of the local shards; empty: all shards
     std::size_t reserve_bytes = std::size_t{1} << 36;  // address space per shard, not memory
     bool publish_logs = false;                         // into the regions, for readers in other processes
 };
@@ -26,7 +26,7 @@ struct StoreOptions {
 /// The effect of Store::change.
 struct Changed {
     Snapshot snapshot = 0;                 // the latest one if nothing changed
-    std::uint64_t added = 0, removed = 0;  // edges that were not stored before, or were
+    std::uint64_t added = 0, removed = 0;  // added: edges that were not stored before; removed: edges that were stored
 };
 
 /// Protects the memory that a reader in another process needs: the logs of all commits after `snapshot`, and the tables

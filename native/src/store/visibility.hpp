@@ -28,8 +28,8 @@ struct Visibility {
 
 /// The positions of a list that a reader has found, with the head that it has loaded.
 struct ListVersion {
-    Snapshot commit = 0;      // that has rewritten the list; 0: none
-    std::uint32_t shift = 0;  // by which positions of earlier commits are larger
+    Snapshot commit = 0;      // the commit that has rewritten the list; 0: none
+    std::uint32_t shift = 0;  // the number by which positions of earlier commits are larger
 
     template <class Memory>
     static ListVersion of(const Memory& memory, TermId head) {
@@ -79,7 +79,7 @@ void apply_removals(const Memory& memory, TermId head, std::uint32_t length, std
     lookup::for_each_removal(memory, head, 0, length, [&](TermId word, std::uint32_t position) {
         if (in_ranges(ranges, position))
             changes.push_back({layout::Removal::position(word), layout::Removal::restores(word)});
-        changes.push_back({position, false});  // it is no value
+        changes.push_back({position, false});  // a removal word is not a value
     });
     // Stable: of the changes of one position, the last one decides.
     std::stable_sort(changes.begin(), changes.end(),

@@ -22,8 +22,8 @@ public:
     /// The effect on records when an edge is added, or added again.
     struct Linked {
         bool first;       // whether the edge is the vertex's first
-        bool in_block;    // the vertex's list has a block: must be passed to leave()
-        RecordId before;  // the vertex's youngest record so far; this one replaces it
+        bool in_block;    // whether the vertex's list has a block: must be passed to leave()
+        RecordId before;  // the vertex's previous youngest record; the added record replaces it
     };
 
     Adjacency() = default;

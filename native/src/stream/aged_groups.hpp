@@ -32,7 +32,7 @@ class AgedGroups {
 
     struct alignas(64) Head {
         std::uint8_t marks[kSlots] = {};  // 0 = free, else 128 + seven bits of the hash
-        RecordId passed;  // youngest record among the slots placed in later groups because this group was full
+        RecordId passed;  // youngest record of the slots that are in later groups because this group was full
         RecordId ids[kSlots];
     };
     struct Bare : Head {};
@@ -162,8 +162,8 @@ public:
 private:
     static constexpr unsigned kAll = (1u << kSlots) - 1;
     static constexpr std::uint8_t kFree = 0;
-    static constexpr std::size_t kFull = 7;    // the table grows if groups hold more than this on average
-    static constexpr std::size_t kSparse = 2;  // the table is too large if they hold less than this
+    static constexpr std::size_t kFull = 7;    // the table grows if groups have more slots in use than this on average
+    static constexpr std::size_t kSparse = 2;  // the table is too large if groups have fewer slots in use than this
     using Groups = std::vector<Group, LargePages<Group>>;
 
     static std::uint8_t mark(std::uint32_t hash) { return static_cast<std::uint8_t>(hash | 0x80); }

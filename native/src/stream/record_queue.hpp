@@ -21,7 +21,7 @@ struct Record {
     static constexpr std::uint32_t kSuperseded = ~0u;
     std::int64_t ts;
     TermId s, o;
-    std::uint32_t label;  // number in LabelIndexes; kSuperseded once the same edge occurs again
+    std::uint32_t label;  // number in LabelIndexes; kSuperseded if the same edge has occurred again
     std::uint32_t links;  // flags of the lists of an index that contain it (window_index.hpp)
 
     bool is_edge() const { return label != kSuperseded; }

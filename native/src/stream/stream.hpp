@@ -33,7 +33,7 @@ struct StreamOptions {
     std::vector<TermId> timing;    // timing predicates
     TermId absorb_graph = 0;       // 0 = default graph
     std::size_t memory_bytes = 0;  // of slices and open batches; 0 = no limit
-    bool of_removals = false;      // the stream holds the removals of the stream with this number, which owns it
+    bool of_removals = false;  // whether this stream holds the removals of the stream with this number, which owns it
 };
 
 /// The closed batches of a stream, for windows.
@@ -113,7 +113,7 @@ public:
     void release(std::int64_t batch);
     Tick oldest_tick() const;             // of the oldest open or live tuple; UINT64_MAX if there is none
     std::size_t live_tuples() const;      // in open batches and live slices
-    std::uint64_t stored_tuples() const;  // timeless tuples absorbed since construction or restore; repeats count
+    std::uint64_t stored_tuples() const;  // timeless tuples absorbed since construction or restore, with repetitions
     std::size_t live_bytes() const;       // counted against memory_bytes
     std::size_t held_bytes() const;       // the region's memory, including room for the next slices
 

@@ -58,10 +58,11 @@ public:
                        std::vector<std::uint32_t>& rows);
 
 private:
-    static constexpr std::size_t kGroup = 16;         // tuples whose cache lines are prefetched together
-    static constexpr std::size_t kProbedLabels = 16;  // labels_of() probes up to this many labels one by one
-    static constexpr unsigned kRecordedMoves = 4;     // after a request for changes
-    static constexpr std::uint64_t kIdsForgotten = std::uint64_t{1} << 29;  // after this many records
+    static constexpr std::size_t kGroup = 16;         // number of tuples whose cache lines are prefetched together
+    static constexpr std::size_t kProbedLabels = 16;  // labels_of() probes at most this many labels one by one
+    static constexpr unsigned kRecordedMoves = 4;     // number of moves that are recorded after a request for changes
+    static constexpr std::uint64_t kIdsForgotten = std::uint64_t{1}
+                                                   << 29;  // number of records after which ids are forgotten
 
     using Edges = AgedGroups<void>;
     /// A list to which a record is to be added.
@@ -78,7 +79,7 @@ private:
         RecordId first;
         Held held;
         std::uint32_t hashes[kGroup];  // of edges
-        RecordId old[kGroup];          // the record with the same edge; its own id if there is none
+        RecordId old[kGroup];          // the earlier record with the same edge; the record's own id if there is none
         Link links[2 * kGroup];
         std::size_t link_count = 0;
     };
