@@ -1,12 +1,17 @@
 // Answers as text: see _native.pyi.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,6 +22,7 @@
 #include "answers/text_terms.hpp"
 #include "arrays.hpp"
 #include "errors.hpp"
+#include "rdf/sweeps.hpp"
 #include "term_tuples.hpp"
 #include "unlocked.hpp"
 
@@ -211,11 +217,21 @@ nb::tuple avro_records(const QueryNames& names, const IdsIn& members, std::int64
     return nb::make_tuple(keys, values, records.counts);
 }
 
-nb::tuple arrays_of(const TermTexts& terms, const IdsIn& ids) {
+/// Members, ids, and the offsets and bytes of lexical forms.
+using EarlierIn = std::tuple<IdsIn, IdsIn, std::pair<ColumnIn<std::int32_t>, ColumnIn<std::uint8_t>>>;
+
+nb::tuple arrays_of(const TermTexts& terms, const IdsIn& ids, const std::optional<IdsIn>& members,
+                    const std::optional<EarlierIn>& earlier) {
     TermArrays made;
     {
         const Unlocked released;
-        made = term_arrays(view(ids), terms);
+        if (members && earlier) {
+            const auto& [of_members, of_ids, lexicals] = *earlier;
+            const TextColumnView texts(view(lexicals.first), view(lexicals.second));
+            made = term_arrays(view(ids), terms, view(*members), {view(of_members), view(of_ids), texts});
+        } else {
+            made = term_arrays(view(ids), terms);
+        }
     }
     const auto texts = nb::make_tuple(to_numpy(std::move(made.lexicals.offsets)),
                                       to_numpy<char, std::uint8_t>(std::move(made.lexicals.bytes)));
@@ -243,7 +259,8 @@ void bind_answers(nb::module_& m) {
           "variables"_a, "columns"_a, "present"_a, "starts"_a, "terms"_a, "bytes"_a);
     m.def("avro_records", &avro_records, "names"_a, "members"_a, "time"_a, "prefix"_a, "head"_a, "instant"_a, "form"_a,
           "types"_a, "columns"_a, "present"_a, "starts"_a, "terms"_a);
-    m.def("term_arrays", &arrays_of, "terms"_a, "ids"_a);
+    m.def("term_arrays", &arrays_of, "terms"_a, "ids"_a, "members"_a = nb::none(), "earlier"_a = nb::none());
+    m.def("dictionary_sweeps", &dictionary_sweeps);
     nb::class_<TextTerms, TermTexts>(m, "TextTerms")
         .def(nb::init<>())
         .def(

@@ -82,7 +82,14 @@ def answer_text(
 # arrays: no term has one)
 TermArrays = tuple[Kinds, Texts, NDArray[np.int32], NDArray[np.int32], list[str]]
 
-def term_arrays(terms: TermTexts, ids: Ids) -> TermArrays: ...  # LimitError if the texts exceed 2 GiB
+EarlierColumn = tuple[Ids, Ids, Texts]  # members (ascending), ids, lexical forms
+
+# LimitError if the texts exceed 2 GiB. With the member of each row (ascending) and a column of an earlier answer whose ids
+# have the same terms, the texts of IRIs that a member has in both are copied from the earlier column.
+def term_arrays(
+    terms: TermTexts, ids: Ids, members: Ids | None = None, earlier: EarlierColumn | None = None
+) -> TermArrays: ...
+def dictionary_sweeps() -> int: ...  # of all dictionaries of the process; without a sweep, no id gets another term
 
 class AnswerText:
     """An answer as text, in parts. The arguments are the same as for `answer_text`."""

@@ -20,7 +20,17 @@ struct TermArrays {
     std::vector<std::string> names;
 };
 
-/// The terms of a column of ids. LimitError if the texts exceed 2 GiB, because offsets have 32 bits.
+/// A column of an earlier answer, with its rows sorted by member. Its ids must still have the same terms.
+struct EarlierColumn {
+    std::span<const TermId> members, ids;
+    TextColumnView lexicals;
+};
+
+/// The terms of a column of ids. LimitError if the texts exceed 2 GiB, the most that offsets of 32 bits can address.
 TermArrays term_arrays(std::span<const TermId> ids, const TermTexts& terms);
+/// The same. `members`: the member of each row, ascending. IRIs that the member had in the earlier column are copied
+/// from there, without access to the dictionary. DataError if columns differ in length.
+TermArrays term_arrays(std::span<const TermId> ids, const TermTexts& terms, std::span<const TermId> members,
+                       const EarlierColumn& earlier);
 
 }  // namespace penstock

@@ -33,7 +33,7 @@ std::size_t IndexedSeed::bytes() const {
     std::size_t bytes = marked_.capacity() * sizeof(marked_[0]);
     for (const Column& column : table_.columns) bytes += column.capacity() * sizeof(TermId);
     for (const Index& index : indexes_)
-        bytes += (index.starts.capacity() + index.rows.capacity()) * sizeof(std::uint32_t);
+        bytes += index.starts.capacity() * sizeof(std::uint32_t) + index.entries.capacity() * sizeof(Entry);
     return bytes;
 }
 
@@ -59,9 +59,9 @@ const IndexedSeed::Index& IndexedSeed::index(std::size_t column) {
     for (const TermId value : values) ++starts[hash(value)];
     std::uint32_t end = 0;
     for (std::uint32_t& start : starts) start = end += start;
-    made.rows.resize(values.size());
-    for (std::size_t row = values.size(); row-- > 0;)  // each start moves from the end of its rows to the first one
-        made.rows[--starts[hash(values[row])]] = static_cast<std::uint32_t>(row);
+    made.entries.resize(values.size());
+    for (std::size_t row = values.size(); row-- > 0;)  // each start moves from the end of its entries to the first one
+        made.entries[--starts[hash(values[row])]] = {values[row], static_cast<std::uint32_t>(row)};
     made.starts = std::move(starts);
     return made;
 }
@@ -70,8 +70,7 @@ const IndexedSeed::Index& IndexedSeed::index(std::size_t column) {
 /// Proceeds in steps, each of which prefetches what the next one reads.
 template <class Visit>
 bool IndexedSeed::look_up(std::size_t column, std::span<const TermId> values, Visit visit) {
-    const auto& [starts, rows] = index(column);
-    const Column& own = table_.columns[column];
+    const auto& [starts, entries] = index(column);
     const std::size_t mask = starts.size() - 2;
     std::array<std::uint32_t, kBlock> first{}, last{};
     for (std::size_t from = 0; from < values.size(); from += kBlock) {
@@ -83,13 +82,12 @@ bool IndexedSeed::look_up(std::size_t column, std::span<const TermId> values, Vi
         for (std::size_t i = 0; i < block.size(); ++i) {
             last[i] = starts[first[i] + 1];
             first[i] = starts[first[i]];
-            __builtin_prefetch(rows.data() + first[i]);
+            __builtin_prefetch(entries.data() + first[i]);
         }
-        for (std::size_t i = 0; i < block.size(); ++i)
-            for (std::uint32_t at = first[i]; at != last[i]; ++at) __builtin_prefetch(&own[rows[at]]);
-        for (std::size_t i = 0; i < block.size(); ++i)
+        for (std::size_t i = 0; i < block.size(); ++i) {
             for (std::uint32_t at = first[i]; at != last[i]; ++at)
-                if (own[rows[at]] == block[i] && !visit(from + i, rows[at])) return false;
+                if (entries[at].value == block[i] && !visit(from + i, entries[at].row)) return false;
+        }
     }
     return true;
 }

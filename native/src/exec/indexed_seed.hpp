@@ -47,9 +47,15 @@ public:
 private:
     template <class T>
     using LargeVector = std::vector<T, LargePages<T>>;
-    /// Rows in the order of the hash of their value. `starts[h]` is the position of the first row whose hash is `h`.
+    /// A row and its value, next to each other: each is read at a random place.
+    struct [[gnu::packed]] Entry {
+        TermId value;
+        std::uint32_t row;
+    };
+    /// Entries in the order of the hash of their value. `starts[h]` is the position of the first one whose hash is `h`.
     struct Index {
-        LargeVector<std::uint32_t> starts, rows;
+        LargeVector<std::uint32_t> starts;
+        LargeVector<Entry> entries;
     };
     /// A match of join(): the number of the key, and the row.
     struct Match {

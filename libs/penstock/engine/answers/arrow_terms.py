@@ -12,9 +12,11 @@ from penstock.core.arrow import strings
 from penstock.errors import LimitError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
-    from penstock.core._native import Ids, TermArrays, TermTexts, Texts
+    from penstock.core._native import EarlierColumn, Ids, TermArrays, TermTexts, Texts
 
 ARROW_TERM = pa.struct(
     [("type", pa.string()), ("value", pa.string()), ("datatype", pa.string()), ("lang", pa.string())]
@@ -23,27 +25,33 @@ KINDS = ("uri", "bnode", "literal")
 """The values of `type`, in the order of the term kinds: the first value is for kind 1."""
 
 
-def term_column(ids: Ids, terms: TermTexts) -> pa.ChunkedArray:
-    """Return a column of terms as struct(type, value, datatype, lang). The id 0 (unbound) becomes null."""
-    return pa.chunked_array([_terms(*arrays) for arrays in _arrays(ids, terms)], ARROW_TERM)
-
-
-def lexical_column(ids: Ids, terms: TermTexts) -> pa.ChunkedArray:
-    """Return the lexical forms of a column of terms. The column must have no unbound term."""
-    return pa.chunked_array([strings(lexicals) for _, lexicals, _, _, _ in _arrays(ids, terms)], pa.string())
-
-
-def _arrays(ids: Ids, terms: TermTexts) -> list[TermArrays]:
+def term_arrays(
+    ids: Ids, terms: TermTexts, members: Ids | None = None, earlier: EarlierColumn | None = None
+) -> list[TermArrays]:
     """Return a column of terms as Arrow arrays. There are several arrays if one array cannot hold the text of all
-    terms.
+    terms. `members` and `earlier`: see `native.term_arrays`.
     """
     try:
-        return [native.term_arrays(terms, ids)]
+        return [native.term_arrays(terms, ids, members, earlier)]
     except LimitError:
         if len(ids) <= 1:
             raise
         half = len(ids) // 2
-        return [*_arrays(ids[:half], terms), *_arrays(ids[half:], terms)]
+        return [*term_arrays(ids[:half], terms), *term_arrays(ids[half:], terms)]
+
+
+def term_column(
+    ids: Ids, terms: TermTexts, read: Callable[[Ids, TermTexts], list[TermArrays]] = term_arrays
+) -> pa.ChunkedArray:
+    """Return a column of terms as struct(type, value, datatype, lang). The id 0 (unbound) becomes null."""
+    return pa.chunked_array([_terms(*arrays) for arrays in read(ids, terms)], ARROW_TERM)
+
+
+def lexical_column(
+    ids: Ids, terms: TermTexts, read: Callable[[Ids, TermTexts], list[TermArrays]] = term_arrays
+) -> pa.ChunkedArray:
+    """Return the lexical forms of a column of terms. The column must have no unbound term."""
+    return pa.chunked_array([strings(lexicals) for _, lexicals, _, _, _ in read(ids, terms)], pa.string())
 
 
 def _terms(

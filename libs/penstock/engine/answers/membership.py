@@ -68,11 +68,11 @@ class Membership:
     def __len__(self) -> int:
         return len(self.all)
 
-    def reported_keys(self, numbers: Ids | None) -> tuple[Ids, ...]:  # noqa: ARG002 - see SetMembership
-        """Return the keys of the members `numbers` (None: of all members) as columns of ids. The result is () unless
-        the members belong to a query set.
+    def touch_keys(self, dictionary: native.Dictionary, numbers: Ids | None) -> bool:  # noqa: ARG002 - see SetMembership
+        """Mark the terms of the keys of the members `numbers` (None: of all members) as used. Returns whether there are
+        keys: the members belong to a query set.
         """
-        return ()
+        return False
 
     def number_of(self, member: Recipient) -> int | None:
         """Return the number of a member, or None if this list does not contain the member."""

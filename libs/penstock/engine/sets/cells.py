@@ -13,17 +13,17 @@ import pyarrow.compute as pc
 
 from penstock.core import _native as native
 from penstock.core.arrow import texts_of
-from penstock.engine.answers.arrow_terms import ARROW_TERM, KINDS, lexical_column, term_column
+from penstock.engine.answers.arrow_terms import ARROW_TERM, KINDS, lexical_column, term_arrays, term_column
 from penstock.engine.sets.tables import TEXT, as_table
 from penstock.errors import DataError
 from penstock.rdf.terms import BLANK, IRI, LITERAL, RDF_LANG_STRING, XSD_STRING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from penstock.core._native import Dictionary, Ids, TermTexts
+    from penstock.core._native import Dictionary, Ids, TermArrays, TermTexts
 
 _XSD = XSD_STRING.removesuffix("string")
 _KEY_TYPES = {"string": pa.string(), "int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_()}
@@ -167,11 +167,15 @@ def _of_struct(array: pa.Array, text_kind: int) -> Cells:
 
 
 # ---- keys
-def key_column(ids: Ids, terms: TermTexts, kind: str) -> pa.ChunkedArray:
-    """Return the key values `ids` as an Arrow column. `kind`: the type of the key column (see `Cells.type`)."""
+def key_column(
+    ids: Ids, terms: TermTexts, kind: str, read: Callable[[Ids, TermTexts], list[TermArrays]] = term_arrays
+) -> pa.ChunkedArray:
+    """Return the key values `ids` as an Arrow column. `kind`: the type of the key column (see `Cells.type`). `read`
+    returns the arrays of the terms.
+    """
     if kind not in _KEY_TYPES:
-        return term_column(ids, terms)
-    return lexical_column(ids, terms).cast(_KEY_TYPES[kind])
+        return term_column(ids, terms, read)
+    return lexical_column(ids, terms, read).cast(_KEY_TYPES[kind])
 
 
 def key_ids(

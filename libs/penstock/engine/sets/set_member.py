@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.core import _native as native
+from penstock.engine.sets.earlier_texts import EarlierTexts
 from penstock.engine.sets.set_groups import SetCohort, SetOwner
 from penstock.engine.sets.step_queue import StepQueue
 from penstock.engine.sets.steps import TRIPLE
@@ -72,6 +73,7 @@ class SetMember(SetOwner):
         self.next_number = 1
         self.dictionary = dictionary
         self.terms = native.LocalTerms(dictionary)
+        self.texts = EarlierTexts()
         self.incarnation = token_hex(4)  # after a restart, members can have other numbers
         self.result_queue: StepQueue = StepQueue(self, listeners)
 

@@ -109,6 +109,8 @@ class SetMembership(Membership):
         super().__init__(())
         self.columns = columns
         self._occurrences = occurrences
+        # The keys are checked after as many marks as there are members, because a check costs as much.
+        self._keys_permanent, self._touched, self._check_at = False, 0, len(columns)
 
     @cached_property
     def seed(self) -> tuple[Ids, ...]:
@@ -131,9 +133,17 @@ class SetMembership(Membership):
         """
         return np.where(self.columns.have(numbers), numbers, np.uint64(0))
 
-    def reported_keys(self, numbers: Ids | None) -> tuple[Ids, ...]:
-        """Return the keys of the members `numbers` (None: of all members) as columns of ids."""
-        if numbers is None:
-            return self.columns.keys
-        rows = self.columns.rows_of(numbers)
-        return tuple(keys[rows] for keys in self.columns.keys)
+    def touch_keys(self, dictionary: native.Dictionary, numbers: Ids | None) -> bool:
+        """Mark the terms of the keys of the members `numbers` (None: of all members) as used. Permanent terms need no
+        mark. If this is so for all keys, later calls do nothing.
+        """
+        if not self._keys_permanent:
+            self._touched += len(self) if numbers is None else len(numbers)
+            if self._touched >= self._check_at:
+                self._check_at = 4 * self._touched + len(self)
+                self._keys_permanent = all(list(map(dictionary.touch, self.columns.keys)))
+            elif numbers is None or len(numbers):
+                rows = slice(None) if numbers is None else self.columns.rows_of(numbers)
+                for column in self.columns.keys:
+                    dictionary.touch(column[rows])
+        return bool(self.columns.keys)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.answers.arrow_terms import term_column
+from penstock.engine.answers.arrow_terms import term_arrays, term_column
 from penstock.engine.answers.membership import Recipient
 from penstock.engine.answers.result_blocks import Evaluation
 from penstock.engine.sets.cells import key_column, key_ids
@@ -16,16 +16,16 @@ from penstock.errors import PenstockError
 from penstock.query.ir import Form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import rdflib
-    from numpy.typing import NDArray
 
-    from penstock.core._native import Dictionary, Ids, LocalTerms
+    from penstock.core._native import Dictionary, Ids, LocalTerms, TermArrays, TermTexts
     from penstock.engine.answers.answer_values import Solutions
     from penstock.engine.answers.answer_versions import AnswerChanges
     from penstock.engine.answers.result_blocks import Block, Bounds
     from penstock.engine.answers.rows import Rows
+    from penstock.engine.sets.earlier_texts import EarlierTexts, TableTexts
 
 TRIPLE = ("subject", "predicate", "object")
 """Names of the columns of a CONSTRUCT or DESCRIBE."""
@@ -40,6 +40,7 @@ class KeyedSet(Recipient, Protocol):
     key_types: list[str]
     dictionary: Dictionary
     terms: LocalTerms
+    texts: EarlierTexts
 
     def text_kind(self, name: str) -> int:
         """Return the kind of term (IRI or LITERAL) that text in a column denotes."""
@@ -57,7 +58,7 @@ class Step:
         self.query = owner.name
         self._key, self._types, self._terms = owner.key, tuple(owner.key_types), owner.terms
         self._text_kinds, self._dictionary = tuple(map(owner.text_kind, owner.key)), owner.dictionary
-        self._blocks = blocks
+        self._texts, self._blocks = owner.texts, blocks
 
     def __repr__(self) -> str:
         return f"<Step of {self.query} at {self.time}: {len(self)} members>"
@@ -110,7 +111,10 @@ class Step:
         The columns of the answer follow (see `Solutions.to_arrow`). The table of an ASK has only the columns of the
         key, and contains the members for which the answer is true.
         """
-        return self._table([self._rows(block) for block in self._blocks])
+        texts = self._texts.table()
+        table = self._table([self._rows(block, texts, part) for part, block in enumerate(self._blocks)])
+        self._texts.retain(texts)
+        return table
 
     @property
     def added(self) -> pa.Table:
@@ -118,14 +122,14 @@ class Step:
         answer, as a multiset difference. The table has the form of `to_arrow`. PenstockError if the set does not report
         changes.
         """
-        return self._table([self._rows(block, self._changes(block).changes.added) for block in self._blocks])
+        return self._table([self._changed_rows(block, self._changes(block).changes.added) for block in self._blocks])
 
     @property
     def removed(self) -> pa.Table:
         """The removed rows, by member: the member's previously reported answer without the rows of the new answer (see
         `added`).
         """
-        return self._table([self._rows(block, self._changes(block).changes.removed) for block in self._blocks])
+        return self._table([self._changed_rows(block, self._changes(block).changes.removed) for block in self._blocks])
 
     @property
     def rows(self) -> int:
@@ -184,11 +188,16 @@ class Step:
                     return block, number
         return None
 
-    def _keys(self, block: Block, numbers: Ids, counts: NDArray[np.int64] | int = 1) -> list[pa.ChunkedArray]:
-        """Return the keys of members. `counts` says how often the key of each member is repeated."""
+    def _keys(
+        self, block: Block, numbers: Ids, texts: TableTexts | None = None, part: int = 0
+    ) -> list[pa.ChunkedArray]:
+        """Return the keys of members. A number can occur several times."""
         columns = _columns(block)
-        rows = np.repeat(columns.rows_of(numbers), counts)
-        return [key_column(ids[rows], self._terms, kind) for ids, kind in zip(columns.keys, self._types, strict=True)]
+        rows = columns.rows_of(numbers)
+        return [
+            key_column(ids[rows], self._terms, kind, _reader(texts, part, i, numbers))
+            for i, (ids, kind) in enumerate(zip(columns.keys, self._types, strict=True))
+        ]
 
     def _changes(self, block: Block) -> AnswerChanges:
         if block.changes is None:
@@ -197,22 +206,28 @@ class Step:
             )
         return block.changes
 
-    def _rows(self, block: Block, changed: Rows | None = None) -> list[pa.ChunkedArray]:
-        """Return the answers of the members that report, with the keys of the members. If `changed` is not None, return
-        the rows in `changed` in place of the answers.
+    def _changed_rows(self, block: Block, rows: Rows) -> list[pa.ChunkedArray]:
+        """Return rows of a block with changes, with the keys of their members."""
+        return [*self._keys(block, rows.member), *(term_column(column, self._terms) for column in rows.columns)]
+
+    def _rows(self, block: Block, texts: TableTexts, part: int) -> list[pa.ChunkedArray]:
+        """Return the answers of the members that report, with the keys of the members. The block is the part of the
+        table with the number `part`.
         """
         if block.changes is not None:
-            rows = changed if changed is not None else block.changes.now.rows_of(block.present)
-            answers = (term_column(column, self._terms) for column in rows.columns)
-            return [*self._keys(block, rows.member), *answers]
+            return self._changed_rows(block, block.changes.now.rows_of(block.present))
         counts = np.diff(block.starts)
         if block.form is Form.ASK:
             return self._keys(block, block.present[counts > 0])
         columns = block.columns if block.product is None else block.product.rows().columns
-        decoder = block.decoder or self._terms
+        decoder, members = block.decoder or self._terms, np.repeat(block.present, counts)
+        keys = self._keys(block, members, texts, part)
         return [
-            *self._keys(block, block.present, counts),
-            *(term_column(column, decoder) for column in columns),
+            *keys,
+            *(
+                term_column(column, decoder, _reader(texts, part, i, members))
+                for i, column in enumerate(columns, len(keys))
+            ),
         ]
 
     def _table(self, parts: list[list[pa.ChunkedArray]]) -> pa.Table:
@@ -229,6 +244,12 @@ class Step:
 def _key_of(row: dict[str, Any]) -> Any:
     """Return the key in one row of the key columns."""
     return tuple(row.values()) if len(row) > 1 else next(iter(row.values()))
+
+
+def _reader(
+    texts: TableTexts | None, part: int, column: int, members: Ids
+) -> Callable[[Ids, TermTexts], list[TermArrays]]:
+    return term_arrays if texts is None else texts.reader(part, column, members)
 
 
 def _columns(block: Block) -> Any:

@@ -244,12 +244,13 @@ class Evaluator:
         product = rows if isinstance(rows, Product) else None
         (present, starts), held = rows.spans(), rows.held
         lease = None
-        keys = cohort.members.reported_keys(None if errors or not query.report_nonempty else present)
-        if (len(present) and held) or keys:
-            lease = self._core.dictionary.lease()
+        dictionary = self._core.dictionary
+        has_keys = cohort.members.touch_keys(dictionary, None if errors or not query.report_nonempty else present)
+        if (len(present) and held) or has_keys:
+            lease = dictionary.lease()
             self._core.require(held)
-            for column in (*held, *keys):
-                self._core.dictionary.touch(column)
+            for column in held:
+                dictionary.touch(column)
         return Block(
             reading=reading,
             form=query.form,
@@ -277,8 +278,7 @@ class Evaluator:
         version of the answer and does not copy the version's rows.
         """
         present = changed.changes.members
-        for column in cohort.members.reported_keys(None if errors else present):
-            self._core.dictionary.touch(column)
+        cohort.members.touch_keys(self._core.dictionary, None if errors else present)
         return Block(
             reading=reading,
             form=cohort.group.query.form,
