@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import penstock
 from penstock import Solutions
 from penstock.core import _native as native
+from penstock.engine.sets import earlier_texts
 
 S300 = "FROM STREAM <urn:s> [RANGE 300ms STEP 100ms]"
 BODIES = {
@@ -219,8 +220,11 @@ class System:
 
 
 @pytest.fixture(params=[0, 1 << 62], ids=["indexed", "plain"], autouse=True)
-def indexes(request):
-    """Runs tests with indexes of the members' parameters and with updates of all answers, and without both."""
+def shortcuts(request, monkeypatch):
+    """Runs tests with indexes of the members' parameters, updates of all answers, and tables that use the texts of the
+    table before; and without all of these.
+    """
+    monkeypatch.setattr(earlier_texts, "_LEAST_ROWS", request.param)
     usual = native.index_seeds_from(request.param), native.maintain_from(request.param)
     yield
     native.index_seeds_from(usual[0])

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kBlock = 64;  // terms whose cache misses overlap
+constexpr std::size_t kBlock = 128;  // terms whose cache misses overlap
 
 /// The few datatypes or languages of a column, numbered.
 class Names {
@@ -105,7 +105,7 @@ public:
     /// ascending i. Of a member with many rows, only those next to the last row found are compared.
     std::uint32_t find(std::size_t i) {
         const TermId member = members_[i], id = ids_[i];
-        if (tag_of(id) != Tag::Iri) return kNone;
+        if (tag_of(id) != Tag::Iri || id == kUnbound) return kNone;
         if (is_of(next_, member) && earlier_.ids[next_] == id) return static_cast<std::uint32_t>(next_++);
         while (next_ < size() && earlier_.members[next_] < member) ++next_;
         std::size_t at = next_;

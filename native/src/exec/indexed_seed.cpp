@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kMostRows = 0xFFFFFFFF;
 constexpr std::uint64_t kRowsPerEdge = 2;  // a look-up of an edge's vertex costs about as much as this number of rows
-constexpr std::size_t kBlock = 64;         // values whose memory is fetched at the same time
+constexpr std::size_t kBlock = 16;         // values whose memory is fetched at the same time
 constexpr std::size_t kBits = 64;
 
 std::uint64_t next_number() {
@@ -67,26 +67,44 @@ const IndexedSeed::Index& IndexedSeed::index(std::size_t column) {
 }
 
 /// Calls visit(i, row) for each row whose value in the column is values[i], ascending by i, until visit returns false.
-/// Proceeds in steps, each of which prefetches what the next one reads.
+/// The look-ups of a block have three stages, each of which prefetches what the next one reads. While one stage of a
+/// block runs, the memory for the other stages of the blocks after it is under way.
 template <class Visit>
 bool IndexedSeed::look_up(std::size_t column, std::span<const TermId> values, Visit visit) {
+    struct Range {
+        std::uint32_t first, last;
+    };
+    constexpr std::size_t kStages = 3;
     const auto& [starts, entries] = index(column);
     const std::size_t mask = starts.size() - 2;
-    std::array<std::uint32_t, kBlock> first{}, last{};
-    for (std::size_t from = 0; from < values.size(); from += kBlock) {
-        const auto block = values.subspan(from, std::min(kBlock, values.size() - from));
-        for (std::size_t i = 0; i < block.size(); ++i) {
-            first[i] = static_cast<std::uint32_t>(mix(block[i]) & mask);
-            __builtin_prefetch(&starts[first[i]]);
+    std::array<std::array<Range, kBlock>, kStages> ranges;
+    const std::size_t blocks = (values.size() + kBlock - 1) / kBlock;
+    const auto block = [values](std::size_t number) {
+        const std::size_t from = number * kBlock;
+        return values.subspan(from, std::min(kBlock, values.size() - from));
+    };
+    for (std::size_t step = 0; step < blocks + kStages - 1; ++step) {
+        if (step < blocks) {
+            Range* range = ranges[step % kStages].data();
+            for (const TermId value : block(step)) {
+                range->first = static_cast<std::uint32_t>(mix(value) & mask);
+                __builtin_prefetch(&starts[range++->first]);
+            }
         }
-        for (std::size_t i = 0; i < block.size(); ++i) {
-            last[i] = starts[first[i] + 1];
-            first[i] = starts[first[i]];
-            __builtin_prefetch(entries.data() + first[i]);
+        if (step >= 1 && step <= blocks) {
+            for (Range& range : std::span(ranges[(step - 1) % kStages]).first(block(step - 1).size())) {
+                range = {starts[range.first], starts[range.first + 1]};
+                __builtin_prefetch(entries.data() + range.first);
+            }
         }
-        for (std::size_t i = 0; i < block.size(); ++i) {
-            for (std::uint32_t at = first[i]; at != last[i]; ++at)
-                if (entries[at].value == block[i] && !visit(from + i, entries[at].row)) return false;
+        if (step < 2) continue;
+        const Range* range = ranges[(step - 2) % kStages].data();
+        std::size_t i = (step - 2) * kBlock;
+        for (const TermId value : block(step - 2)) {
+            for (std::uint32_t at = range->first; at != range->last; ++at)
+                if (entries[at].value == value && !visit(i, entries[at].row)) return false;
+            ++range;
+            ++i;
         }
     }
     return true;

@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 
 import numpy as np
+import pytest
 
 from penstock.core import _native as native
-from penstock.engine.answers.arrow_terms import KINDS, lexical_column, term_column
+from penstock.engine.answers.arrow_terms import KINDS, lexical_column, term_arrays, term_column
+from penstock.errors import DataError
 from penstock.rdf.terms import IRI, LITERAL, RDF_LANG_STRING
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -37,3 +39,41 @@ def test_columns_equal_the_decoded_terms():
         assert [value or "" for value in lexical_column(column, decoder).to_pylist()] == [
             "" if term is None else term["value"] for term in expected
         ]
+
+
+def test_texts_of_an_earlier_column_are_those_of_the_dictionary():
+    rng = np.random.default_rng(3)
+    dictionary = native.Dictionary()
+    terms = [(IRI, f"http://example.org/{i}", "", "") for i in range(40)]
+    terms += [(LITERAL, f"text {i}", XSD + "string", "") for i in range(10)]
+    known = np.concatenate([dictionary.intern_many(terms), np.zeros(1, np.uint64)])
+    decoder = native.LocalTerms(dictionary)
+    computed = decoder.intern(IRI, "http://example.org/computed", "")
+    known = np.append(known, np.uint64(computed))
+    members, ids, earlier = np.empty(0, np.uint64), known[:0], None
+    for _ in range(200):
+        stays = rng.random(len(ids)) < rng.choice([0, 0.5, 0.95, 1])
+        more = rng.integers(0, 300)
+        members = np.concatenate([members[stays], rng.integers(0, rng.choice([1, 5, 200]), more).astype(np.uint64)])
+        ids = np.concatenate([ids[stays], rng.choice(known, more)])
+        order = np.argsort(members, kind="stable" if rng.random() < 0.8 else "quicksort")
+        members, ids = members[order], ids[order]
+        (found,), (expected,) = term_arrays(ids, decoder, members, earlier), term_arrays(ids, decoder)
+        assert found[4] == expected[4]
+        for ours, theirs in zip(
+            (found[0], *found[1], *found[2:4]), (expected[0], *expected[1], *expected[2:4]), strict=True
+        ):
+            assert np.array_equal(ours, theirs)
+        earlier = members, ids, found[1]
+
+
+def test_an_earlier_column_must_have_a_member_and_a_text_for_each_id():
+    dictionary = native.Dictionary()
+    ids = dictionary.intern_many([(IRI, "http://example.org/1", "", "")])
+    decoder = native.LocalTerms(dictionary)
+    ((_, lexicals, *_),) = term_arrays(ids, decoder)
+    for earlier in ((ids[:0], ids, lexicals), (ids, ids[:0], lexicals)):
+        with pytest.raises(DataError):
+            term_arrays(ids, decoder, ids, earlier)
+    with pytest.raises(DataError):
+        term_arrays(ids, decoder, ids[:0], (ids, ids, lexicals))

@@ -10,12 +10,16 @@ import threading
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from rdflib import BNode, Literal, URIRef
 
 import penstock
 from penstock import ConflictError, DataError, LimitError, PenstockError, QueryError
+from penstock.core import _native as native
+from penstock.engine.answers.membership import Membership
+from penstock.engine.sets.set_members import MemberColumns, SetMembership
 
 XSD_INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 NEAR = (
@@ -535,6 +539,32 @@ def test_keys_of_removed_members_live_as_long_as_their_steps(bench):
     gc.collect()
     (step, *_) = alerts.poll()
     assert step.members.to_pylist() == [{"user": "urn:a-long-enough-name"}]
+
+
+def test_permanent_keys_are_marked_until_that_is_known():
+    dictionary = native.Dictionary()
+    keys = dictionary.intern_many([(1, f"urn:{i}", "", "") for i in range(4)])
+    numbers = np.arange(1, 5, dtype=np.uint64)
+
+    def marked(members: SetMembership, numbers: Any, tick: int) -> list[bool]:
+        """Return which keys a sweep retains that drops the terms used before `tick`."""
+        dictionary.set_tick(tick)
+        assert members.touch_keys(dictionary, numbers)
+        dictionary.sweep(tick)
+        return [dictionary.find(1, f"urn:{i}", "", "") != 0 for i in range(4)]
+
+    members = SetMembership(MemberColumns(numbers, (), (keys,)))
+    assert marked(members, numbers[:3], 1) == [True, True, True, False]
+    keys = dictionary.intern_many([(1, f"urn:{i}", "", "") for i in range(4)])
+    dictionary.keep(keys[:2])
+    members = SetMembership(MemberColumns(numbers, (), (keys,)))
+    assert marked(members, None, 2) == [True] * 4
+    assert marked(members, numbers[2:3], 3) == [True, True, True, False]
+    dictionary.keep(keys[:3])
+    members = SetMembership(MemberColumns(numbers[:3], (), (keys[:3],)))
+    for tick in range(4, 8):
+        assert marked(members, None, tick) == [True, True, True, False]
+    assert not Membership([]).touch_keys(dictionary, None)
 
 
 def test_terms_in_the_form_of_json_results(bench):
