@@ -329,12 +329,11 @@ class Registrar:
         if name not in self.queries:
             return Change()
         member = self._runtime.registry.members[name]
-        group = member.group
         self._runtime.stop(member)
         stopped = self.queries.pop(name)
         del self.reads[name]
-        if not any(True for _ in group.cohorts):
-            self._groups.pop(group, None)
+        if not any(True for _ in member.group.cohorts):
+            self._groups.pop(member.group, None)
         gone = [iri for iri in self.streams if iri not in self._runtime.streams]  # ended, without readers
         for iri in gone:
             del self.streams[iri]
@@ -350,16 +349,17 @@ class Registrar:
         max_catch_up: int | None = None,
         **options: Unpack[ResultOptions],
     ) -> bool:
-        """Return whether a query with these arguments is registered. If `max_catch_up` is None or `key` is empty, its
-        value does not matter.
+        """Return whether a query with these arguments is registered. If `max_catch_up` is None, its value does not
+        matter. The same applies to an empty `key`, and to absent `parts`.
         """
         known = self.queries.get(name)
         if known is None or (text, base, topic) != (known.text, known.base, known.topic):
             return False
         chosen = options.get("changes", False), options.get("result_format", "json"), options.get("report")
-        if (*chosen, options.get("parts", 1)) != (known.changes, known.result_format, known.report, known.parts):
+        if chosen != (known.changes, known.result_format, known.report):
             return False
-        return max_catch_up in (None, known.max_catch_up) and options.get("key", ()) in ((), known.key)
+        same = options.get("key", ()) in ((), known.key) and options.get("parts") in (None, known.parts)
+        return same and max_catch_up in (None, known.max_catch_up)
 
     def _number(self) -> int:
         self.commands += 1

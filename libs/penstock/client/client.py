@@ -182,7 +182,7 @@ class Client:
         topic: str | None = None,
         max_catch_up: int | None = None,
         result_format: Literal["json", "avro"] = "json",
-        parts: int = 1,
+        parts: int | None = None,
     ) -> ClusterQuerySet:
         """Register a query set. A repeated registration has no effect. QueryError, with line and column, if the text is
         invalid.
@@ -190,14 +190,15 @@ class Client:
         `parameters`: members to add (see `ClusterQuerySet.add`). `report`: which members report at an instant (see
         `Engine.register_set`). `key`: the name or names of the columns that identify a member. None: the key of the
         registered set or, for a new set, the parameters. In the parameters topic, the key of a member is the key of its
-        record. DataError if the set is registered with another key. `parts`: the number of parts (1 to 64).
-        Several query engines can evaluate the parts. The evaluations of a member are in order of time, but evaluations
-        of members of different parts are in any order. Other parameters: see `register`.
+        record. `parts`: the number of parts (1 to 64). None: that of the registered set or, for a new set, 1. Several
+        query engines can evaluate the parts. The evaluations of a member are in order of time, but evaluations of
+        members of different parts are in any order. Other parameters: see `register`. QueryError also if the set is
+        registered with another key or other parts.
         """
         set_name = name or _name_of(text, base)
         options = {"base": base, "topic": topic, "max_catch_up": max_catch_up, "report": report}
         options["result_format"] = None if result_format == "json" else result_format
-        options["parts"] = None if parts == 1 else parts
+        options["parts"] = parts
         columns = [] if key is None else [key] if isinstance(key, str) else [*key]
         made = self._hold_set(self._register(set_name, text, topic, options | {"key": columns}), tuple(columns))
         if parameters is not None:

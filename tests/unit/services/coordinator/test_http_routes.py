@@ -326,7 +326,8 @@ def test_the_parts_of_a_set(cluster):
     http.put("/streams/s", json={"iri": "http://x/s", "timing": "all"})
     assert http.put("/queries/near?parts=64", content=SET).json()["parts"] == 64
     assert http.put("/queries/near?parts=64", content=SET).status_code == 200
-    assert http.put("/queries/near", content=SET).json()["error"] == "QueryError"  # another registration
+    assert http.put("/queries/near", content=SET).json()["parts"] == 64  # no parts: the registered ones
+    assert http.put("/queries/near?parts=1", content=SET).json()["error"] == "QueryError"  # another registration
     for path, text, message in (
         ("/queries/far?parts=0", SET.replace("near", "far"), "parts must be between 1 and 64 (MAX_PARTS), not 0"),
         ("/queries/far?parts=65", SET.replace("near", "far"), "not 65"),
