@@ -383,3 +383,27 @@ def test_parts_retain_the_tuples_of_their_windows(split):
         push(split, second, a=1)
     assert stream.core.live_tuples() < 30
     assert len(found(split)) == 40
+
+
+def test_an_engine_retains_what_the_parts_of_another_engine_need(split):
+    keys = [f"m{number}" for number in range(12)]
+    for key in keys:
+        put(split, key)
+    split.run()
+    push(split, 101, a=1)
+    home = split.coordinator.queries["near"].group % 4  # the bucket of the first part
+    (here,) = (engine for engine in split.engines.values() if home in engine.buckets)
+    (other,) = (engine for engine in split.engines.values() if engine is not here)
+    assert any(bucket.feeds for bucket in other.buckets.values())
+    (stream,) = here.replica.runtime.streams
+    retained = stream.core.live_tuples()
+    split.paused += [other, split.coordinator]  # the buckets remain where they are
+    for second in range(102, 122):
+        push(split, second, a=1)
+    assert stream.core.live_tuples() >= retained + 15
+    split.paused.clear()
+    split.run()
+    assert [each[:2] for each in found(split)] == [(second, key) for second in range(101, 122) for key in sorted(keys)]
+    push(split, 130, a=1)
+    split.run()
+    assert stream.core.live_tuples() <= retained + 5
