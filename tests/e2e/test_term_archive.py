@@ -159,7 +159,7 @@ def test_a_million_new_terms_leave_the_memory_of_a_cluster_where_it_was(
     monkeypatch.setenv("PENSTOCK_TERMS_IN_MEMORY", str(in_memory))
     monkeypatch.setenv("PENSTOCK_FORGET_AFTER_S", str(forget_s))
     new, events, part = 500, 2_400, 400
-    load = Load(broker.bootstrap_servers, topic_prefix, queries={"counts": COUNTS}, event=said(new))
+    load = Load(broker.bootstrap_servers, topic_prefix, queries={"counts": SHORT["counts"]}, event=said(new))
     counts = {"dictionaries": 1, "coordinators": 1, "engines": 1, "stores": 1, "buckets": 2, "shards": 2}
     with (
         LocalCluster(broker.bootstrap_servers, tmp_path, prefix=topic_prefix, **counts) as cluster,
@@ -169,7 +169,7 @@ def test_a_million_new_terms_leave_the_memory_of_a_cluster_where_it_was(
         memory = []
         for _ in range(events // part):
             load.push(part, 1.0)
-            last = load.now // 1000 * 1000
+            last = load.now // 200 * 200
             load.results(cluster, lambda got, last=last: ("counts", last) in got)
             memory.append(resident_mb(cluster))
             print({name: round(mb) for name, mb in memory[-1].items()}, flush=True)

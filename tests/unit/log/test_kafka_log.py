@@ -130,6 +130,33 @@ def test_a_reader_that_cannot_begin_is_closed(log, monkeypatch):
     assert log._opened == []
 
 
+class Unconnected:
+    """An admin client that does not connect again after an outage."""
+
+    requests = 0
+
+    def list_topics(self, **_):
+        self.requests += 1
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+    def poll(self, _):
+        """There are no events."""
+
+
+def test_a_client_that_does_not_get_metadata_is_replaced(log):
+    unconnected = Unconnected()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log, "_admin", unconnected)
+        with pytest.raises(TransientError, match="the brokers do not answer"):
+            log.topics()
+        assert log._replaced is unconnected
+        log.topics()
+        patch.setattr(log, "_admin", unconnected)
+        assert log.last_error() is not None
+        assert log.last_error() is None
+    assert unconnected.requests == 2
+
+
 class LoadingBrokers:
     """An admin client whose group coordinator is still loading when the first requests come."""
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
+    from confluent_kafka.admin import ClusterMetadata
+
 GIVE_UP_S: Final = 300.0
 _ANSWER_S: Final = 30.0  # maximum duration of a request to the brokers
 _CHECK_S: Final = 2.0  # maximum duration of a check of the brokers
@@ -89,7 +91,7 @@ class KafkaConnection:
         }
         self._last_error = ""
         self._last_logged: dict[int, float] = {}
-        self._admin = AdminClient(self._client)
+        self._admin = self._replaced = AdminClient(self._client)
         self._known: dict[str, int] = {}
         self._lock = Lock()
         self._opened: list[Client] = []
@@ -154,7 +156,7 @@ class KafkaConnection:
     def topics(self, timeout_s: float = _ANSWER_S) -> dict[str, int]:
         """Return the number of partitions of every topic."""
         try:
-            metadata = self._admin.list_topics(timeout=timeout_s)
+            metadata = self._metadata(timeout_s)
         except KafkaException as exception:
             raise TransientError(f"the brokers do not answer: {self._why(exception)}") from exception
         found = {name: len(topic.partitions) for name, topic in metadata.topics.items() if topic.error is None}
@@ -165,16 +167,31 @@ class KafkaConnection:
     def last_error(self) -> str | None:
         """Return the reason why the brokers cannot be used now, or None."""
         try:
-            self._admin.list_topics(timeout=_CHECK_S)
+            self._metadata(_CHECK_S)
         except KafkaException as exception:
             return self._why(exception)
         return None
+
+    def _metadata(self, timeout_s: float) -> ClusterMetadata:
+        """Return the metadata of the cluster. After an error, the next requests use a new client: after an outage of
+        the brokers, the old client possibly never connects again (librdkafka 2.16).
+        """
+        admin = self._admin
+        try:
+            return admin.list_topics(timeout=timeout_s)
+        except KafkaException:
+            with self._lock:
+                if self._admin is admin:
+                    # other threads possibly wait for responses to the old client, so it is not closed yet
+                    self._replaced, self._admin = admin, AdminClient(self._client)
+            raise
 
     def _why(self, exception: KafkaException) -> str:
         """Return the text of an exception and of the last error event. If the exception reports only a timeout, the
         last error event often reports the cause of the timeout.
         """
-        self._admin.poll(0)
+        for client in (self._replaced, self._admin):
+            client.poll(0)
         return " ".join(filter(None, [exception.args[0].str(), self._last_error]))
 
     def check(self, partition: Partition) -> None:
