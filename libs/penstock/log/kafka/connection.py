@@ -174,7 +174,7 @@ class KafkaConnection:
 
     def _metadata(self, timeout_s: float) -> ClusterMetadata:
         """Return the metadata of the cluster. After an error, the next requests use a new client: after an outage of
-        the brokers, the old client possibly never connects again (librdkafka 2.16).
+        the brokers, a client of librdkafka 2.16 possibly does not connect again for minutes.
         """
         admin = self._admin
         try:
