@@ -363,8 +363,9 @@ def _stream_document(record: StreamDeclaration) -> dict[str, Any]:
 
 def _query_document(record: QueryRegistration, standing: Standing | None) -> dict[str, Any]:
     """Return a registration as JSON. The key `point` has the registration point in ms, null until this point is known.
-    The key `gaps` has the instants that leaps of event time skip. The key `error` has the reason why the results topic
-    rejects answers, or why the query cannot begin in the past. In the second case, `refused` is true.
+    The key `gaps` has the instants without an evaluation, because event time leapt over them. The key `error` has the
+    reason why the results topic rejects answers, or why the query cannot begin in the past. In the second case,
+    `refused` is true.
     """
     gaps = [] if standing is None else [asdict(gap) for gap in standing.gaps]
     point, error = (None, None) if standing is None else (standing.point_ms, standing.error)

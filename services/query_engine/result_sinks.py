@@ -394,7 +394,7 @@ def _first_key(record: Record) -> bytes:
 
 
 def _exceeds(record: Record, limit: int | None) -> bool:
-    """Return whether a record is too long for all topics, or for a topic with limit `limit`."""
+    """Return whether a record is too long. MAX_LINE_BYTES is the limit of all topics, `limit` that of its topic."""
     if len(record.value or b"") > MAX_LINE_BYTES:
         return True
     return limit is not None and wire_bytes(record) > limit

@@ -62,7 +62,7 @@ class EngineCore:
         """Return the id of a constant. A new constant gets an id.
 
         The id stays valid while a lease exists that was created before this call. If there is no such lease, the caller
-        must mark the id as used (`Dictionary.touch`) before each collection of terms.
+        must mark the id as used (`Dictionary.touch`) before unused terms are removed.
         """
         if isinstance(term, Iri):
             return self.dictionary.intern(IRI, term.value)

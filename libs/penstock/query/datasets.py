@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a dataset. `graphs`: for source 0, the ids of the graphs in the part, or "named" for all stored named
-    graphs. `name`: the id to which this part binds a graph variable.
+    """A part of a dataset. `graphs`: the ids of the stored graphs in the part, or "named" for all stored named graphs;
+    empty for a window. `name`: the id to which this part binds a graph variable.
     """
 
     source: int

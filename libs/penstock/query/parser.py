@@ -99,7 +99,7 @@ def parse_syntax(text: str, budget: Budget | None = None) -> QueryText | UpdateT
 
 
 def _with_plain(syntax: UpdateText, plain: PlainReader) -> UpdateText:
-    """Return the update with the triples that `plain` has read."""
+    """Add the triples of INSERT DATA and DELETE DATA, which the reader `plain` has read, to a syntax tree."""
     runs = iter(plain.operations)
     return UpdateText(
         tuple(

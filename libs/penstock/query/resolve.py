@@ -47,8 +47,8 @@ def resolve(query: ContinuousQuery, catalogue: Catalogue, *, stands: bool = Fals
     graph. QueryError also if the query uses `[ALL]` over a stream that has timing predicates but no retention.
 
     One-shot queries are allowed to name unknown graphs. As in SPARQL, such graphs are empty. A query that was
-    registered before (`stands`) is also allowed to name an unknown graph: the stream that absorbed into this graph has
-    perhaps been dropped.
+    registered before (`stands`) is also allowed to name an unknown graph: perhaps the stream whose
+    tuples were absorbed into this graph has been dropped.
     """
     if not query.continuous:
         return query

@@ -79,8 +79,8 @@ class Patch:
 
 
 def _timed(data: bytes) -> bytes:
-    """Return the A and D rows as lines that begin with 1 or 0. All other lines become empty, so that line numbers do
-    not change.
+    """Return the text of a patch with 1 in place of the A of a row, and 0 in place of the D. All other lines become
+    empty, so that line numbers do not change.
     """
     lines = data.split(b"\n")
     open_at = 0  # number of the line with TX

@@ -127,8 +127,8 @@ class Replica(Generic[W]):
         return any(iri in record.streams or iri == record.publishes for record in records)
 
     def apply(self, step: Step, observer: StepObserver | None = None) -> Iterator[UnavailableError | None]:
-        """Apply a step. Yields None when results can be committed. The due evaluations are then done, except
-        evaluations that are left to the backlog. A bulk load also yields None after each file.
+        """Apply a step. Yields None when results can be committed: at this time, the due evaluations are done,
+        except evaluations that are left to the backlog. A bulk load also yields None after each file.
 
         Yields an UnavailableError if a store, the dictionary or a file of a bulk load cannot be read now; the next
         iteration retries. Without an observer, the replica detects no leaps of event time.

@@ -31,5 +31,5 @@ def terms_table(terms: Sequence[TermTuple]) -> pa.Table:
 
 
 def table_terms(table: pa.Table) -> list[TermTuple]:
-    """Return the terms in the rows of a table with the columns of TERMS."""
+    """Return one term for each row of a table. The table's columns are those of the schema TERMS."""
     return list(zip(*(table.column(name).to_pylist() for name in TERMS.names), strict=True))

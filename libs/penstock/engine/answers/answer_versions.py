@@ -78,7 +78,7 @@ class AnswerVersion:
 
     @property
     def row_count(self) -> int:
-        """The number of rows. The changes are not applied."""
+        """The number of rows. To compute it, the changes since the last whole answer need not be applied."""
         rows, changes = self._parts
         return len(rows) + sum(len(change.added) - len(change.removed) for change in changes)
 

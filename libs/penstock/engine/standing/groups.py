@@ -342,8 +342,8 @@ class Group:
         return Cohort(self, number)
 
     def cohort_for(self, point: int | None, number: int, pool: WindowPool) -> Cohort:
-        """Return the separate cohort of a registration point. `point` is None before the first progress. If there is no
-        such cohort, the call creates the cohort with the number `number`.
+        """Return the cohort of the queries with this registration point. `point`: a time in ms, or None if the streams
+        have no progress yet. If the cohort does not exist, the call creates it with the number `number`.
         """
         cohort = self.apart.get(point)
         if cohort is None:

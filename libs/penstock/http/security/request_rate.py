@@ -48,8 +48,8 @@ class RequestRates:
             return 0.0
 
     def _drop(self, full: float) -> None:
-        """Drop the buckets that were last used at the time `full` or earlier. If there are no such buckets, drop the
-        least recently used half of all buckets.
+        """Drop the buckets that have filled up: buckets that were last used at the time `full` or earlier. If no bucket
+        has filled up, drop the least recently used half of all buckets.
         """
         recent = sorted(self._levels, key=lambda name: self._levels[name][1])[len(self._levels) // 2 :]
         live = {name for name, (_, then) in self._levels.items() if then > full}

@@ -74,8 +74,9 @@ class FileMapping:
         """Return the triples of a text of whole records.
 
         `scope`: the scope of the file's blank nodes. `chunk`: a text that differs for each chunk of a file. This text
-        is a part of the labels of new blank nodes. `lines_before`: the number of the file's lines before the text, for
-        errors. The header of a CSV text is not counted. DataError, with the line or the record, if a record is invalid.
+        is a part of the labels of new blank nodes. `lines_before`: the number of lines of the file before `text`. Error
+        messages count from there. The header of a CSV text is not counted. DataError, with the line or the record, if a
+        record is invalid.
         """
         batch = self._mapping.batch([(None, text)], len(text))
         if batch is None or batch.declined:

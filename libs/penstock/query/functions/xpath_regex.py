@@ -167,7 +167,7 @@ class _Translator:
         return self._sized(f"(?:{atom.text}){quantifier}", atom.size * max(least, 1), atom.empty)
 
     def _quantifier(self) -> tuple[str, int]:
-        """Translate a quantifier. Returns it with its minimum. The quantifier is empty if there is none."""
+        """Return the next quantifier and its minimum. Without a quantifier, the result is an empty string and 1."""
         if self._peek() and self._peek() in "?*+":
             found = self._take()
             return found, int(found == "+")

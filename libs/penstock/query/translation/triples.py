@@ -122,7 +122,7 @@ class InsertTemplateReader(TripleReader):
 
 
 class _Ground(TripleReader):
-    """Translates triples that cannot contain blank nodes, because a blank node would match no stored blank node."""
+    """Translates triples and refuses blank nodes. A blank node in these triples would match no stored blank node."""
 
     def _labelled(self, label: str, at: int) -> Term:
         raise Fault(f"a blank node cannot stand in {self.where}", at, f"_:{label}")
