@@ -16,6 +16,7 @@ struct TermRef {
     bool variable = false;
     Slot slot = 0;
     TermId id = 0;
+    bool omitted = false;  // an end of a scan that is free and not output
 };
 
 /// A sub-plan for EXISTS, compiled for one schema of outer rows.

@@ -79,7 +79,8 @@ std::size_t Chain::union_of(const Spec& scan) {
 
 bool Chain::read_scan(const Spec& node, std::vector<Scan>& out) {
     const Spec::List& dataset = node.at("dataset").as_list();
-    if (node.at("p").find("any") != nullptr) return false;
+    for (const char* position : {"s", "p", "o"})
+        if (node.at(position).find("any") != nullptr) return false;
     if (dataset.empty() || !(dataset.size() == 1 ? is_one_graph(node, dataset[0]) : is_default_graph(node)))
         return false;
     out.push_back({&node, union_of(node), variables_of_scan(node)});

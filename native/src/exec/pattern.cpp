@@ -34,6 +34,7 @@ PatternOperator::PatternOperator(OperatorPtr in, const TermRef& s, const TermRef
     Few<FreePosition, kPositions> free;
     auto bind_end = [&](const TermRef& ref, Position position) {
         End end;
+        if (ref.omitted) return end;
         if (!ref.variable) {
             end.constant = ref.id;
             return end;

@@ -1,11 +1,15 @@
 // Triple patterns: each input row is extended by its matches. The access path follows from which ends are bound:
 // expansion from the bound end, a test where both are, an index scan where neither is (Wukong §5).
+#include <algorithm>
+#include <utility>
+
 #include "exec/charge.hpp"
 #include "exec/compiler.hpp"
 #include "exec/indexed_seed.hpp"
 #include "exec/lookup.hpp"
 #include "exec/pattern.hpp"
 #include "exec/seed.hpp"
+#include "exec/vertex_set.hpp"
 
 namespace penstock::exec {
 
@@ -13,19 +17,33 @@ namespace {
 
 class Scan final : public PatternOperator {
 public:
+    /// What a scan can have in addition to a triple pattern (docs/plan-format.md).
+    struct Choices {
+        std::vector<Alternative> predicates;  // empty: a single predicate
+        std::vector<TermId> among;            // the values of the end that is omitted; empty: any value
+    };
+
     Scan(OperatorPtr in, const TermRef& s, const TermRef& p, const TermRef& o, int graph_slot, const Spec& dataset,
-         const std::vector<Slot>* keep, std::vector<Alternative> alternatives)
+         const std::vector<Slot>* keep, Choices choices)
         : PatternOperator(std::move(in), s, &p, o, graph_slot, keep),
           seed_(dynamic_cast<Seed*>(in_.get())),
+          omits_subject_(s.omitted),
+          exists_(s.omitted || o.omitted),
           dataset_(dataset, graph_slot >= 0),
-          alternatives_(std::move(alternatives)) {}
+          alternatives_(std::move(choices.predicates)),
+          among_(std::move(choices.among)) {
+        if (s.omitted && o.omitted) throw Error("plan: a scan without ends");
+        if (exists_ && !alternatives_.empty()) throw Error("plan: 'any' for a predicate and for an end");
+        if (!among_.empty() && s_.free() && o_.free()) throw Error("plan: a scan whose two ends are free has 'any'");
+        std::sort(among_.begin(), among_.end());
+    }
 
 private:
     using Rows = std::span<const std::uint32_t>;
     static constexpr std::size_t kManyLabels = 16;
 
     void begin() override {
-        joined_ = false;
+        joined_ = has_vertex_set_ = false;
         if (p_.constant == 0 || g_.column >= 0) return;
         if (alternatives_.empty())
             fixed_.resolve(*run_, dataset_, p_.constant);
@@ -47,7 +65,8 @@ private:
         std::uint64_t edges = 0;
         for (const EdgeSet& set : fixed_.sets()) edges += set.source->edge_count(set.label);
         if (!run_->indexed_seed->pays(edges)) return;
-        joined_ = fixed_.sets().size() == 1 && (s_.free() || o_.free()) && join_seed(end, fixed_.sets()[0]);
+        const EdgeSet* const set = fixed_.sets().size() == 1 ? &fixed_.sets()[0] : nullptr;
+        joined_ = set != nullptr && !set->inverse && !exists_ && (s_.free() || o_.free()) && join_seed(end, *set);
         if (!joined_) find_seed_rows(end);
         seed_->restrict_to(seed_rows_);
     }
@@ -164,6 +183,7 @@ private:
             lookup_.contains(*run_, group, std::span(&s_.constant, 1), std::span(&o_.constant, 1), found_);
             return found_[0] == 0 || emit_product(rows, 1, batch);
         }
+        if (s_.free() && o_.free() && exists_) return emit_vertices(rows, group, batch);
         if (s_.free() && o_.free()) {
             lookup_.pairs(*run_, group, subjects_, objects_);
             batch.s = subjects_.data();
@@ -173,6 +193,7 @@ private:
         bool out = s_.constant != 0;
         const Matches& found = lookup_.expand(*run_, group, std::span(out ? &s_.constant : &o_.constant, 1),
                                               out ? Dir::Out : Dir::In, matches_);
+        if (exists_) return !has_selected(found) || emit_product(rows, 1, batch);
         (out ? batch.o : batch.s) = found.values.data();
         return emit_product(rows, found.values.size(), batch);
     }
@@ -191,6 +212,11 @@ private:
             return emit(batch);
         }
         bool out = !s_.free();
+        if (exists_) {
+            take_existing(rows, group, cells(out ? s_ : o_, rows, keys_), out ? Dir::Out : Dir::In);
+            batch.rows = found_rows_;
+            return emit(batch);
+        }
         const Matches& found =
             lookup_.expand(*run_, group, cells(out ? s_ : o_, rows, keys_), out ? Dir::Out : Dir::In, matches_);
         batch.rows = found.rows;
@@ -201,6 +227,62 @@ private:
         }
         (out ? batch.o : batch.s) = found.values.data();
         return emit(batch);
+    }
+
+    /// For a pattern with two free ends, of which one is omitted.
+    bool emit_vertices(Rows rows, std::span<const EdgeSet> group, MatchBatch batch) {
+        take_vertices(group, omits_subject_ ? Dir::In : Dir::Out);
+        (omits_subject_ ? batch.o : batch.s) = vertices_.data();
+        return emit_product(rows, vertices_.size(), batch);
+    }
+
+    /// Sets found_rows_ to the rows whose key has a match.
+    void take_existing(Rows rows, std::span<const EdgeSet> group, std::span<const TermId> keys, Dir dir) {
+        found_.assign(rows.size(), 0);
+        if (few_vertices(group, rows.size())) {
+            if (!std::exchange(has_vertex_set_, true)) {
+                take_vertices(group, dir);
+                vertex_set_.assign(vertices_);
+            }
+            for (std::size_t i = 0; i < keys.size(); ++i) found_[i] = vertex_set_.contains(keys[i]);
+        } else {
+            const Matches& found = lookup_.expand(*run_, group, keys, dir, matches_);
+            for (std::size_t i = 0; i < found.rows.size(); ++i) found_[found.rows[i]] |= is_selected(found.values[i]);
+        }
+        found_rows_.clear();
+        for (std::size_t i = 0; i < rows.size(); ++i)
+            if (found_[i] != 0) found_rows_.push_back(rows[i]);
+    }
+
+    /// Whether it is cheaper to read all vertices of a label than to look up each row. The vertices are those of
+    /// fixed_, so they are read once for all rows.
+    bool few_vertices(std::span<const EdgeSet> group, std::size_t rows) const {
+        if (!among_.empty() || p_.constant == 0 || g_.column >= 0 || group.data() != fixed_.sets().data() ||
+            group.size() != fixed_.sets().size() || run_->lookup_memo != nullptr)
+            return false;
+        if (has_vertex_set_) return true;
+        std::uint64_t edges = 0;
+        for (const EdgeSet& set : group) edges += set.source->edge_count(set.label);
+        return edges <= rows / kRowsPerEdge;
+    }
+
+    /// Sets vertices_ to the distinct subjects (Out) or objects (In) of a group.
+    void take_vertices(std::span<const EdgeSet> group, Dir dir) {
+        if (run_->lookup_memo != nullptr) run_->lookup_memo->abandon();
+        vertices_.clear();
+        for (const EdgeSet& set : group) set.source->vertices(set.label, dir, vertices_);
+        run_->work(vertices_.size());
+        charge_.set(run_->budget(), vertices_.capacity() * sizeof(TermId));
+        if (group.size() < 2) return;
+        std::sort(vertices_.begin(), vertices_.end());
+        vertices_.erase(std::unique(vertices_.begin(), vertices_.end()), vertices_.end());
+    }
+
+    bool is_selected(TermId value) const {
+        return among_.empty() || std::binary_search(among_.begin(), among_.end(), value);
+    }
+    bool has_selected(const Matches& found) const {
+        return std::ranges::any_of(found.values, [this](TermId value) { return is_selected(value); });
     }
 
     /// The end's values in the given rows; the column itself if these are all its rows.
@@ -216,13 +298,20 @@ private:
         return buffer;
     }
 
-    Seed* seed_;  // the input, if it is the seed
+    static constexpr std::size_t kRowsPerEdge = 2;  // rows that are looked up in the time in which an edge is read
+
+    Seed* seed_;                   // the input, if it is the seed
+    bool omits_subject_;           // the omitted end
+    bool exists_;                  // an end is omitted: a row is output once if it has a match
+    bool has_vertex_set_ = false;  // in this run
     // Members that a small run with a fixed predicate reads come first.
     FixedEdges fixed_;
     Matches matches_;
     Lookup lookup_;
     Dataset dataset_;
     std::vector<Alternative> alternatives_;  // empty: a single predicate
+    std::vector<TermId> among_;              // sorted; of the omitted end; empty: any value
+    VertexSet vertex_set_;
     LabelProbe probe_;
     std::vector<EdgeSet> sets_;
     std::vector<std::uint32_t> found_keys_, found_rows_;
@@ -246,21 +335,33 @@ std::vector<Alternative> alternatives_of(const Spec& any, const Compiler& compil
     return alternatives;
 }
 
+/// An end of a scan. If the end is any of several values, fills `among` with these values.
+TermRef end_of(const Spec& end, const Compiler& compiler, std::vector<TermId>& among) {
+    const Spec* any = end.find("any");
+    if (any == nullptr) return compiler.term(end);
+    for (const Spec& value : any->as_list()) among.push_back(value.as_int());
+    TermRef omitted;
+    omitted.omitted = true;
+    return omitted;
+}
+
 }  // namespace
 
 OperatorPtr make_scan(const Spec& spec, Compiler& compiler) {
     std::vector<Slot> keep;
     if (const Spec* slots = spec.find("keep")) keep = compiler.slot_list(*slots);
-    std::vector<Alternative> alternatives;
+    Scan::Choices choices;
     const Spec* predicate = &spec.at("p");
     if (const Spec* any = predicate->find("any")) {
-        alternatives = alternatives_of(*any, compiler);
+        choices.predicates = alternatives_of(*any, compiler);
         if (spec.find("graph") != nullptr) throw Error("plan: alternative predicates with a graph variable");
         predicate = &any->as_list().front();
     }
-    return std::make_unique<Scan>(compiler.child(spec, "in"), compiler.term(spec.at("s")), compiler.term(*predicate),
-                                  compiler.term(spec.at("o")), compiler.slot_at(spec, "graph"), spec.at("dataset"),
-                                  spec.find("keep") != nullptr ? &keep : nullptr, std::move(alternatives));
+    OperatorPtr in = compiler.child(spec, "in");
+    const TermRef s = end_of(spec.at("s"), compiler, choices.among), p = compiler.term(*predicate),
+                  o = end_of(spec.at("o"), compiler, choices.among);
+    return std::make_unique<Scan>(std::move(in), s, p, o, compiler.slot_at(spec, "graph"), spec.at("dataset"),
+                                  spec.find("keep") != nullptr ? &keep : nullptr, std::move(choices));
 }
 
 }  // namespace penstock::exec
