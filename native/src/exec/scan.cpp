@@ -97,6 +97,10 @@ private:
             set.source->vertices(set.label, (&end == &s_) != set.inverse ? Dir::Out : Dir::In, vertices_);
         run_->work(vertices_.size());
         run_->indexed_seed->rows_with(static_cast<std::size_t>(end.column), vertices_, seed_rows_);
+        charge_vertices();
+    }
+
+    void charge_vertices() {
         charge_.set(run_->budget(),
                     vertices_.capacity() * sizeof(TermId) + seed_rows_.capacity() * sizeof(std::uint32_t));
     }
@@ -272,7 +276,7 @@ private:
         vertices_.clear();
         for (const EdgeSet& set : group) set.source->vertices(set.label, dir, vertices_);
         run_->work(vertices_.size());
-        charge_.set(run_->budget(), vertices_.capacity() * sizeof(TermId));
+        charge_vertices();
         if (group.size() < 2) return;
         std::sort(vertices_.begin(), vertices_.end());
         vertices_.erase(std::unique(vertices_.begin(), vertices_.end()), vertices_.end());

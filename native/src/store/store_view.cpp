@@ -252,6 +252,10 @@ void StoreView::contains_from(std::span<const TermId> from, Label label, Dir dir
         }
         find_lists({keys, n}, label, dir, lists);
         for (std::size_t i = 0; i < n; ++i) {
+            if (lists[i].length == 0) {
+                row = ends[i];
+                continue;
+            }
             const std::size_t rows = ends[i] - row;
             const bool quick = quickly_searched(lists[i]);
             if (const auto values = sorted_values(lists[i]); quick && !values.empty())

@@ -27,7 +27,8 @@ def scan_node(
     """Return the plan node of a scan. The node is a scan in place, a new fork that contains the scan, or the fork on
     the left with the scan added.
     """
-    terms = [pattern.subject, pattern.predicate, pattern.object]
+    positions = {"s": pattern.subject, "p": pattern.predicate, "o": pattern.object}
+    terms = [term for position, term in positions.items() if "any" not in members[position]]
     if scope.variable is not None:
         terms.append(Variable(scope.variable))
     names = frozenset(term.name for term in terms if isinstance(term, Variable))

@@ -6,8 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from penstock.query.algebra.scope import Names
+    from penstock.query.algebra.tree import Iri
     from penstock.query.datasets import Parts
+
+    Directed: TypeAlias = tuple[Iri, bool]
+    """A predicate, and whether its triples are matched from object to subject."""
 
 Spec = dict[str, Any]
 """A node of a plan, or a part of a node, in the format of docs/plan-format.md."""
@@ -46,6 +52,25 @@ class Scope:
 
     parts: Parts
     variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What a scan can have in addition to a triple pattern.
+
+    - `predicates`: the predicates whose triples the scan matches as a set, instead of the triples of the pattern's
+    predicate.
+    - `omitted`: the name of an end that is not bound and not output. For each value of the other positions, the scan
+    tests whether a match exists.
+    - `among`: the possible values of the omitted end. () for any value.
+    """
+
+    predicates: tuple[Directed, ...] = ()
+    omitted: str | None = None
+    among: tuple[int, ...] = ()
+
+
+NO_CHOICES = Choices()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,18 +11,14 @@ from penstock.query.algebra.scope import pattern_variables
 from penstock.query.algebra.tree import PathTriple, Triple, Variable
 from penstock.query.planning.expression_specs import path_spec, render_term, term_spec
 from penstock.query.planning.forks import scan_node
-from penstock.query.planning.relations import Relation, Scope
+from penstock.query.planning.relations import NO_CHOICES, Choices, Relation, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import TypeAlias
 
-    from penstock.query.algebra.tree import Iri, Term
+    from penstock.query.algebra.tree import Term
     from penstock.query.planning.plan_context import PlanContext
-    from penstock.query.planning.relations import Spec
-
-    Directed: TypeAlias = tuple[Iri, bool]
-    """A predicate, and whether its triples are matched from object to subject."""
+    from penstock.query.planning.relations import Directed, Spec
 
 _GRAPH_BYTES = 48  # estimated size of each graph in the dataset of a scan
 
@@ -32,21 +28,17 @@ def scan(
     pattern: Triple | PathTriple,
     left: Relation,
     scope: Scope,
-    predicates: Sequence[Directed] = (),
+    choices: Choices = NO_CHOICES,
 ) -> Relation:
-    """Join `left` with one triple pattern or path. The plan looks up the bound ends of the pattern. If `predicates` are
-    given, the pattern matches their triples as a set, instead of the triples of its own predicate.
-    """
+    """Join `left` with one triple pattern or path. The plan looks up the bound ends of the pattern."""
     context.budget.spend(pattern.at, len(scope.parts) // 64)
     context.budget.charge(_GRAPH_BYTES * sum(1 + len(part.graphs) for part in scope.parts))
-    alternatives = alternative_patterns(pattern, predicates) if isinstance(pattern, Triple) else ()
-    fanouts = [context.estimator.fanout(each, scope.parts, left.certain) for each in alternatives or (pattern,)]
-    rows = left.rows * sum(fanouts)
+    rows = left.rows * _fanout(context, pattern, left, scope, choices)
     dataset = [part.spec(named=scope.variable is not None) for part in scope.parts]
     graph = context.slot(scope.variable) if scope.variable is not None else None
-    ends = {"s": term_spec(pattern.subject, context), "o": term_spec(pattern.object, context)}
+    ends = {"s": _end(context, pattern.subject, choices), "o": _end(context, pattern.object, choices)}
     where = _where(context, scope)
-    subject, object_ = render_term(pattern.subject), render_term(pattern.object)
+    subject, object_ = _rendered(pattern.subject, choices), _rendered(pattern.object, choices)
     if isinstance(pattern, PathTriple):
         label = f"{subject} path {object_} {where}"
         path = path_spec(pattern.path, context)
@@ -65,16 +57,32 @@ def scan(
             nodes_only=nodes_only,
         )
     else:
-        named = [("^" if inverse else "") + render_term(name) for name, inverse in predicates]
+        named = [("^" if inverse else "") + render_term(name) for name, inverse in choices.predicates]
         label = f"{subject} {'|'.join(named) or render_term(pattern.predicate)} {object_} {where}"
-        predicate = _any_of(context, predicates) if predicates else term_spec(pattern.predicate, context)
+        predicate = _predicate(context, pattern.predicate, choices)
         members = {**ends, "p": predicate, "dataset": dataset, "graph": graph}
         node = scan_node(context, left, pattern, scope, members, label, rows)
     own = frozenset((scope.variable,)) if scope.variable is not None else frozenset()
-    return Relation(node, left.certain | pattern_variables(pattern) | own, left.maybe, rows)
+    names = (pattern_variables(pattern) | own) - frozenset((choices.omitted,))
+    return Relation(node, left.certain | names, left.maybe, rows)
 
 
-def alternative_patterns(pattern: Triple, predicates: Sequence[Directed]) -> tuple[Triple, ...]:
+def _fanout(
+    context: PlanContext, pattern: Triple | PathTriple, left: Relation, scope: Scope, choices: Choices
+) -> float:
+    """Return the expected number of rows for each row of `left`."""
+    bound, estimator = left.certain, context.estimator
+    if isinstance(pattern, PathTriple) or choices is NO_CHOICES:
+        return estimator.fanout(pattern, scope.parts, bound)
+    if choices.omitted is None:
+        alternatives = _alternative_patterns(pattern, choices.predicates)
+        return sum(estimator.fanout(each, scope.parts, bound) for each in alternatives)
+    known = bound | {choices.omitted} if choices.among else bound
+    found = max(1, len(choices.among)) * estimator.fanout(pattern, scope.parts, known)
+    return min(1.0, found) if pattern_variables(pattern) - {choices.omitted} <= bound else found
+
+
+def _alternative_patterns(pattern: Triple, predicates: Sequence[Directed]) -> tuple[Triple, ...]:
     """Return a triple pattern for each of the predicates. The ends of an inverse predicate change places."""
     return tuple(
         Triple(pattern.object, name, pattern.subject, pattern.at) if inverse else replace(pattern, predicate=name)
@@ -82,9 +90,25 @@ def alternative_patterns(pattern: Triple, predicates: Sequence[Directed]) -> tup
     )
 
 
-def _any_of(context: PlanContext, predicates: Sequence[Directed]) -> Spec:
-    specs = [{**term_spec(name, context), **({"inverse": True} if inverse else {})} for name, inverse in predicates]
-    return {"any": specs}
+def _predicate(context: PlanContext, predicate: Term, choices: Choices) -> Spec:
+    if not choices.predicates:
+        return term_spec(predicate, context)
+    named = [(term_spec(name, context), inverse) for name, inverse in choices.predicates]
+    return {"any": [{**name, "inverse": True} if inverse else name for name, inverse in named]}
+
+
+def _end(context: PlanContext, end: Term, choices: Choices) -> Spec:
+    return {"any": list(choices.among)} if _is_omitted(end, choices) else term_spec(end, context)
+
+
+def _rendered(end: Term, choices: Choices) -> str:
+    if not _is_omitted(end, choices):
+        return render_term(end)
+    return f"[{len(choices.among)} terms]" if choices.among else "[]"
+
+
+def _is_omitted(end: Term, choices: Choices) -> bool:
+    return isinstance(end, Variable) and end.name == choices.omitted
 
 
 def _is_open(context: PlanContext, term: Term) -> bool:

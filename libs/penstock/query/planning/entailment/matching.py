@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.query.algebra.scope import pattern_variables
 from penstock.query.algebra.tree import Bgp, Call, Iri, PathTriple, Triple, Variable
 from penstock.query.planning.entailment.entailed_estimates import divided, rewritten_pattern, table_names
 from penstock.query.planning.joins import base, concatenate, hash_join, tested
-from penstock.query.planning.relations import Relation, Scope
+from penstock.query.planning.relations import NO_CHOICES, Choices, Relation, Scope
 from penstock.query.planning.scans import scan
 
 if TYPE_CHECKING:
     from penstock.query.algebra.scope import Names
     from penstock.query.planning.entailment.rewriting import Rewritten, Table
     from penstock.query.planning.plan_context import PlanContext
-    from penstock.query.planning.scans import Directed
+    from penstock.query.planning.relations import Directed
 
 _MOST_LABELS = 16  # maximum number of edge labels that one scan looks up
 
@@ -31,17 +32,18 @@ def match(context: PlanContext, pattern: Triple | PathTriple, left: Relation, sc
         return scan(context, pattern, left, scope)
     predicates, parts = _one_scan(pattern, parts, scope)
     if predicates and not parts:
-        return scan(context, pattern, left, scope, predicates)
+        return scan(context, pattern, left, scope, Choices(predicates))
     if len(parts) == 1 and not predicates and not parts[0].tables:
         return scan(context, parts[0].pattern, left, scope)
     own = frozenset((scope.variable,)) if scope.variable is not None else frozenset()
     names = pattern_variables(pattern) | own
-    outer = None if left.pure_seed else left
+    if names <= left.certain and not left.pure_seed and not predicates and _is_one_test(parts, names, left):
+        return _part(context, parts[0], left, scope, names)
     row = None if left.pure_seed else context.fresh("row")
-    branches = [_part(context, part, outer, scope, names) for part in parts]
+    branches = []
     if predicates:
-        start = _start(context, pattern, outer)
-        branches.insert(0, scan(context, pattern, start, scope, predicates))
+        branches.append(scan(context, pattern, _start(context, pattern, left), scope, Choices(predicates)))
+    branches += [_part(context, part, _start(context, part.pattern, left), scope, names) for part in parts]
     if left.pure_seed:
         return _distinct(context, branches)
     if names <= left.certain:  # a test
@@ -55,15 +57,16 @@ def match(context: PlanContext, pattern: Triple | PathTriple, left: Relation, sc
     return Relation(spec, inner.certain, left.maybe, inner.rows)
 
 
-def _part(context: PlanContext, part: Rewritten, outer: Relation | None, scope: Scope, names: Names) -> Relation:
-    """Plan one pattern of a rewriting. The plan starts from the rows of `outer` or, if `outer` is None, from the seed.
-    The result has the columns of these start rows and the columns `names`.
+def _part(context: PlanContext, part: Rewritten, start: Relation, scope: Scope, names: Names) -> Relation:
+    """Plan one pattern of a rewriting. The plan starts from the rows of `start`. The result has the columns of these
+    rows and the columns `names`.
     """
-    start = current = _start(context, part.pattern, outer)
+    current = start
+    part, choices = _with_choices(part, names, start)
     first, later = divided(part, start.certain)
     for table in first:
         current = hash_join(context, current, _values(context, table))
-    current = scan(context, part.pattern, current, scope)
+    current = scan(context, part.pattern, current, scope, choices)
     # a fork numbers its rows, so that equal rows differ
     numbers = [current.node["row"]] if current.node["op"] == "fork" else []
     for table in later:
@@ -79,21 +82,50 @@ def _part(context: PlanContext, part: Rewritten, outer: Relation | None, scope: 
     return Relation(node, current.certain - set(removed), current.maybe, current.rows)
 
 
-def _start(context: PlanContext, pattern: Triple, outer: Relation | None) -> Relation:
-    return base(context, Bgp((pattern,))) if outer is None else context.outer(outer)
+def _with_choices(part: Rewritten, names: Names, start: Relation) -> tuple[Rewritten, Choices]:
+    """Return a pattern whose scan tests whether a match exists, if only this is of interest: an end is a variable that
+    is neither bound nor one of `names`. A table of the end's values becomes part of the scan.
+    """
+    ends = part.pattern.subject, part.pattern.object
+    free = [end for end in ends if isinstance(end, Variable) and end.name not in names | start.names]
+    if len(free) != 1:
+        return part, NO_CHOICES
+    (omitted,) = free
+    other = ends[ends[0] == omitted]
+    of_end = [table for table in part.tables if omitted in table.variables]
+    if not of_end:
+        return part, Choices(omitted=omitted.name)
+    is_bound = not isinstance(other, Variable) or other.name in start.certain
+    if not is_bound or len(of_end) > 1 or of_end[0].variables != (omitted,):
+        return part, NO_CHOICES
+    tables = tuple(table for table in part.tables if table is not of_end[0])
+    return replace(part, tables=tables), Choices(omitted=omitted.name, among=tuple(row[0] for row in of_end[0].rows))
+
+
+def _is_one_test(parts: tuple[Rewritten, ...], names: Names, left: Relation) -> bool:
+    """Return whether a single scan tests each row of `left`, and outputs the row once."""
+    if len(parts) != 1:
+        return False
+    part, choices = _with_choices(parts[0], names, left)
+    return choices.omitted is not None and not part.tables and isinstance(part.pattern.predicate, Iri)
+
+
+def _start(context: PlanContext, pattern: Triple, left: Relation) -> Relation:
+    """Return the relation from which a pattern of a rewriting starts."""
+    return base(context, Bgp((pattern,))) if left.pure_seed else context.outer(left)
 
 
 def _one_scan(
     pattern: Triple, parts: tuple[Rewritten, ...], scope: Scope
-) -> tuple[list[Directed], tuple[Rewritten, ...]]:
+) -> tuple[tuple[Directed, ...], tuple[Rewritten, ...]]:
     """Return (predicates, other parts). The parts that differ from the pattern only in the predicate and its direction
-    are matched by one scan of these predicates. [] if fewer than two parts can be matched by one scan.
+    are matched by one scan of these predicates. () if fewer than two parts can be matched by one scan.
 
     A scan of several predicates has no graph variable. With many graphs, separate scans are faster, because they look
     up only the graphs in which a vertex has edges.
     """
     if scope.variable is not None or any(isinstance(part.graphs, str) for part in scope.parts):
-        return [], parts
+        return (), parts
     predicates: list[Directed] = []
     others: list[Rewritten] = []
     for part in parts:
@@ -108,8 +140,8 @@ def _one_scan(
             others.append(part)
     labels = len(predicates) * sum(max(1, len(part.graphs)) for part in scope.parts)
     if len(predicates) < 2 or labels > _MOST_LABELS:
-        return [], parts
-    return predicates, tuple(others)
+        return (), parts
+    return tuple(predicates), tuple(others)
 
 
 def _distinct(context: PlanContext, parts: list[Relation]) -> Relation:
