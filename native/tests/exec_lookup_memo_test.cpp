@@ -106,6 +106,8 @@ TEST_F(UnchangedResult, is_that_of_a_fresh_plan_while_sources_and_seeds_change) 
                          {"ignore", ids({0})}}),
         n.scan(n.seed(), var(0), alternatives, var(1), all),
         n.scan(scan(n.seed(), var(0), 20, var(1), first), var(1), alternatives, var(0), second),
+        n.scan(n.scan(n.seed(), var(0), id(20), var(1), first), var(1), id(21), Dict{{"any", ids({2, 3})}}, second),
+        n.scan(n.scan(n.seed(), var(0), id(20), var(1), first), Dict{{"any", List{}}}, id(21), var(1), all),
         n.node("semijoin", {{"in", scan(n.seed(), var(0), 23, var(1), first)}, {"inner", either}, {"row", 2}}),
     };
     for (const Spec& root : roots) expect_answers_of_a_fresh_plan(n.plan(3, root, in), seeds);

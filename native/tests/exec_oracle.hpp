@@ -299,6 +299,15 @@ private:
                         if (unify(node.at("s"), s, made) && unify(node.at("o"), o, made))
                             out.push_back(projected(node, made));
                     }
+                } else if (node.at("s").find("any") != nullptr || node.at("o").find("any") != nullptr) {
+                    std::set<Solution> once;
+                    for (auto [s, p, o] : triples) {
+                        Solution made = base;
+                        if (is_end(node.at("s"), s, made) && unify(node.at("p"), p, made) &&
+                            is_end(node.at("o"), o, made))
+                            once.insert(made);
+                    }
+                    for (const Solution& made : once) out.push_back(projected(node, made));
                 } else {
                     for (auto [s, p, o] : triples) {
                         Solution made = base;
@@ -309,6 +318,14 @@ private:
                 }
             }
         return out;
+    }
+
+    bool is_end(const Spec& end, TermId value, Solution& made) {
+        const Spec* any = end.find("any");
+        if (any == nullptr) return unify(end, value, made);
+        const Spec::List& values = any->as_list();
+        return values.empty() ||
+               std::any_of(values.begin(), values.end(), [&](const Spec& each) { return each.as_int() == value; });
     }
 
     /// The edges of alternative predicates, as a set.

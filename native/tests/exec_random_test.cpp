@@ -101,13 +101,27 @@ private:
         int graph = graph_slot(in);
         Dict members = pattern(in, graph);
         Spec s = term(in), o = term(in), p = chance(25) ? term(in) : id(predicate());
-        if (graph < 0 && chance(20)) p = Dict{{"any", alternatives()}};
+        if (graph < 0 && chance(20))
+            p = Dict{{"any", alternatives()}};
+        else if (chance(20))
+            (chance(50) ? s : o) = Dict{{"any", List{}}};
+        if (s.find("any") != nullptr) s = any_end(in, o);
+        if (o.find("any") != nullptr) o = any_end(in, s);
         members.insert(members.end(), {{"s", s}, {"p", p}, {"o", o}});
         for (const Spec& t : {s, p, o}) bind(in, t);
         if (graph >= 0) bind(in, static_cast<std::uint64_t>(graph));
         if (projected) members.emplace_back("keep", some_slots(in));
         in.node = n_.node("scan", members);
         return in;
+    }
+
+    /// An end that is omitted. Without values if the other end may be free.
+    Spec any_end(const Draft& in, const Spec& other) {
+        List values;
+        const Spec* slot = other.find("var");
+        const bool bound = slot == nullptr || in.bound.count(slot->as_int());
+        while (bound && chance(60)) values.emplace_back(resource());
+        return Dict{{"any", values}};
     }
 
     List alternatives() {

@@ -221,6 +221,40 @@ TEST_F(Scan, refuses_alternative_predicates_that_are_variables_or_have_a_graph_v
     EXPECT_THROW(run(n.plan(3, n.scan(n.seed(), var(0), Dict{{"any", List{var(2)}}}, var(1)))), Error);
 }
 
+Spec any_term(Spec values = List{}) { return Dict{{"any", values}}; }
+
+TEST_F(Scan, outputs_a_row_once_if_it_has_a_match_with_any_end) {
+    const Table seed = seed_table({0}, {{1}, {2}, {1}, {4}});
+    const auto rows = [&](Spec s, TermId p, Spec o) {
+        return run(n.plan(1, n.scan(n.seed(), s, id(p), o), ids({0})), seed);
+    };
+    EXPECT_EQ(rows(var(0), 10, any_term()), (Rows{{1}, {1}, {2}}));
+    EXPECT_EQ(rows(any_term(), 11, var(0)), (Rows{{1}, {1}, {2}}));
+    EXPECT_EQ(rows(var(0), 10, any_term(ids({2, 9}))), (Rows{{1}, {1}}));
+    EXPECT_EQ(rows(id(2), 10, any_term()), (Rows{{1}, {1}, {2}, {4}}));
+    EXPECT_EQ(rows(id(2), 10, any_term(ids({2}))), (Rows{}));
+    EXPECT_EQ(run(n.plan(1, n.scan(n.seed(), var(0), id(10), any_term(), both))), (Rows{{1}, {2}, {7}}));
+    EXPECT_EQ(run(n.plan(1, n.scan(n.seed(), any_term(), id(10), var(0), both))), (Rows{{2}, {3}, {8}}));
+    EXPECT_EQ(run(n.plan(1, n.scan(n.seed(), any_term(), var(0), id(3)))), (Rows{{10}, {11}}));
+}
+
+TEST_F(Scan, tests_many_rows_against_the_vertices_of_a_label_with_few_edges) {
+    Rows seeds, expected;
+    for (TermId i = 0; i < 3000; ++i) {
+        seeds.push_back({1 + i % 500});
+        if (seeds.back()[0] <= 2) expected.push_back(seeds.back());
+    }
+    std::sort(expected.begin(), expected.end());
+    EXPECT_EQ(run(n.plan(1, n.scan(n.seed(), var(0), id(10), any_term()), ids({0})), seed_table({0}, seeds)), expected);
+    EXPECT_EQ(run(n.plan(1, n.scan(n.seed(), var(0), id(77), any_term()), ids({0})), seed_table({0}, seeds)), Rows{});
+}
+
+TEST_F(Scan, refuses_any_ends_that_have_no_meaning) {
+    EXPECT_THROW(run(n.plan(1, n.scan(n.seed(), any_term(), id(10), any_term()))), Error);
+    EXPECT_THROW(run(n.plan(1, n.scan(n.seed(), var(0), id(10), any_term(ids({2}))))), Error);
+    EXPECT_THROW(run(n.plan(1, n.scan(n.seed(), var(0), any_of({{10, false}}), any_term()))), Error);
+}
+
 TEST_F(Scan, refuses_an_unbound_cell_where_the_plan_promises_a_bound_one) {
     Spec values = n.node("values", {{"slots", ids({0})}, {"rows", List{ids({0})}}});
     EXPECT_THROW(run(n.plan(2, n.scan(values, var(0), id(10), var(1)))), Error);

@@ -140,3 +140,31 @@ def test_with_a_graph_variable_there_is_a_scan_for_each_predicate() -> None:
         assert [str(row["y"]) for row in engine.query(text)] == ["urn:e"]
         named = "SELECT ?y FROM <urn:g> FROM <urn:x-penstock:stored> WITH ENTAILMENT RDFS { <urn:a> <urn:p> ?y }"
         assert sorted(str(row["y"]) for row in engine.query(named)) == ["1", "urn:b", "urn:c", "urn:e"]
+
+
+_TYPES = (
+    f"{RDFS} INSERT DATA {{ <urn:B> rdfs:subClassOf <urn:A> . <urn:p> rdfs:domain <urn:A> . <urn:q> rdfs:range <urn:A> ."
+    " <urn:a> a <urn:A>, <urn:B> . <urn:b> a <urn:B> . <urn:c> <urn:p> 1, 2 . <urn:x> <urn:q> <urn:d>, <urn:a>, 5 ."
+    " <urn:z> <urn:r> <urn:a>, <urn:b>, <urn:c>, <urn:d>, <urn:e>, 5 }"
+)
+
+
+def test_types_are_tests_of_edges_without_their_other_ends() -> None:
+    with penstock.Engine() as engine:
+        engine.update(_TYPES)
+        text = "SELECT ?x WITH ENTAILMENT RDFS { <urn:z> <urn:r> ?x . ?x a <urn:A> }"
+        explained = engine.explain(text)
+        for scan in ("#type> [2 terms]", "?x <urn:p> []", "[] <urn:q> ?x"):
+            assert f"{scan} [stored]" in explained
+        assert sorted(str(row["x"]) for row in engine.query(text)) == ["urn:a", "urn:b", "urn:c", "urn:d"]
+        alone = engine.query("SELECT ?x WITH ENTAILMENT RDFS { ?x a <urn:A> }")
+        assert sorted(str(row["x"]) for row in alone) == ["urn:a", "urn:b", "urn:c", "urn:d"]
+
+
+def test_a_type_that_only_subclasses_entail_is_one_scan() -> None:
+    with penstock.Engine() as engine:
+        engine.update(_TYPES)
+        engine.update(f"{RDFS} INSERT DATA {{ <urn:B> rdfs:subClassOf <urn:S> . <urn:C> rdfs:subClassOf <urn:S> }}")
+        text = "SELECT ?x WITH ENTAILMENT RDFS { <urn:z> <urn:r> ?x . ?x a <urn:S> }"
+        assert "semijoin" not in engine.explain(text)
+        assert sorted(str(row["x"]) for row in engine.query(text)) == ["urn:a", "urn:b"]
