@@ -262,8 +262,13 @@ class Engine:
         """Execute the update of a prepared text. The result is None if the text is not prepared."""
         compiled = None if base is not None or self._changes.logs else self._compiled
         if compiled is not None:
-            with self._change():
+            number = self._begin(None)
+            try:
                 report = compiled.execute(text)
+            except BaseException as error:
+                self._end(number, error)
+                raise
+            self._end(number, None)
             if report is not None:
                 return report
         bound = self._texts.bound_update(text, base)

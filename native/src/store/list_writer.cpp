@@ -125,6 +125,13 @@ std::uint32_t ListWriter::find(Offset offset, TermId value) {
     return lookup::find_value(region_, entry.head, length, value);
 }
 
+std::uint32_t ListWriter::find_likely(Offset offset, TermId value) {
+    const auto& entry = region_.at<Entry>(offset);
+    const std::uint32_t length = layout::length_of(entry.state);
+    if (length > ListHint::kMostFiltered) return find_in_long(offset, length, value);
+    return lookup::find_value(region_, entry.head, length, value);
+}
+
 void ListWriter::prefetch_tail(Offset offset) {
     const auto& entry = region_.at<Entry>(offset);
     if (!layout::is_extent(entry.head)) return;

@@ -48,6 +48,8 @@ public:
 
     /// Position of the value in the published list; kAbsent if it is not there.
     std::uint32_t find(layout::Offset entry, TermId value);
+    /// As find(), for a value that the list probably contains: makes no filter.
+    std::uint32_t find_likely(layout::Offset entry, TermId value);
 
     /// Creates a list that no reader can reach yet. `values` ascend and are not empty; the extent has exact size.
     layout::Entry create(std::span<const TermId> values, Snapshot snapshot);

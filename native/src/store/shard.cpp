@@ -17,7 +17,6 @@ using layout::Ref;
 using layout::VtsArray;
 
 namespace {
-constexpr std::size_t kGroup = 16;  // vertices whose look-ups overlap
 constexpr std::uint32_t kMaxStreams = 1u << 20;
 constexpr std::uint64_t kFirstVts = 16;
 }  // namespace
@@ -86,15 +85,17 @@ void Shard::append(Dir dir, std::span<const Keyed> ends, std::vector<Keyed>* fre
             while (end < ends.size() && ends[end].vertex == ends[at].vertex) ++end;
             const std::uint64_t hash = layout::record_hash(header().seed, ends[at].vertex, dir);
             runs[n] = {ends.subspan(at, end - at), hash, lookup::current_bucket(region_, hash)};
-            if (!empty) {
-                __builtin_prefetch(&region_.word(runs[n].bucket));
-                __builtin_prefetch(&region_.word(runs[n].bucket + 64));
-            }
+            if (!empty) prefetch_bucket(runs[n]);
             at = end;
         }
         if (!empty) find_lists({runs, n}, dir);
         for (std::size_t i = 0; i < n; ++i) append_vertex(dir, runs[i], fresh, repeated);
     }
+}
+
+void Shard::prefetch_bucket(const Run& run) const {
+    __builtin_prefetch(&region_.word(run.bucket));
+    __builtin_prefetch(&region_.word(run.bucket + 64));
 }
 
 // Each step is done for all vertices of a group before the next, so that the cache misses of a step overlap.

@@ -145,6 +145,9 @@ private:
         layout::Offset entry = 0;  // of the first label
     };
 
+    static constexpr std::size_t kGroup = 16;  // vertices whose look-ups overlap
+
+    void prefetch_bucket(const Run& run) const;
     void find_lists(std::span<Run> runs, Dir dir);
     void append_vertex(Dir dir, const Run& run, std::vector<Keyed>* fresh, std::vector<Keyed>* repeated);
     void change_vertex(Dir dir, const Run& run, std::span<const Keyed> removed, const Effects& effects);

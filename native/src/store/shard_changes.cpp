@@ -62,15 +62,33 @@ void Shard::count_removals() {
 }
 
 void Shard::change(Dir dir, std::span<const Keyed> added, std::span<const Keyed> removed, const Effects& effects) {
+    struct Ends {
+        std::span<const Keyed> added, removed;
+    };
+    const bool empty = header().published == 0;
+    Run runs[kGroup];
+    Ends ends[kGroup];
+    std::size_t n = 0;
+    const auto change_group = [&] {
+        if (!empty) find_lists({runs, n}, dir);
+        for (std::size_t i = 0; i < n; ++i) {
+            runs[i].ends = ends[i].added;
+            runs[i].entry = 0;
+            change_vertex(dir, runs[i], ends[i].removed, effects);
+        }
+        n = 0;
+    };
     for_each_group(
         added, removed, [](const Keyed& end) { return end.vertex; },
         [&](TermId vertex, std::span<const Keyed> more, std::span<const Keyed> fewer) {
-            Run run{more.empty() ? fewer : more, layout::record_hash(header().seed, vertex, dir)};
-            run.bucket = lookup::current_bucket(region_, run.hash);
-            if (header().published != 0) run.record = lookup::find_record(region_, run.bucket, vertex, dir);
-            run.ends = more;
-            change_vertex(dir, run, fewer, effects);
+            const std::uint64_t hash = layout::record_hash(header().seed, vertex, dir);
+            // Only the lists of one label are prefetched. Those of removed edges exist.
+            runs[n] = {fewer.empty() ? more : fewer, hash, lookup::current_bucket(region_, hash)};
+            ends[n] = {more, fewer};
+            if (!empty) prefetch_bucket(runs[n]);
+            if (++n == kGroup) change_group();
         });
+    change_group();
 }
 
 void Shard::change_vertex(Dir dir, const Run& run, std::span<const Keyed> removed, const Effects& effects) {
@@ -105,7 +123,7 @@ void Shard::change_list(Dir dir, Offset entry, std::span<const Keyed> added, std
     std::uint32_t more = 0, fewer = 0;
     values_.clear();
     const auto change = [&](const Keyed& end, bool adds) {
-        const std::uint32_t position = lists_.find(entry, end.value);
+        const std::uint32_t position = adds ? lists_.find(entry, end.value) : lists_.find_likely(entry, end.value);
         if (position == kAbsent) {  // it was never there
             if (adds) values_.push_back(end.value);
             return adds;
@@ -180,7 +198,9 @@ void Shard::change_index(Dir dir) {
 void Shard::collect_index_words(Offset entry, std::span<const IndexItem> items, std::span<const IndexTurn> turns) {
     const bool marked = layout::has_removals(region_.at<Entry>(entry).state);
     const auto add = [&](TermId vertex, bool restores) {
-        const std::uint32_t position = marked || !restores ? lists_.find(entry, vertex) : kAbsent;
+        const std::uint32_t position = !restores ? lists_.find_likely(entry, vertex)
+                                       : marked  ? lists_.find(entry, vertex)
+                                                 : kAbsent;
         index_values_.push_back(position == kAbsent ? vertex : Removal::make(position, restores));
     };
     index_values_.clear();
