@@ -169,7 +169,7 @@ def test_a_million_new_terms_leave_the_memory_of_a_cluster_where_it_was(
         memory = []
         for _ in range(events // part):
             load.push(part, 1.0)
-            last = load.now // 200 * 200
+            last = (load.now - 200) // 200 * 200
             load.results(cluster, lambda got, last=last: ("counts", last) in got)
             memory.append(resident_mb(cluster))
             print({name: round(mb) for name, mb in memory[-1].items()}, flush=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
+import time
 
 import numpy as np
 import pytest
@@ -32,12 +34,13 @@ class Instances:
         self.log.create(TOPICS.all())
         self._folder = folder
         self._archives: dict[str, TermArchive] = {}
+        self.most = 16
 
     def known(self, name: str = "a") -> KnownTerms:
         if name in self._archives:
             self._archives[name].close()
         archive = self._archives[name] = TermArchive(self._folder / name, TOPIC)
-        return KnownTerms(self.log, TOPICS.names, archive=archive, most=16)
+        return KnownTerms(self.log, TOPICS.names, archive=archive, most=self.most)
 
     def start(self, name: str = "a") -> DictionaryService:
         return DictionaryService(self.log, TOPICS, known=self.known(name))
@@ -248,3 +251,32 @@ def test_uses_are_counted_per_generation(instances):
         assert np.array_equal(service.encode_transient(iris(1, 2), generation), ids)
         assert forget(service, generation) == 0
     assert forget(service, 6) == 2
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("terms", [1_000_000, 10_000_000])
+@pytest.mark.parametrize("forgets", [True, False])
+def test_millions_of_terms_that_leave_keep_memory_and_file_where_they_were(instances, tmp_path, terms, forgets):
+    """Each generation requests other terms. Without removal, only the memory stays where it was."""
+    part, began = 50_000, time.monotonic()
+    instances.most = 100_000
+    service = instances.start()
+    offsets = itertools.count()
+    service._writer.commit = lambda records: [next(offsets) for _ in records]  # the log would hold them in memory
+    early = 0
+    for generation, first in enumerate(range(0, terms, part), 1):
+        service.encode_transient(iris(*range(first, first + part)), generation)
+        if forgets and generation > 1:
+            forget(service, generation)
+        if generation == 6:
+            early = service.known.terms.bytes()
+    service.archive_new()
+    grown, size = service.known.terms.bytes() - early, (tmp_path / "a" / FILE).stat().st_size
+    print(
+        f"{terms} terms, {len(service)} left; terms in memory grown by {grown / 1e6:.1f} MB; "
+        f"file {size >> 20} MB; {time.monotonic() - began:.0f} s"
+    )
+    assert len(service) == (part if forgets else terms)
+    assert grown < 6_000_000
+    assert size < 20_000_000 or not forgets
