@@ -25,7 +25,8 @@ BOMB = b"x" * (110 << 20)  # librdkafka decompresses zstd up to 100 MB
 
 def produce(broker: Broker, topic: str, *batches: list[bytes]) -> None:
     """Write each batch as one batch of the log, compressed, as any producer can."""
-    settings = {"compression.type": "zstd", "message.max.bytes": 1_000_000_000, "linger.ms": 300}
+    # each `flush` ends the wait for more records, so a slow machine does not split a batch
+    settings = {"compression.type": "zstd", "message.max.bytes": 1_000_000_000, "linger.ms": 60_000}
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "batch.size": 900_000_000, **settings})
     for batch in batches:
         for value in batch:
