@@ -448,7 +448,7 @@ def test_a_replica_that_begins_with_released_tuples_is_found(monkeypatch):
 def test_a_floor_without_the_past_of_the_stored_graph_is_found(monkeypatch):
     """Replicas release the append logs of the retention period (ADR 107)."""
     monkeypatch.setattr("penstock.replication.retention._past_of_graph", lambda _: {})
-    assert any(_fails(seed, {"history": True}) for seed in range(10))
+    assert any(_fails(seed, {"history": True}) for seed in range(15, 40))
 
 
 def test_a_checkpoint_without_the_first_progress_of_streams_is_found(monkeypatch):
